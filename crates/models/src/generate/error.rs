@@ -1,4 +1,4 @@
-//! Why a generation could not go on.
+//! Why a generation could not begin or go on.
 
 /// Why a generation could not begin or go on, in one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -103,12 +103,4 @@ pub enum GenerateError {
     /// The draft of [`speculate`](super::speculate()) could not begin or go on, for this reason.
     #[error("the draft: {0}")]
     Draft(Box<GenerateError>),
-}
-
-impl GenerateError {
-    /// Panics with the sentence.
-    #[track_caller]
-    pub(super) fn panic<T>(self) -> T {
-        panic!("{self}")
-    }
 }

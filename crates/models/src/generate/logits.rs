@@ -13,11 +13,7 @@ pub(super) struct NextLogits {
 }
 
 impl NextLogits {
-    /// Lets the model read `tokens`, at least one per row.
-    ///
-    /// # Errors
-    ///
-    /// When the model is in training, its logits do not have one row for each of `tokens`, or they cannot be read.
+    /// Lets the model read `tokens`, at least one per row. Fails as [`of`](Self::of).
     pub(super) fn read<M: Autoregressive>(
         model: &M,
         state: &mut M::State,
@@ -27,11 +23,7 @@ impl NextLogits {
         Self::of(model, logits, tokens.len())
     }
 
-    /// Hands over logits of so many rows.
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Self::read).
+    /// Logits of `rows` rows. Fails if the model is in training, the logits have another shape, or the backend cannot hand them over.
     pub(super) fn of<M: Autoregressive>(
         model: &M,
         logits: Tensor<2>,
@@ -63,15 +55,7 @@ impl NextLogits {
     }
 }
 
-/// The token of the largest logit, the smaller one among equals.
-///
-/// # Errors
-///
-/// When a logit is NaN, or the largest is infinite.
-///
-/// # Panics
-///
-/// When there is none.
+/// The token of the largest logit, the smaller one among equals. Fails if a logit is NaN or the largest is infinite, and panics if there is none.
 pub(super) fn largest(logits: &[f32]) -> Result<usize, GenerateError> {
     assert!(!logits.is_empty(), "generate: there are no logits");
     let wrong = |token: usize| GenerateError::Logit {
@@ -93,11 +77,7 @@ pub(super) fn largest(logits: &[f32]) -> Result<usize, GenerateError> {
     }
 }
 
-/// What to subtract from a logit to get a log-probability: `ln Σ exp(logits)`.
-///
-/// # Errors
-///
-/// As [`largest`].
+/// What to subtract from a logit to get a log-probability: `ln Σ exp(logits)`. Fails as [`largest`].
 pub(super) fn log_sum_exp(logits: &[f32]) -> Result<f64, GenerateError> {
     let shift = f64::from(logits[largest(logits)?]);
     let sum: f64 = logits

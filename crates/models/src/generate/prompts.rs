@@ -2,11 +2,8 @@
 
 use super::{Autoregressive, GenerateError};
 
-/// How many new tokens each row may get: `max_new_tokens`, or as many as the model holds behind the prompt.
-///
-/// # Errors
-///
-/// When the model has no logits, the prompts do not fit the state, a prompt is empty or too long for the model, or a token is outside the vocabulary.
+/// How many new tokens each row may get: `max_new_tokens`, or as many as the model holds behind the prompt. Fails if the model has no logits, the
+/// prompts do not fit the state, a prompt is empty or too long for the model, or a token is outside the vocabulary.
 pub(super) fn budgets<M: Autoregressive>(
     model: &M,
     state: &M::State,

@@ -127,14 +127,11 @@ impl Sampling {
     /// O(vocabulary) if the filters keep a small part of the vocabulary; otherwise O(vocabulary · log vocabulary).
     pub fn distribution(&self, logits: &[f32]) -> Vec<(u32, f64)> {
         self.try_distribution(logits)
-            .unwrap_or_else(|error| error.panic())
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// [`distribution`](Self::distribution) with an error in place of its panics, but for logits of no tokens.
-    pub(super) fn try_distribution(
-        &self,
-        logits: &[f32],
-    ) -> Result<Vec<(u32, f64)>, GenerateError> {
+    fn try_distribution(&self, logits: &[f32]) -> Result<Vec<(u32, f64)>, GenerateError> {
         let best = largest(logits)?;
         let Some(temperature) = self.temperature else {
             return Ok(vec![(best as u32, 1.0)]);
@@ -164,14 +161,12 @@ impl Sampling {
         // Draws go through the tokens in this order, so that a filter that leaves nothing out changes no draw.
         kept.sort_unstable();
         let weights = kept.into_iter().map(|token| (token, weight(token)));
-        let kept: Vec<(u32, f64)> = weights
+        let mut kept: Vec<(u32, f64)> = weights
             .filter(|&(_, weight)| weight > 0.0 && weight >= self.min_p)
             .collect();
         let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
-        Ok(kept
-            .into_iter()
-            .map(|(token, weight)| (token, weight / total))
-            .collect())
+        kept.iter_mut().for_each(|(_, weight)| *weight /= total);
+        Ok(kept)
     }
 
     /// Chooses a token with one number from `random`.

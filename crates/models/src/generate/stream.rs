@@ -35,13 +35,7 @@ impl Generation {
 
 /// Continues every prompt to its end, and returns one [`Generation`] per prompt; see [`stream`].
 ///
-/// # Errors
-///
-/// As [`stream`] and its steps.
-///
-/// # Cost
-///
-/// As [`stream`].
+/// Errors and cost are those of [`stream`] and its steps.
 ///
 /// # Example
 ///
@@ -229,16 +223,14 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     /// Adds new prompts to a running batch: the rows of `state` continue `prompts` beside the rows that are there. Returns the first
     /// token of each new row.
     ///
-    /// If the stream has been given `n` prompts before, new row `r` is row `n + r`. Its tokens are those that it would have had if it had been
-    /// row `n + r` from the start.
-    ///
+    /// If the stream has been given `n` prompts before, new row `r` is row `n + r`, with the tokens of a row `n + r` that was there from the start.
     /// If all rows that are there have ended, they are dropped, and [`into_state`](Self::into_state) no longer returns them.
     ///
     /// # Errors
     ///
-    /// As [`stream`] and its steps. The rows that are there go on as if nobody had asked. A [`logits_processor`](Self::logits_processor)
-    /// may have been called for some of the new rows by then: one that keeps something for each row has to forget it, because the next
-    /// rows to join get the same numbers.
+    /// As [`stream`] and its steps. The rows that are there are not affected. A [`logits_processor`](Self::logits_processor) may already have
+    /// been called for some of the new rows: if it keeps something for each row, it has to forget it, because the next rows to join get the
+    /// same numbers.
     ///
     /// # Panics
     ///
@@ -250,22 +242,7 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     ///
     /// # Example
     ///
-    /// ```
-    /// use burn::tensor::Device;
-    /// use burn_attn_models::{generate::{GenerateOptions, stream}, language_model::LanguageModelConfig};
-    ///
-    /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
-    /// let mut running = stream(&model, model.start(2), &[vec![5, 6], vec![7]], &GenerateOptions::new(3))?;
-    /// running.next().transpose()?;
-    /// let first = running.join(model.start(1), &[vec![8, 9, 10]])?;
-    /// assert_eq!(first[0].row, 2);
-    /// let mut rows = Vec::new();
-    /// for step in running {
-    ///     rows.extend(step?.iter().map(|chosen| chosen.row));
-    /// }
-    /// assert_eq!(rows, [0, 1, 2, 0, 1, 2]);
-    /// # Ok::<(), burn_attn_models::generate::GenerateError>(())
-    /// ```
+    /// See [the module](super#joining-a-running-batch).
     pub fn join(
         &mut self,
         mut state: M::State,
