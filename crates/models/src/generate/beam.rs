@@ -25,9 +25,7 @@ pub struct Hypothesis {
 /// then to the smaller token, so the result is repeatable. Tokens of probability zero are never chosen, so fewer outputs than
 /// [`n_best`](BeamOptions::n_best) may be found, but always at least one.
 ///
-/// # Arguments
-///
-/// As [`stream`](super::stream()).
+/// Arguments are those of [`stream`](super::stream()).
 ///
 /// # Errors
 ///
@@ -208,7 +206,7 @@ impl<'a> Beam<'a> {
         let (Some(worst), Some(live)) = (self.ended.last(), self.live.first()) else {
             return self.live.is_empty();
         };
-        self.ended.len() == options.beam && live.generation.score(options) <= worst.score
+        self.ended.len() == options.beam && score(&live.generation, options) <= worst.score
     }
 
     fn cut_off_where_full(&mut self, options: &BeamOptions) {
@@ -232,16 +230,16 @@ impl<'a> Beam<'a> {
 impl Hypothesis {
     fn new(generation: Generation, options: &BeamOptions) -> Self {
         Self {
-            score: generation.score(options),
+            score: score(&generation, options),
             generation,
         }
     }
 }
 
-impl Generation {
-    fn score(&self, options: &BeamOptions) -> f64 {
-        self.log_probability() / options.penalty(self.log_probabilities.len())
-    }
+/// The log-probability divided by the length penalty. The stop token counts.
+fn score(generation: &Generation, options: &BeamOptions) -> f64 {
+    let len = generation.log_probabilities.len() as f64;
+    generation.log_probability() / ((5.0 + len) / 6.0).powf(options.length_penalty)
 }
 
 /// Indices of the `count` largest numbers, largest first, smaller index first among equals.

@@ -152,9 +152,4 @@ impl BeamOptions {
         self.n_best = n_best;
         self
     }
-
-    /// The divisor of the log-probability of a hypothesis of `len` tokens, stop token included.
-    pub(super) fn penalty(&self, len: usize) -> f64 {
-        ((5.0 + len as f64) / 6.0).powf(self.length_penalty)
-    }
 }

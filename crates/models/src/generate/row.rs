@@ -87,8 +87,7 @@ impl Row {
         self.read
     }
 
-    /// Takes back all guesses but the first `agreed` tokens, which `row` has too, and goes on from where `row` is: with its tokens, which no model has
-    /// read, and its random numbers.
+    /// Takes back all guesses but the first `agreed` tokens, which `row` has too, and goes on with the unread tokens of `row` and its random numbers.
     pub(super) fn follow(&mut self, row: &Self, agreed: usize) {
         for token in self.tokens.drain(agreed..) {
             if !row.seen.contains(&token) {
@@ -174,10 +173,9 @@ impl Row {
     fn penalise(&self, logits: &mut [f32], penalty: f64) {
         for &token in &self.seen {
             let logit = f64::from(logits[token as usize]);
-            let moved = if logit < 0.0 {
-                logit * penalty
-            } else {
-                logit / penalty
+            let moved = match logit < 0.0 {
+                true => logit * penalty,
+                false => logit / penalty,
             };
             logits[token as usize] = moved as f32;
         }

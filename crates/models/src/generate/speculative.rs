@@ -3,7 +3,11 @@
 use burn::tensor::Tensor;
 
 use super::{
-    Autoregressive, GenerateError, GenerateOptions, Generation, logits::NextLogits, row::Row,
+    Autoregressive,
+    GenerateError::{self, Draft, NoLogits, Rows, Vocabularies},
+    GenerateOptions, Generation,
+    logits::NextLogits,
+    row::Row,
     stream::rows,
 };
 
@@ -23,9 +27,9 @@ pub trait Speculative: Autoregressive {
     ) -> Tensor<2>;
 
     /// Makes room for `new` more tokens of every row, so that [`truncate`](Self::truncate) can forget any of them, in however many calls they are read.
+    /// `new` may be more than a row can take.
     ///
-    /// A state that drops what it no longer needs, as a cache does behind a window, drops it here, where all that it has is known to stay, and not
-    /// between these tokens. A state that keeps everything has nothing to do. `new` may be more than a row can take.
+    /// A cache with a window drops the tokens behind it here, and not while it reads these tokens. A state that keeps everything has nothing to do.
     fn reserve(&self, state: &mut Self::State, new: usize);
 
     /// Forgets all but the first `lengths[r]` tokens of each row `r`. None of those that it forgets was there at the last
@@ -51,12 +55,12 @@ pub struct Speculation {
 /// [`generate`](super::generate()) by a model and a faster one, the draft: the draft guesses the next `guesses` tokens one by one, and the model reads all
 /// of them at once.
 ///
-/// The tokens are those of the model alone, also if they are drawn at random: the model chooses each of them itself, with the random numbers that it would
-/// have had, and the guesses after the first wrong one are forgotten. Only rounding may differ, as it does with the number of tokens that are read
-/// at once. A draft with less room than the model ([`max_len`](Autoregressive::max_len)) guesses as long as it can, and the model goes on alone.
+/// The tokens are those of the model alone, also if they are drawn at random: the model chooses each token itself, with the same random numbers, and the
+/// guesses after the first wrong one are forgotten. Only rounding may differ, because it depends on the number of tokens read at once.
+/// A draft with a shorter [`max_len`](Autoregressive::max_len) than the model guesses as long as it can, and the model goes on alone.
 ///
-/// There is no [`logits_processor`](super::Stream::logits_processor) here, and no [`stream`](super::stream()): the tokens come all at once, and the
-/// states are not given back. [`Seq2Seq`](crate::seq2seq::Seq2Seq) is not [`Speculative`].
+/// There is no [`logits_processor`](super::Stream::logits_processor) and no [`stream`](super::stream()), and the states are not given back.
+/// [`Seq2Seq`](crate::seq2seq::Seq2Seq) is not [`Speculative`].
 ///
 /// # Arguments
 ///
@@ -66,22 +70,20 @@ pub struct Speculation {
 ///
 /// # Errors
 ///
-/// As [`generate`](super::generate()) for the model. Of the draft, a state of another number of rows, no logits, an autodiff device and logits that are
-/// NaN are a [`GenerateError::Draft`].
-///
-/// Both have to know the same tokens. Only their number is checked: vocabularies of different sizes are refused.
+/// As [`generate`](super::generate()) for the model. Of the draft, a state with another number of rows, missing logits, an autodiff device and logits that
+/// are NaN are a [`GenerateError::Draft`]. The vocabularies have to be the same; only their sizes are checked.
 ///
 /// # Cost
 ///
 /// For each step of the model, `guesses` steps of the draft. A step of the model adds up to `guesses + 1` tokens to a row. It reads the logits
-/// `[rows · (guesses + 1), vocab_size]` from the device, and the draft's steps `[rows, vocab_size]` each.
+/// `[rows · (guesses + 1), vocab_size]` from the device, and each step of the draft `[rows, vocab_size]`.
 ///
-/// All rows guess as many tokens: at most one less than any of them still needs, and no more than the draft has room for in any of them. So a row near its
-/// end limits all. Rows of which different numbers of guesses are kept soon have unequal lengths, and their caches are then written row by row.
+/// All rows get the same number of guesses: less than any row still needs, and no more than the draft has room for in any row, so a row near its
+/// end limits all. Rows that keep different numbers of guesses have unequal lengths, and their caches are then written row by row.
 ///
 /// # Source
 ///
-/// "Fast inference from transformers via speculative decoding" (arXiv:2211.17192), whose rule keeps the distribution of the tokens; this one keeps the
+/// "Fast inference from transformers via speculative decoding" (arXiv:2211.17192). Its rule keeps the distribution of the tokens; this rule keeps the
 /// tokens.
 ///
 /// # Example
@@ -140,7 +142,7 @@ pub fn speculate<M: Speculative, D: Speculative>(
         let budgets = pairs.iter().map(|pair| pair.budget(draft.max_len()));
         count = guesses.min(budgets.min().unwrap_or(0));
         guess(draft, &mut draft_state, &mut pairs, options, count)
-            .map_err(|error| GenerateError::Draft(Box::new(error)))?;
+            .map_err(|error| Draft(Box::new(error)))?;
 
         let unread: Vec<&[u32]> = pairs
             .iter()
@@ -203,24 +205,22 @@ fn pairs<M: Speculative, D: Speculative>(
     prompts: &[Vec<u32>],
     options: &GenerateOptions,
 ) -> Result<Vec<Pair>, GenerateError> {
-    let (vocab_size, of_draft) = (model.vocab_size(), draft.vocab_size());
-    if vocab_size != of_draft {
-        return Err(GenerateError::Vocabularies {
-            model: vocab_size,
-            draft: of_draft,
+    let [known, known_to_draft] = [model.vocab_size(), draft.vocab_size()];
+    if known != known_to_draft {
+        return Err(Vocabularies {
+            model: known,
+            draft: known_to_draft,
         });
     }
     if !draft.has_logits() {
-        return Err(GenerateError::Draft(Box::new(GenerateError::NoLogits)));
+        return Err(Draft(Box::new(NoLogits)));
     }
     let rows = rows(model, state, prompts, options, 0)?;
     let [before, before_of_draft] = [model.lengths(state), draft.lengths(draft_state)];
-    if before_of_draft.len() != prompts.len() {
-        let error = GenerateError::Rows {
-            prompts: prompts.len(),
-            rows: before_of_draft.len(),
-        };
-        return Err(GenerateError::Draft(Box::new(error)));
+    let [prompts, rows_of_draft] = [prompts.len(), before_of_draft.len()];
+    if rows_of_draft != prompts {
+        let rows = rows_of_draft;
+        return Err(Draft(Box::new(Rows { prompts, rows })));
     }
     let rows = rows.into_iter().zip(before).zip(before_of_draft);
     Ok(rows
