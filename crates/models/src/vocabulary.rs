@@ -2,11 +2,11 @@
 
 use burn::{
     module::Param,
-    nn::{Dropout, Linear},
+    nn::Linear,
     tensor::{Int, Tensor, assert_shape},
 };
 use burn_attn::{
-    TiedEmbedding, dropout,
+    TiedEmbedding,
     ops::{self, backend::in_host_memory},
     positions::{Learned, Positions, Sinusoidal},
 };
@@ -30,7 +30,7 @@ pub(crate) fn check(model: &str, tokens: &Tensor<2, Int>, vocab_size: usize) {
     }
 }
 
-/// Embedded tokens with their positions added, if there is a table of positions, and dropout.
+/// Embedded tokens with their positions added, if there is a table of positions.
 ///
 /// # Panics
 ///
@@ -39,19 +39,17 @@ pub(crate) fn embed(
     model: &str,
     embedding: &TiedEmbedding,
     (sinusoidal, learned): (Option<&Sinusoidal>, Option<&Learned>),
-    drop: &Dropout,
     tokens: Tensor<2, Int>,
     positions: impl Into<Positions>,
 ) -> Tensor<3> {
     let [vocab_size, _] = embedding.weight.dims();
     check(model, &tokens, vocab_size);
     let x = embedding.forward(tokens);
-    let x = match (sinusoidal, learned) {
+    match (sinusoidal, learned) {
         (Some(sinusoidal), _) => sinusoidal.forward_from(x, positions),
         (_, Some(learned)) => learned.forward_from(x, positions),
         (None, None) => x,
-    };
-    dropout(drop, x)
+    }
 }
 
 /// Logits of states `[.., d_model]`: by the head, or by the embedding if there is none.

@@ -19,23 +19,9 @@ use crate::{
     weights::Table,
 };
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `gpt2`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// [`LanguageModel::from_pretrained`] for a `model_type` of `gpt2`. Sequences have at most `n_positions` tokens.
 ///
 /// Dropout in training differs: here `resid_pdrop` also applies to the embedded tokens, and `embd_pdrop` is not read.
-///
-/// # Shapes
-///
-/// `[batch, len]` tokens to `[batch, len, vocab_size]` logits, with a `len` of at most `n_positions`: [`LanguageModel::forward`].
-///
-/// # Errors
-///
-/// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
-///
-/// # Cost
-///
-/// Reads every tensor once. No parameter is initialised at random first.
-/// [`LanguageModel::from_pretrained_with`] takes another dtype for the parameters, such as bf16.
 ///
 /// # Source
 ///

@@ -24,27 +24,11 @@ use crate::{
     weights::{Table, same, transposed},
 };
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `gpt_neox`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
-///
-/// Rotary positions are unscaled or scaled linearly; other kinds are refused.
+/// [`LanguageModel::from_pretrained`] for a `model_type` of `gpt_neox`. Sequences have at most `max_position_embeddings` tokens, or the length that a
+/// linear scaling of the rotary positions reaches, if that is more. Other scalings are refused.
 ///
 /// A bare model (`GPTNeoXModel`, whose tensors have no `gpt_neox.` before their names) is loaded too. If it is not tied, it has states and
 /// [no logits](LanguageModel::has_logits), and is saved by `table(d_head).bare("gpt_neox")`.
-///
-/// # Shapes
-///
-/// `[batch, len]` tokens to `[batch, len, vocab_size]` logits, with a `len` of at most `max_position_embeddings`, or the length that a linear
-/// scaling reaches, if that is more: [`LanguageModel::forward`].
-///
-/// # Errors
-///
-/// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
-///
-/// # Cost
-///
-/// Reads every tensor once. No parameter is initialised at random first.
-/// [`LanguageModel::from_pretrained_with`] takes another dtype for the parameters, such as bf16.
 ///
 /// # Source
 ///
@@ -119,24 +103,17 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     file.only("model_type", json!("gpt_neox"))?;
     file.only("pruned_heads", json!({}))?;
     file.only("use_bfloat16", json!(false))?;
-    let no_matter = [
-        // For another head.
-        "classifier_dropout",
-        // It is causal either way.
-        "is_decoder",
-        // In the 20B's file; `transformers` does not read it.
-        "attention_probs_dropout_prob",
-        "hidden_dropout_prob",
-    ];
-    for field in no_matter {
-        file.ignore(field);
-    }
+    // For another head, and a model that is causal either way.
+    file.ignore("classifier_dropout");
+    file.ignore("is_decoder");
+    // In the 20B's file; `transformers` does not read these fields.
+    file.ignore("attention_probs_dropout_prob");
+    file.ignore("hidden_dropout_prob");
     let d_model = file.size("hidden_size")?;
     let n_heads = file.size("num_attention_heads")?;
     let max_len = file.positions("max_position_embeddings")?;
     let rotary = rotary(file, d_model.checked_div(n_heads).unwrap_or(0), max_len)?;
     let max_len = rotary.max_len;
-    let position = PositionEncoding::Rotary(rotary);
     let epsilon = file.number("layer_norm_eps", 1e-5)?;
     let parallel = file.flag("use_parallel_residual", true)?;
     let projection_bias = match file.flag("attention_bias", true)? {
@@ -150,7 +127,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_separate_norms(parallel)
         .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
         .with_projection_bias(projection_bias)
-        .with_position(position)
+        .with_position(PositionEncoding::Rotary(rotary))
         .with_dropout(file.number("hidden_dropout", 0.0)?)
         .with_attention_dropout(file.number("attention_dropout", 0.0)?)
         .with_feed_forward_dropout(0.0);
@@ -173,9 +150,8 @@ fn rotary(
     d_head: usize,
     max_len: usize,
 ) -> Result<RotaryConfig, PretrainedError> {
-    for unread in ["rope_theta", "partial_rotary_factor"] {
-        file.ignore(unread);
-    }
+    file.ignore("rope_theta");
+    file.ignore("partial_rotary_factor");
     let is_older = file.has("rope_scaling");
     let group = match is_older {
         true => {

@@ -13,7 +13,8 @@ use crate::{
 type Load = fn(&Path, &LoadOptions) -> Result<LanguageModel, PretrainedError>;
 
 impl LanguageModel {
-    /// Loads a model of any family that this crate knows, by the `model_type` of `config.json`: as [`gpt2::from_pretrained`],
+    /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json`, and
+    /// `model.safetensors`, its shards, or `pytorch_model.bin`. The `model_type` is that of [`gpt2::from_pretrained`],
     /// [`gpt_neox::from_pretrained`] or [`llama::from_pretrained`].
     ///
     /// # Errors
@@ -22,7 +23,7 @@ impl LanguageModel {
     ///
     /// # Cost
     ///
-    /// That of the family's own function.
+    /// Reads every tensor once. No parameter is initialised at random first.
     ///
     /// # Example
     ///
@@ -41,11 +42,8 @@ impl LanguageModel {
         Self::from_pretrained_with(source, &device.into())
     }
 
-    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_pretrained`](Self::from_pretrained), and when the device does not compute in the dtype.
+    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters. It also fails when the device does not compute
+    /// in the dtype.
     pub fn from_pretrained_with(
         source: impl AsRef<Path>,
         options: &LoadOptions,

@@ -31,7 +31,7 @@ pub(super) fn loaded(
     let of_a_head = config.block.heads.d_head.unwrap_or(0);
     let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));
     let sizes = weights.tensors().flat_map(|(_, shape)| shape);
-    let widest = sizes.copied().max().unwrap_or(0);
+    let widest = *sizes.max().unwrap_or(&0);
     if width > widest {
         return Err(PretrainedError::Width {
             path,
@@ -69,8 +69,6 @@ pub(super) fn loaded(
     config.tied |= lacks_head;
     let mut model = config.init(&options.device);
     weights.load(&table(&config), &mut model)?;
-    match lacks_head {
-        true => Ok(model.without_logits()),
-        false => Ok(model),
-    }
+    model.has_logits = !lacks_head;
+    Ok(model)
 }

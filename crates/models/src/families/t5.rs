@@ -38,17 +38,7 @@ const MAX_LEN: usize = 512;
 /// have any length. Outputs have at most [`max_len`](Seq2Seq::max_len) tokens, which is `n_positions`, or 512 if the file has none.
 /// Training differs in that there is no dropout after the last norms.
 ///
-/// # Shapes
-///
-/// `[batch, len_source]` and `[batch, len_target]` tokens to `[batch, len_target, vocab_size]` logits: [`Seq2Seq::forward`].
-///
-/// # Errors
-///
-/// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
-///
-/// # Cost
-///
-/// Reads every tensor once. No parameter is initialised at random first.
+/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
 /// # Source
 ///
@@ -75,11 +65,7 @@ pub fn from_pretrained(
     from_pretrained_with(source, &device.into())
 }
 
-/// [`from_pretrained`] with options, such as the dtype of the parameters.
-///
-/// # Errors
-///
-/// As [`from_pretrained`], and when the device does not compute in the dtype.
+/// [`from_pretrained`] with options, such as the dtype of the parameters. It also fails when the device does not compute in the dtype.
 pub fn from_pretrained_with(
     source: impl AsRef<Path>,
     options: &LoadOptions,

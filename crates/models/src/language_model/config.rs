@@ -115,14 +115,11 @@ impl LanguageModelConfig {
         transformer.map_err(|error| error.in_name_of(NAME))?;
         // Also that of a block that no layer has.
         ConfigError::check_dropout(NAME, self.block.dropout)?;
-        let invalid = |reason: String| Err(ConfigError::new(NAME, reason));
-        if let Some(cap) = self
-            .logit_softcap
-            .filter(|cap| !(*cap > 0.0 && cap.is_finite()))
+        if let Some(cap) = self.logit_softcap
+            && !(cap > 0.0 && cap.is_finite())
         {
-            return invalid(format!(
-                "logit_softcap must be positive and finite, got {cap}"
-            ));
+            let reason = format!("logit_softcap must be positive and finite, got {cap}");
+            return Err(ConfigError::new(NAME, reason));
         }
         let mut blocks = self.blocks().iter();
         blocks.try_for_each(|block| check_rotary(NAME, block, self.max_len))

@@ -6,7 +6,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    LayerInput, TiedEmbedding, TransformerStack,
+    LayerInput, TiedEmbedding, TransformerStack, dropout,
     positions::{Learned, Positions, Sinusoidal},
     softcap,
 };
@@ -62,17 +62,11 @@ pub struct LanguageModel {
     pub head: Option<Linear>,
     pub(super) logit_softcap: Option<f64>,
     /// False if the files of an untied model have no output projection.
-    pub(super) has_logits: bool,
+    pub(crate) has_logits: bool,
     pub(super) max_len: usize,
 }
 
 impl LanguageModel {
-    /// Says that there is no output projection, and that it is not the embedding.
-    pub(crate) fn without_logits(mut self) -> Self {
-        self.has_logits = false;
-        self
-    }
-
     /// Whether the model has [`logits`](Self::logits). One that was loaded from the files of a bare model (`LlamaModel`, `GPTNeoXModel`)
     /// has none, unless its embedding is also the output projection. It has states, for [`attention`](Self::attention) and for a head on top, and
     /// [generation](crate::generate) refuses it.
@@ -128,16 +122,8 @@ impl LanguageModel {
         self.logits(self.transformer.forward(input))
     }
 
-    /// The attention weights of every layer and head.
-    ///
-    /// # Shapes
-    ///
-    /// - `tokens`: `[batch, len]`
-    /// - output: `[batch, heads, len, len]` for each layer
-    ///
-    /// # Panics
-    ///
-    /// As [`embed`](Self::embed), and when the heads have fewer rotary positions than `len`.
+    /// The attention weights of every layer, `[batch, heads, len, len]` each, for tokens `[batch, len]`. It panics as [`forward`](Self::forward), but needs
+    /// no logits.
     pub fn attention(&self, tokens: Tensor<2, Int>) -> Vec<Tensor<4>> {
         let input = LayerInput::new(self.embed(tokens, 0));
         self.transformer.forward_with_weights(input).self_weights
@@ -156,15 +142,9 @@ impl LanguageModel {
     /// would have to wait for the device, and such a token gets whatever embedding the backend finds.
     pub fn embed(&self, tokens: Tensor<2, Int>, positions: impl Into<Positions>) -> Tensor<3> {
         let tables = (self.sinusoidal.as_ref(), self.learned.as_ref());
-        let (embedding, dropout) = (&self.embedding, &self.dropout);
-        vocabulary::embed(
-            "LanguageModel",
-            embedding,
-            tables,
-            dropout,
-            tokens,
-            positions,
-        )
+        let embedded =
+            vocabulary::embed("LanguageModel", &self.embedding, tables, tokens, positions);
+        dropout(&self.dropout, embedded)
     }
 
     /// Logits of the token that follows each state of the transformer.

@@ -15,14 +15,7 @@ pub struct Seq2SeqState {
 impl Seq2Seq {
     /// Reads the sources, and returns a state to generate a target for each. The prompt of a target is its begin token.
     ///
-    /// # Shapes
-    ///
-    /// - `source`: `[batch, len_source]`, padded after `source_lengths` with any token of the vocabulary
-    /// - `source_lengths`: `[batch]`
-    ///
-    /// # Panics
-    ///
-    /// As [`encode`](Self::encode).
+    /// Shapes and panics are those of [`encode`](Self::encode).
     ///
     /// # Example
     ///
@@ -33,10 +26,8 @@ impl Seq2Seq {
         let decoder = &self.transformer.decoder;
         let mut cache = decoder.cache(batch, &KvCacheConfig::new(self.max_len()));
         let lengths = lengths.into_data();
-        let lengths: Vec<usize> = lengths
-            .iter::<i64>()
-            .map(|length| length as usize)
-            .collect();
+        let lengths = lengths.iter::<i64>().map(|length| length as usize);
+        let lengths: Vec<usize> = lengths.collect();
         decoder.project_memory(states, &lengths, &mut cache);
         Seq2SeqState { cache }
     }

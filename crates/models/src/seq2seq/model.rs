@@ -6,7 +6,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, LayerInput, TiedEmbedding, Transformer,
+    AttentionMask, LayerInput, TiedEmbedding, Transformer, dropout,
     positions::{Learned, Positions, Sinusoidal},
 };
 
@@ -62,11 +62,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The memory of the batch items `items`, in this order; an item may be repeated.
-    ///
-    /// # Shapes
-    ///
-    /// - `items`: `[any]`, indices of batch items
+    /// The memory of the batch items with these indices, `[any]`, in this order; an item may be repeated.
     pub fn select(&self, items: Tensor<1, Int>) -> Self {
         Self {
             states: self.states.clone().select(0, items.clone()),
@@ -107,18 +103,16 @@ impl Seq2Seq {
     ///
     /// That of the encoder, once for any number of targets.
     pub fn encode(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Memory {
-        let [batch, _] = source.dims();
-        if batch == 0 {
+        let states = match source.dims() {
             // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
-            return Memory {
-                states: self.embedding.forward(source),
-                lengths: source_lengths,
-            };
-        }
-        let input = LayerInput::new(self.embed(source, 0))
-            .mask(AttentionMask::key_lengths(source_lengths.clone()));
+            [0, _] => self.embedding.forward(source),
+            _ => {
+                let input = self.encoder_input(source, &source_lengths);
+                self.transformer.encoder.forward(input)
+            }
+        };
         Memory {
-            states: self.transformer.encoder.forward(input),
+            states,
             lengths: source_lengths,
         }
     }
@@ -152,13 +146,7 @@ impl Seq2Seq {
     /// - `target`: `[batch, len_target]`
     /// - output: `[batch, len_target, vocab_size]`
     ///
-    /// # Panics
-    ///
-    /// As [`encode`](Self::encode) and [`decode`](Self::decode).
-    ///
-    /// # Cost
-    ///
-    /// As [`encode`](Self::encode) and [`decode`](Self::decode).
+    /// Panics and cost are those of [`encode`](Self::encode) and [`decode`](Self::decode).
     ///
     /// # Example
     ///
@@ -191,23 +179,14 @@ impl Seq2Seq {
         self.decode(target, &self.encode(source, source_lengths))
     }
 
-    /// The attention weights of every layer and head.
-    ///
-    /// # Shapes
-    ///
-    /// As [`forward`](Self::forward).
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
+    /// The attention weights of every layer and head. Arguments and panics are those of [`forward`](Self::forward).
     pub fn attention(
         &self,
         source: Tensor<2, Int>,
         source_lengths: Tensor<1, Int>,
         target: Tensor<2, Int>,
     ) -> Seq2SeqAttention {
-        let input = LayerInput::new(self.embed(source, 0))
-            .mask(AttentionMask::key_lengths(source_lengths.clone()));
+        let input = self.encoder_input(source, &source_lengths);
         let encoded = self.transformer.encoder.forward_with_weights(input);
         let memory = Memory {
             states: encoded.states,
@@ -222,35 +201,25 @@ impl Seq2Seq {
         }
     }
 
+    fn encoder_input(&self, source: Tensor<2, Int>, lengths: &Tensor<1, Int>) -> LayerInput {
+        LayerInput::new(self.embed(source, 0)).mask(AttentionMask::key_lengths(lengths.clone()))
+    }
+
     fn decoder_input(&self, target: Tensor<2, Int>, memory: &Memory) -> LayerInput {
         LayerInput::new(self.embed(target, 0))
             .memory(memory.states.clone())
             .memory_mask(AttentionMask::key_lengths(memory.lengths.clone()))
     }
 
-    /// The tokens as encoder and decoder read them: embedded, with their positions added unless the heads have them.
-    ///
-    /// # Shapes
-    ///
-    /// - `tokens`: `[batch, len]`, at these `positions`
-    /// - output: `[batch, len, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When a position is past the table of positions; on a CPU backend, when a token is outside the vocabulary. On others the check
-    /// would have to wait for the device, and such a token gets whatever embedding the backend finds.
+    /// The tokens as encoder and decoder read them: embedded, with their positions added unless the heads have them. Shapes and panics are those of
+    /// [`LanguageModel::embed`](crate::language_model::LanguageModel::embed).
     pub fn embed(&self, tokens: Tensor<2, Int>, positions: impl Into<Positions>) -> Tensor<3> {
         let tables = (self.sinusoidal.as_ref(), self.learned.as_ref());
-        let (embedding, dropout) = (&self.embedding, &self.dropout);
-        vocabulary::embed("Seq2Seq", embedding, tables, dropout, tokens, positions)
+        let embedded = vocabulary::embed("Seq2Seq", &self.embedding, tables, tokens, positions);
+        dropout(&self.dropout, embedded)
     }
 
-    /// Logits of the token that follows each state of the decoder.
-    ///
-    /// # Shapes
-    ///
-    /// - `states`: `[.., d_model]`
-    /// - output: `[.., vocab_size]`
+    /// Logits `[.., vocab_size]` of the token that follows each state `[.., d_model]` of the decoder.
     ///
     /// # Panics
     ///

@@ -8,26 +8,17 @@ use serde_json::json;
 use super::BertConfig;
 use crate::{
     pretrained::{ConfigFile, PretrainedError},
-    weights::{Table, same},
+    weights::Table,
 };
 
 impl BertConfig {
     /// Which parameter is which tensor of Hugging Face's `BertModel`, with or without a head on top.
     pub fn table() -> Table {
-        let layer = Table::new()
-            .linear(
-                "self_attention.query_key_value",
-                same([
-                    "attention.self.query",
-                    "attention.self.key",
-                    "attention.self.value",
-                ]),
-            )
-            .linear("self_attention.output", "attention.output.dense")
-            .norm("self_attention_residual.norm", "attention.output.LayerNorm")
-            .linear("feed_forward.linear_inner", "intermediate.dense")
-            .linear("feed_forward.linear_outer", "output.dense")
-            .norm("feed_forward_residual.norm", "output.LayerNorm");
+        let layer = layer(
+            "attention.self",
+            ["attention.output.dense", "attention.output.LayerNorm"],
+            ["intermediate.dense", "output.dense", "output.LayerNorm"],
+        );
         embeddings()
             .part("encoder.layers.{layer}", "encoder.layer.{layer}", layer)
             .linear("pooler", "pooler.dense")
@@ -41,16 +32,11 @@ impl BertConfig {
 
     /// Which parameter is which tensor of Hugging Face's `AlbertModel`, with or without a head on top.
     pub fn albert_table() -> Table {
-        let layer = Table::new()
-            .linear(
-                "self_attention.query_key_value",
-                same(["attention.query", "attention.key", "attention.value"]),
-            )
-            .linear("self_attention.output", "attention.dense")
-            .norm("self_attention_residual.norm", "attention.LayerNorm")
-            .linear("feed_forward.linear_inner", "ffn")
-            .linear("feed_forward.linear_outer", "ffn_output")
-            .norm("feed_forward_residual.norm", "full_layer_layer_norm");
+        let layer = layer(
+            "attention",
+            ["attention.dense", "attention.LayerNorm"],
+            ["ffn", "ffn_output", "full_layer_layer_norm"],
+        );
         embeddings()
             .linear("projection", "encoder.embedding_hidden_mapping_in")
             .part(
@@ -107,33 +93,26 @@ impl BertConfig {
             .with_max_len(file.size("max_position_embeddings")?)
             .with_n_segments(file.size_or("type_vocab_size", 2)?)
             .with_block(block);
-        let config = match is_albert {
+        let (config, table) = match is_albert {
             true => {
                 file.only("inner_group_num", json!(1))?;
                 // Of code that was never published.
-                for field in [
-                    "down_scale_factor",
-                    "gap_size",
-                    "net_structure_type",
-                    "num_memory_blocks",
-                ] {
-                    file.ignore(field);
-                }
+                file.ignore("down_scale_factor");
+                file.ignore("gap_size");
+                file.ignore("net_structure_type");
+                file.ignore("num_memory_blocks");
                 let groups = file.size_or("num_hidden_groups", 1)?;
-                config
+                let config = config
                     .with_d_embedding(file.size_or("embedding_size", 128)?)
-                    .with_pattern(LayerPattern::Shared(groups))
+                    .with_pattern(LayerPattern::Shared(groups));
+                (config, Self::albert_table())
             }
-            false => config,
+            false => (config, Self::table()),
         };
         let path = file.finish()?;
         if let Err(error) = config.validate() {
             return Err(PretrainedError::Config { path, error });
         }
-        let table = match is_albert {
-            true => Self::albert_table(),
-            false => Self::table(),
-        };
         let table = match source.is_file() {
             true => gguf(table),
             false => table,
@@ -152,6 +131,18 @@ fn embeddings() -> Table {
         .ignore("embeddings.position_ids")
         .ignore("classifier.*")
         .ignore("qa_outputs.*")
+}
+
+/// The rows of a layer: the attention with its output projection and norm, and the feed-forward network with its norm.
+fn layer(attention: &str, [output, norm]: [&str; 2], [inner, outer, last]: [&str; 3]) -> Table {
+    let projections = ["query", "key", "value"].map(|name| format!("{attention}.{name}"));
+    Table::new()
+        .linear("self_attention.query_key_value", projections.to_vec())
+        .linear("self_attention.output", output)
+        .norm("self_attention_residual.norm", norm)
+        .linear("feed_forward.linear_inner", inner)
+        .linear("feed_forward.linear_outer", outer)
+        .norm("feed_forward_residual.norm", last)
 }
 
 /// The table for the names of llama.cpp.

@@ -98,13 +98,7 @@ impl Bert {
     /// `model_type` of `bert` or `albert`, and `model.safetensors`, its shards, or `pytorch_model.bin`. Heads on top are left out. A BERT is also loaded from a
     /// [GGUF file](crate::pretrained#gguf), which has no pooler.
     ///
-    /// # Errors
-    ///
-    /// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
-    ///
-    /// # Cost
-    ///
-    /// Reads every tensor once. No parameter is initialised at random first.
+    /// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         device: &Device,
@@ -112,11 +106,8 @@ impl Bert {
         Self::from_pretrained_with(source, &device.into())
     }
 
-    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_pretrained`](Self::from_pretrained), and when the device does not compute in the dtype.
+    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters. It also fails when the device does not compute
+    /// in the dtype.
     pub fn from_pretrained_with(
         source: impl AsRef<Path>,
         options: &LoadOptions,
@@ -155,33 +146,12 @@ impl Bert {
         self.encoder.forward(self.embed(input))
     }
 
-    /// The state of every token, and those after every layer.
-    ///
-    /// # Shapes
-    ///
-    /// - `states` and each of `hidden_states`: `[batch, len, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
+    /// [`forward`](Self::forward), and the states after every layer, `[batch, len, d_model]` each.
     pub fn forward_with_hidden_states(&self, input: BertInput) -> TransformerStackOutput {
         self.encoder.forward_with_hidden_states(self.embed(input))
     }
 
-    /// The state of every token, and the attention weights of every layer and head.
-    ///
-    /// # Shapes
-    ///
-    /// - `states`: `[batch, len, d_model]`
-    /// - each of `self_weights`: `[batch, heads, len, len]`
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
-    ///
-    /// # Cost
-    ///
-    /// Beyond [`forward`](Self::forward), one number for each pair of tokens, head and layer.
+    /// [`forward`](Self::forward), and the attention weights of every layer, `[batch, heads, len, len]` each.
     pub fn forward_with_weights(&self, input: BertInput) -> TransformerStackOutput {
         self.encoder.forward_with_weights(self.embed(input))
     }
@@ -216,18 +186,7 @@ impl Bert {
     /// One vector of length 1 per text, the mean over its tokens, as MiniLM compares texts. Other sentence encoders pool in other ways:
     /// with the feature `tokenizers`, `sentences::SentenceEncoder` reads which.
     ///
-    /// # Shapes
-    ///
-    /// - `states`: `[batch, len, d_model]`, of texts with `lengths` tokens
-    /// - output: `[batch, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When the number of lengths is not the number of texts, or a length is zero or more than `len`.
-    ///
-    /// # Cost
-    ///
-    /// O(batch · len · d_model)
+    /// Shapes, panics and cost are those of [`Pooling::pool`].
     ///
     /// # Source
     ///
@@ -244,22 +203,16 @@ impl Bert {
         } = input;
         let [vocab_size, _] = self.tokens.weight.dims();
         vocabulary::check("Bert", &tokens, vocab_size);
-        let of_segments = match segments {
-            Some(segments) => {
-                assert!(
-                    segments.dims() == tokens.dims(),
-                    "Bert: segments {:?} do not fit tokens {:?}",
-                    segments.dims(),
-                    tokens.dims()
-                );
-                embed(&self.segments, segments)
-            }
-            None => {
-                let first = Tensor::<2, Int>::zeros([1, 1], &tokens.device());
-                embed(&self.segments, first)
-            }
-        };
-        let x = self.positions.forward(embed(&self.tokens, tokens)) + of_segments;
+        if let Some(segments) = &segments {
+            let (segments, tokens) = (segments.dims(), tokens.dims());
+            assert!(
+                segments == tokens,
+                "Bert: segments {segments:?} do not fit tokens {tokens:?}"
+            );
+        }
+        let segments = segments.unwrap_or_else(|| Tensor::zeros([1, 1], &tokens.device()));
+        let x = self.positions.forward(embed(&self.tokens, tokens));
+        let x = x + embed(&self.segments, segments);
         let x = dropout(&self.dropout, self.norm.forward(x));
         let x = match &self.projection {
             // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.

@@ -33,9 +33,7 @@ use crate::{
     weights::Table,
 };
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of the [table](self), and `model.safetensors`, its shards, or `pytorch_model.bin`; or from a [GGUF file](crate::pretrained#gguf) of a
-/// `llama`, `qwen2` or `qwen3`.
+/// [`LanguageModel::from_pretrained`] for a `model_type` of the [table](self), or for a [GGUF file](crate::pretrained#gguf) of a `llama`, `qwen2` or `qwen3`.
 ///
 /// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or the length that YaRN or a linear scaling reaches, if that is more
 /// (not in Gemma 3, whose files have the length after scaling).
@@ -43,19 +41,9 @@ use crate::{
 /// A bare model (`LlamaModel`, whose tensors have no `model.` before their names) is loaded too. If it is not tied, it has states and
 /// [no logits](LanguageModel::has_logits), and is saved by `table(source)?.bare("model")`.
 ///
-/// # Shapes
-///
-/// `[batch, len]` tokens to `[batch, len, vocab_size]` logits: [`LanguageModel::forward`].
-///
-/// # Errors
-///
-/// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
-///
 /// # Cost
 ///
-/// Reads every tensor once. No parameter is initialised at random first. The model has one rotary table of `2 · max_len · d_head / 2` numbers;
-/// Gemma 3 has two.
-/// [`LanguageModel::from_pretrained_with`] takes another dtype for the parameters, such as bf16.
+/// Beyond [`LanguageModel::from_pretrained`], one rotary table of `2 · max_len · d_head / 2` numbers; Gemma 3 has two.
 ///
 /// # Example
 ///
@@ -79,8 +67,7 @@ pub fn from_pretrained(
 
 pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel, PretrainedError> {
     let (file, spec, config) = read(source)?;
-    let is_gguf = source.is_file();
-    let table = |config: &LanguageModelConfig| match is_gguf {
+    let table = |config: &LanguageModelConfig| match source.is_file() {
         true => table::gguf(spec, config),
         false => table::table(spec, config),
     };
@@ -89,11 +76,7 @@ pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel
 }
 
 /// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) a file that `transformers`
-/// reads.
-///
-/// # Errors
-///
-/// As [`from_pretrained`], but only `config.json` is read.
+/// reads. Fails as [`from_pretrained`], but only `config.json` is read.
 pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
     let (file, spec, config) = read(source.as_ref())?;
     file.finish()?;
