@@ -3,92 +3,62 @@
 use std::ops::Range;
 
 use burn::{module::Module, nn::Linear};
-use burn_attn::{CrossAttention, Heads, MultiHeadAttention, SelfAttention};
+use burn_attn::{CrossAttention, MultiHeadAttention, SelfAttention};
 
-use super::{Import, Library, part::Part};
+use super::{
+    Library,
+    part::{Import, Part},
+};
 use crate::weights::{Source, Table, WeightsError, ZEROS, same, transposed};
+
+/// A linear layer of a module: its name, and which of query, key and value it holds.
+type Input<'a> = (&'a str, &'a Linear, Range<usize>);
 
 impl Import for MultiHeadAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
-        let inputs = [&self.query, &self.key, &self.value];
-        without_adapters(part, &inputs)?;
-        let names = [("query", 0..1), ("key", 1..2), ("value", 2..3)];
-        let projections = projections(part, inputs, &names)?;
-        with_output(projections, part, &self.output, &self.heads)
+        let inputs = [
+            ("query", &self.query, 0..1),
+            ("key", &self.key, 1..2),
+            ("value", &self.value, 2..3),
+        ];
+        attention(part, &inputs, self)
     }
 }
 
 impl Import for SelfAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
-        without_adapters(part, &[&self.query_key_value])?;
-        let like = self.clone().into_multi_head();
-        let inputs = [&like.query, &like.key, &like.value];
-        let projections = projections(part, inputs, &[("query_key_value", 0..3)])?;
-        with_output(projections, part, &self.output, &self.heads)
+        let inputs = [("query_key_value", &self.query_key_value, 0..3)];
+        attention(part, &inputs, &self.clone().into_multi_head())
     }
 }
 
 impl Import for CrossAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
-        without_adapters(part, &[&self.query, &self.key_value])?;
-        let like = self.clone().into_multi_head();
-        let inputs = [&like.query, &like.key, &like.value];
-        let projections = projections(part, inputs, &[("query", 0..1), ("key_value", 1..3)])?;
-        with_output(projections, part, &self.output, &self.heads)
+        let inputs = [
+            ("query", &self.query, 0..1),
+            ("key_value", &self.key_value, 1..3),
+        ];
+        attention(part, &inputs, &self.clone().into_multi_head())
     }
 }
 
-/// Query, key and value like `likes`; `target` names the linear layers of the module and says which of the three each layer holds.
-fn projections(
+/// The table of a module with these input layers, which is `like` this one otherwise.
+fn attention(
     part: &Part,
-    likes: [&Linear; 3],
-    target: &[(&str, Range<usize>)],
+    inputs: &[Input],
+    like: &MultiHeadAttention,
 ) -> Result<Table, WeightsError> {
-    let rows =
-        |table, parameter: &str, source: &dyn Fn(Vec<String>) -> Source, names: [&str; 3]| {
-            target.iter().fold(table, |table: Table, (name, of)| {
-                let names = names[of.clone()].iter().map(|name| name.to_string());
-                let widths = likes[of.clone()].iter().map(|like| like.weight.dims()[1]);
-                let source = source(names.collect()).shares(widths.collect::<Vec<_>>());
-                table.row(format!("{name}.{parameter}"), source)
-            })
-        };
-    if part.library == Library::BurnNn {
-        let weights = ["query.weight", "key.weight", "value.weight"];
-        let biases = ["query.bias", "key.bias", "value.bias"];
-        let table = rows(Table::new(), "weight", &same, weights);
-        return Ok(rows(table, "bias", &same, biases));
-    }
-    refuse_appended_key(part)?;
-    refuse_some_biases(part, likes)?;
-    let of_target = |parameter: &str| -> Vec<String> {
-        let names = target.iter().map(|(name, _)| format!("{name}.{parameter}"));
-        names.collect()
+    let (first_input, output) = match part.library {
+        Library::Pytorch => ("in_proj_weight", "out_proj"),
+        Library::BurnNn => ("query.weight", "output"),
     };
-    let table = Table::new().row(of_target("bias"), "in_proj_bias");
-    let d_inputs = likes.map(|like| like.weight.dims()[0]);
-    // One packed weight where all three come in with the width `d_model`, else three.
-    if !part.has("q_proj_weight") && d_inputs == [d_inputs[0]; 3] {
-        return Ok(table.row(of_target("weight"), transposed("in_proj_weight")));
+    for (_, input, _) in inputs {
+        part.without_adapter(first_input, input)?;
     }
-    let names = ["q_proj_weight", "k_proj_weight", "v_proj_weight"];
-    Ok(rows(table, "weight", &transposed, names))
-}
-
-/// The table of the whole module.
-fn with_output(
-    projections: Table,
-    part: &Part,
-    output: &Linear,
-    heads: &Heads,
-) -> Result<Table, WeightsError> {
-    let name = match part.library {
-        Library::Pytorch => "out_proj",
-        Library::BurnNn => "output",
-    };
-    let table = projections.part("", "", part.linear("output", name, output)?);
-    let sinks = heads.sinks.as_ref();
-    let own = heads.num_params() - sinks.map_or(0, |sinks| sinks.dims()[0]);
+    let table = projections(part, inputs, [&like.query, &like.key, &like.value])?;
+    let table = table.part("", "", part.linear("output", output, &like.output)?);
+    let sinks = like.heads.sinks.as_ref();
+    let own = like.heads.num_params() - sinks.map_or(0, |sinks| sinks.dims()[0]);
     if own > 0 {
         let reason = format!(
             "the module's heads have {own} parameters (QK norm or positions) that the source cannot have; load \
@@ -111,38 +81,50 @@ fn with_output(
     }
 }
 
-fn without_adapters(part: &Part, inputs: &[&Linear]) -> Result<(), WeightsError> {
-    let name = match part.library {
-        Library::Pytorch => "in_proj_weight",
-        Library::BurnNn => "query.weight",
+/// The rows of the input layers, with a query, key and value like `likes`.
+fn projections(part: &Part, inputs: &[Input], likes: [&Linear; 3]) -> Result<Table, WeightsError> {
+    let rows = |parameter: &str, source: fn(Vec<String>) -> Source, names: [&str; 3]| {
+        inputs.iter().fold(Table::new(), |table, (input, _, of)| {
+            let names = names[of.clone()].iter().map(|name| name.to_string());
+            let widths = likes[of.clone()].iter().map(|like| like.weight.dims()[1]);
+            let source = source(names.collect()).shares(widths.collect::<Vec<_>>());
+            table.row(format!("{input}.{parameter}"), source)
+        })
     };
-    inputs
-        .iter()
-        .try_for_each(|input| part.without_adapter(name, input))
-}
-
-/// Refuses a module with only some of the three biases: in PyTorch they are one vector.
-fn refuse_some_biases(part: &Part, likes: [&Linear; 3]) -> Result<(), WeightsError> {
+    if part.library == Library::BurnNn {
+        let weights = rows(
+            "weight",
+            same,
+            ["query.weight", "key.weight", "value.weight"],
+        );
+        let biases = rows("bias", same, ["query.bias", "key.bias", "value.bias"]);
+        return Ok(weights.part("", "", biases));
+    }
+    let mut appended = ["bias_k", "bias_v"].into_iter();
+    if let Some(name) = appended.find(|name| part.has(name)) {
+        let reason = "add_bias_kv=True appends a learned key and value to every sequence, which no module here does";
+        return Err(part.unsupported(name, reason));
+    }
     let [query, key, value] = likes.map(|like| like.bias.is_some());
-    match query == key && key == value {
-        true => Ok(()),
-        false => Err(part.unsupported(
-            "in_proj_bias",
-            format!(
-                "PyTorch's projections all have a bias or none has, but the module's bias is query {query}, key {key}, \
-                 value {value}"
-            ),
-        )),
+    if query != key || key != value {
+        let reason = format!(
+            "PyTorch's projections all have a bias or none has, but the module's bias is query {query}, key {key}, \
+             value {value}"
+        );
+        return Err(part.unsupported("in_proj_bias", reason));
     }
-}
-
-/// Refuses a module that was built with `add_bias_kv=True`.
-fn refuse_appended_key(part: &Part) -> Result<(), WeightsError> {
-    match ["bias_k", "bias_v"].into_iter().find(|name| part.has(name)) {
-        None => Ok(()),
-        Some(name) => Err(part.unsupported(
-            name,
-            "add_bias_kv=True appends a learned key and value to every sequence, which no module here does",
-        )),
+    let all = |parameter: &str| -> Vec<String> {
+        let names = inputs
+            .iter()
+            .map(|(name, ..)| format!("{name}.{parameter}"));
+        names.collect()
+    };
+    let biases = Table::new().row(all("bias"), "in_proj_bias");
+    let d_inputs = likes.map(|like| like.weight.dims()[0]);
+    // One packed weight where all three come in with the width `d_model`, else three.
+    if !part.has("q_proj_weight") && d_inputs == [d_inputs[0]; 3] {
+        return Ok(biases.row(all("weight"), transposed("in_proj_weight")));
     }
+    let names = ["q_proj_weight", "k_proj_weight", "v_proj_weight"];
+    Ok(biases.part("", "", rows("weight", transposed, names)))
 }

@@ -39,8 +39,7 @@ pub fn multi_head_attention(source: BurnNnAttention) -> Result<MultiHeadAttentio
     config.validate()?;
     let device = source.query.weight.lazy_device();
     let mut heads = config.init(&device).heads;
-    let sinks = heads.sinks.take();
-    heads.sinks = sinks.map(|sinks| sinks.set_require_grad(false));
+    heads.sinks = heads.sinks.map(|sinks| sinks.set_require_grad(false));
     Ok(MultiHeadAttention {
         query: source.query,
         key: source.key,

@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use burn::{module::Module, store::ModuleRecord, tensor::Bytes};
+use burn::{store::ModuleRecord, tensor::Bytes};
 
-use super::part::{Library, Part};
-use crate::weights::{Format, Mismatch, Table, Weights, WeightsError, below, format};
+use super::part::{Import, Library, Part};
+use crate::weights::{
+    Format, Mismatch, Reason, Table, Weights, WeightsError, below, format, joined,
+};
 
 /// Weights from another library, by name. [`pytorch`], [`burn_nn`] and [`burn_nn_record`] open one.
 ///
@@ -50,16 +52,14 @@ pub struct Checkpoint {
 /// Reads the names and shapes, not the numbers.
 pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, WeightsError> {
     let path = path.as_ref();
-    let weights = match format(path).map_err(refused(path))? {
-        Format::Burnpack => Err(refused(path)(
-            "it is a burnpack, which Burn wrote and import::burn_nn reads".into(),
-        )),
-        Format::Gguf => Err(refused(path)(
-            "it is GGUF, which llama.cpp reads and PyTorch does not".into(),
-        )),
-        Format::Safetensors | Format::Other => Weights::open(path),
+    let reason = match format(path).map_err(|reason| WeightsError::file(path, reason))? {
+        Format::Burnpack => "it is a burnpack, which Burn wrote and import::burn_nn reads",
+        Format::Gguf => "it is GGUF, which llama.cpp reads and PyTorch does not",
+        Format::Safetensors | Format::Index | Format::Other => {
+            return Ok(Checkpoint::new(Library::Pytorch, Weights::open(path)?));
+        }
     };
-    Ok(Checkpoint::new(Library::Pytorch, weights?))
+    Err(WeightsError::file(path, reason))
 }
 
 /// Weights of burn-nn's modules in a file that Burn wrote: a burnpack (`Module::save_file`), or safetensors.
@@ -73,30 +73,20 @@ pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, WeightsError> {
 /// Reads a burnpack whole; of safetensors, only the names and shapes.
 pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, WeightsError> {
     let path = path.as_ref();
-    let weights = match format(path).map_err(refused(path))? {
+    let refused = |reason: Reason| WeightsError::file(path, reason);
+    let weights = match format(path).map_err(refused)? {
         // Burn would read each number at its first use, and the file may be gone by then.
         Format::Burnpack => {
-            let bytes = fs::read(path).map_err(|error| error.to_string());
-            let bytes = bytes.map(Bytes::from_bytes_vec);
-            bytes
-                .and_then(Weights::from_burnpack)
-                .map_err(refused(path))
+            let bytes = fs::read(path).map_err(|error| refused(error.into()))?;
+            Weights::from_burnpack(Bytes::from_bytes_vec(bytes)).map_err(refused)?
         }
-        Format::Safetensors => Weights::open(path),
-        Format::Gguf | Format::Other => {
+        Format::Safetensors => Weights::open(path)?,
+        Format::Gguf | Format::Index | Format::Other => {
             let reason = "it is neither a burnpack nor safetensors, which Burn writes";
-            Err(refused(path)(reason.into()))
+            return Err(refused(reason.into()));
         }
     };
-    Ok(Checkpoint::new(Library::BurnNn, weights?))
-}
-
-/// The error about a file, from its reason.
-fn refused(path: &Path) -> impl Fn(String) -> WeightsError {
-    move |reason| WeightsError::File {
-        path: path.into(),
-        reason,
-    }
+    Ok(Checkpoint::new(Library::BurnNn, weights))
 }
 
 /// Weights of burn-nn's modules in memory, from `Module::into_record`.
@@ -105,9 +95,11 @@ fn refused(path: &Path) -> impl Fn(String) -> WeightsError {
 ///
 /// When Burn cannot read its own record.
 pub fn burn_nn_record(record: ModuleRecord) -> Result<Checkpoint, WeightsError> {
-    let bytes = record.into_bytes().map_err(|error| error.to_string());
+    let bytes = record.into_bytes().map_err(Reason::from);
     let weights = bytes.and_then(Weights::from_burnpack);
-    let weights = weights.map_err(|reason| WeightsError::Record { reason })?;
+    let weights = weights.map_err(|reason| WeightsError::Record {
+        reason: reason.to_string(),
+    })?;
     Ok(Checkpoint::new(Library::BurnNn, weights))
 }
 
@@ -202,21 +194,22 @@ impl Checkpoint {
 
     /// The error if there is no tensor: names what there is below the longest part of the prefix that exists.
     fn nothing_below(&self, prefix: &str) -> WeightsError {
-        let parents = prefix.match_indices('.').map(|(end, _)| end).rev();
-        let parents = parents.map(|end| &prefix[..end]).chain([""]);
-        let found = parents
-            .map(|parent| {
-                let children = self.names().filter_map(|name| {
-                    let rest = below(name, parent)?;
-                    let child = rest.split('.').next()?;
-                    Some(name[..name.len() - rest.len() + child.len()].to_string())
-                });
-                children.collect::<BTreeSet<String>>()
-            })
-            .find(|found| !found.is_empty());
+        // A module beside the one that the prefix names, or above it.
+        let child = |name: &str, parent: &str| {
+            let rest = below(name, parent)?;
+            let child = rest.split('.').next()?;
+            Some(joined(parent, child))
+        };
+        let children = |parent: &str| -> BTreeSet<String> {
+            let children = self.names().filter_map(|name| child(name, parent));
+            children.collect()
+        };
+        let parents = prefix.match_indices('.').map(|(end, _)| &prefix[..end]);
+        let mut found = parents.rev().chain([""]).map(children);
+        let found = found.find(|found| !found.is_empty()).unwrap_or_default();
         WeightsError::Prefix {
             prefix: prefix.into(),
-            found: found.unwrap_or_default().into_iter().collect(),
+            found: found.into_iter().collect(),
         }
     }
 
@@ -227,20 +220,13 @@ impl Checkpoint {
     /// When tensors are left. The error names the tensors.
     pub fn finish(self) -> Result<(), WeightsError> {
         let names = self.names().filter(|name| !self.taken.contains(*name));
-        let unexpected: Vec<String> = names.map(str::to_string).collect();
-        if unexpected.is_empty() {
-            return Ok(());
-        }
-        Err(WeightsError::Mismatch(Box::new(Mismatch {
-            unexpected,
+        let wrong = Mismatch {
+            unexpected: names.map(str::to_string).collect(),
             ..Mismatch::default()
-        })))
+        };
+        match wrong.unexpected.is_empty() {
+            true => Ok(()),
+            false => Err(wrong.into()),
+        }
     }
-}
-
-/// A module that can take weights of other libraries, by [`Checkpoint::load`], and be written as a module of those libraries, by [`table`].
-pub trait Import: Module {
-    /// Which parameter is which tensor below the part's prefix.
-    #[doc(hidden)]
-    fn table(&self, part: &Part) -> Result<Table, WeightsError>;
 }

@@ -7,5 +7,5 @@ mod part;
 mod transformer;
 
 pub use burn_nn::multi_head_attention;
-pub use checkpoint::{Checkpoint, Import, burn_nn, burn_nn_record, pytorch, table};
-pub use part::Library;
+pub use checkpoint::{Checkpoint, burn_nn, burn_nn_record, pytorch, table};
+pub use part::{Import, Library};

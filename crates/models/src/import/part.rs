@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use burn::nn::Linear;
+use burn::{module::Module, nn::Linear};
 
 use crate::weights::{Table, Weights, WeightsError, joined};
 
@@ -46,11 +46,21 @@ impl Part<'_> {
 
     /// The full name of a tensor or part of this part.
     pub(super) fn full(&self, name: &str) -> String {
-        match (self.prefix.as_str(), name) {
-            ("", name) => name.to_string(),
-            (prefix, "") => prefix.to_string(),
-            (prefix, name) => format!("{prefix}.{name}"),
+        match name {
+            "" => self.prefix.clone(),
+            name => joined(&self.prefix, name),
         }
+    }
+
+    /// `table` with a module of this part.
+    pub(super) fn with(
+        &self,
+        table: Table,
+        [target, source]: [&str; 2],
+        module: &impl Import,
+    ) -> Result<Table, WeightsError> {
+        let of_module = module.table(&self.below(source))?;
+        Ok(table.part(target, source, of_module))
     }
 
     /// Whether there is a tensor of this name.
@@ -87,9 +97,7 @@ impl Part<'_> {
         self.without_adapter(&format!("{source}.weight"), like)?;
         Ok(match self.library {
             Library::Pytorch => Table::new().linear(target, source),
-            Library::BurnNn => Table::new()
-                .row(joined(target, "weight"), joined(source, "weight"))
-                .row(joined(target, "bias"), joined(source, "bias")),
+            Library::BurnNn => same_names(target, source, ["weight", "bias"]),
         })
     }
 
@@ -97,9 +105,21 @@ impl Part<'_> {
     pub(super) fn norm(&self, target: &str, source: &str) -> Table {
         match self.library {
             Library::Pytorch => Table::new().norm(target, source),
-            Library::BurnNn => Table::new()
-                .row(joined(target, "gamma"), joined(source, "gamma"))
-                .row(joined(target, "beta"), joined(source, "beta")),
+            Library::BurnNn => same_names(target, source, ["gamma", "beta"]),
         }
     }
+}
+
+/// The rows of a module of burn-nn, which has these parameters.
+fn same_names(target: &str, source: &str, names: [&str; 2]) -> Table {
+    names.iter().fold(Table::new(), |table, name| {
+        table.row(joined(target, name), joined(source, name))
+    })
+}
+
+/// A module that can take weights of other libraries, by [`Checkpoint::load`](super::Checkpoint::load), and be written as a module of those libraries, by [`table`](super::table()).
+pub trait Import: Module {
+    /// Which parameter is which tensor below the part's prefix.
+    #[doc(hidden)]
+    fn table(&self, part: &Part) -> Result<Table, WeightsError>;
 }

@@ -10,15 +10,13 @@ use burn_attn::FeedForwardActivation;
 use serde_json::{Map, Value};
 
 use super::{
-    PretrainedError,
-    activations::ACTIVATIONS,
-    fields::of_no_matter,
+    PretrainedError, Result,
+    fields::{ACTIVATIONS, is_equal, of_no_matter},
     gguf,
-    json::{is_equal, object},
+    json::object,
     source::folder_with,
     wanted::Wanted,
 };
-use crate::weights::{Format, format, lfs_pointer};
 
 /// More than any size in practice, and small enough that twice the product of two does not overflow.
 const MOST: u64 = 1 << 31;
@@ -37,15 +35,14 @@ pub(crate) struct ConfigFile {
 
 impl ConfigFile {
     /// The `config.json` of a folder or of a name on the Hub, or what a GGUF file says itself, for a model of this family.
-    pub(crate) fn read(source: &Path, family: &'static str) -> Result<Self, PretrainedError> {
-        let (path, fields) = match source.is_file() {
-            true => (source.into(), of_gguf(source)?),
-            false => {
-                let wanted = Wanted::ModelConfig;
-                let path = folder_with(source, wanted)?.join(wanted.file());
-                let fields = object(&path)?;
-                (path, fields)
-            }
+    pub(crate) fn read(source: &Path, family: &'static str) -> Result<Self> {
+        let (path, fields) = if source.is_file() {
+            (source.into(), gguf::fields(source)?)
+        } else {
+            let wanted = Wanted::ModelConfig;
+            let path = folder_with(source, wanted)?.join(wanted.file());
+            let fields = object(&path)?;
+            (path, fields)
         };
         let known = of_no_matter(&fields);
         let file = Self::of_fields(path, family, fields);
@@ -73,7 +70,7 @@ impl ConfigFile {
     }
 
     /// Refuses a file without this field, which may be null.
-    pub(crate) fn needs(&self, field: &str) -> Result<(), PretrainedError> {
+    pub(crate) fn needs(&self, field: &str) -> Result<()> {
         self.needed(field, self.fields.get(field).map(drop))
     }
 
@@ -83,14 +80,11 @@ impl ConfigFile {
     }
 
     pub(crate) fn unsupported(&self, field: &str, supported: impl Into<String>) -> PretrainedError {
-        let found = self
-            .fields
-            .get(field)
-            .map(|value| shortened(value.to_string()));
+        let found = self.fields.get(field).map(Value::to_string);
         PretrainedError::Unsupported {
             path: self.path.clone(),
             field: field.to_owned(),
-            found: found.unwrap_or_else(|| "missing".into()),
+            found: found.map_or("missing".into(), shortened),
             supported: supported.into(),
             family: self.family,
         }
@@ -102,17 +96,15 @@ impl ConfigFile {
         field: &str,
         expected: &str,
         parse: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Option<T>, PretrainedError> {
-        let Some(value) = self.get(field) else {
-            return Ok(None);
-        };
-        match parse(value) {
-            Some(value) => Ok(Some(value)),
-            None => Err(self.unsupported(field, expected)),
+    ) -> Result<Option<T>> {
+        let parsed = self.get(field).map(parse);
+        match parsed {
+            Some(None) => Err(self.unsupported(field, expected)),
+            parsed => Ok(parsed.flatten()),
         }
     }
 
-    fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T, PretrainedError> {
+    fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T> {
         value.ok_or_else(|| PretrainedError::Missing {
             path: self.path.clone(),
             field: field.to_owned(),
@@ -121,13 +113,13 @@ impl ConfigFile {
     }
 
     /// A size or a count.
-    pub(crate) fn size(&mut self, field: &str) -> Result<usize, PretrainedError> {
+    pub(crate) fn size(&mut self, field: &str) -> Result<usize> {
         let size = self.size_if_any(field)?;
         self.needed(field, size)
     }
 
     /// A number of layers.
-    pub(crate) fn layers(&mut self, field: &str) -> Result<usize, PretrainedError> {
+    pub(crate) fn layers(&mut self, field: &str) -> Result<usize> {
         match self.size(field)? {
             layers @ 1..=MOST_LAYERS => Ok(layers),
             _ => Err(self.unsupported(field, format!("1 to {MOST_LAYERS} layers"))),
@@ -135,7 +127,7 @@ impl ConfigFile {
     }
 
     /// The length of the longest text, if the weights do not give it as well.
-    pub(crate) fn positions(&mut self, field: &str) -> Result<usize, PretrainedError> {
+    pub(crate) fn positions(&mut self, field: &str) -> Result<usize> {
         match self.size(field)? {
             positions @ ..=MOST_POSITIONS => Ok(positions),
             _ => Err(self.unsupported(field, format!("at most {MOST_POSITIONS} positions"))),
@@ -143,7 +135,7 @@ impl ConfigFile {
     }
 
     /// A size or a count, if the field is there and not null.
-    pub(crate) fn size_if_any(&mut self, field: &str) -> Result<Option<usize>, PretrainedError> {
+    pub(crate) fn size_if_any(&mut self, field: &str) -> Result<Option<usize>> {
         let size = self.parsed(field, "a whole number", Value::as_u64)?;
         match size {
             Some(MOST..) => Err(self.unsupported(field, format!("less than {MOST}"))),
@@ -152,20 +144,13 @@ impl ConfigFile {
     }
 
     /// A size or a count, or `missing` if the field is not there. Null is refused, as by transformers.
-    pub(crate) fn size_or(
-        &mut self,
-        field: &str,
-        missing: usize,
-    ) -> Result<usize, PretrainedError> {
+    pub(crate) fn size_or(&mut self, field: &str, missing: usize) -> Result<usize> {
         self.check_not_null(field, "a whole number")?;
         Ok(self.size_if_any(field)?.unwrap_or(missing))
     }
 
     /// A list of sizes, if the field is there and not null.
-    pub(crate) fn sizes_if_any(
-        &mut self,
-        field: &str,
-    ) -> Result<Option<Vec<usize>>, PretrainedError> {
+    pub(crate) fn sizes_if_any(&mut self, field: &str) -> Result<Option<Vec<usize>>> {
         self.parsed(field, "a list of whole numbers", |value| {
             let sizes = value.as_array()?.iter();
             let sizes = sizes.map(|size| usize::try_from(size.as_u64()?).ok());
@@ -174,22 +159,19 @@ impl ConfigFile {
     }
 
     /// A list of real numbers, if the field is there and not null.
-    pub(crate) fn numbers_if_any(
-        &mut self,
-        field: &str,
-    ) -> Result<Option<Vec<f64>>, PretrainedError> {
+    pub(crate) fn numbers_if_any(&mut self, field: &str) -> Result<Option<Vec<f64>>> {
         self.parsed(field, "a list of numbers", |value| {
             value.as_array()?.iter().map(Value::as_f64).collect()
         })
     }
 
     /// A real number, or `missing` if the field is not there. Null is refused, as by transformers.
-    pub(crate) fn number(&mut self, field: &str, missing: f64) -> Result<f64, PretrainedError> {
+    pub(crate) fn number(&mut self, field: &str, missing: f64) -> Result<f64> {
         self.check_not_null(field, "a number")?;
         Ok(self.number_if_any(field)?.unwrap_or(missing))
     }
 
-    fn check_not_null(&self, field: &str, expected: &str) -> Result<(), PretrainedError> {
+    fn check_not_null(&self, field: &str, expected: &str) -> Result<()> {
         match self.fields.get(field) {
             Some(Value::Null) => Err(self.unsupported(field, expected)),
             _ => Ok(()),
@@ -197,12 +179,12 @@ impl ConfigFile {
     }
 
     /// A real number, if the field is there and not null.
-    pub(crate) fn number_if_any(&mut self, field: &str) -> Result<Option<f64>, PretrainedError> {
+    pub(crate) fn number_if_any(&mut self, field: &str) -> Result<Option<f64>> {
         self.parsed(field, "a number", Value::as_f64)
     }
 
     /// The fields of an object, if the field is there and not null; they have to be [finished](Self::finish) as well.
-    pub(crate) fn object(&mut self, field: &str) -> Result<Option<Self>, PretrainedError> {
+    pub(crate) fn object(&mut self, field: &str) -> Result<Option<Self>> {
         let fields = self.parsed(field, "an object", |value| value.as_object().cloned())?;
         Ok(fields.map(|fields| Self::of_fields(self.path.clone(), self.family, fields)))
     }
@@ -212,53 +194,38 @@ impl ConfigFile {
         &mut self,
         field: &str,
         choices: &[(&str, T)],
-    ) -> Result<Option<Vec<T>>, PretrainedError> {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        self.parsed(field, &format!("a list of {}", names.join(", ")), |value| {
+    ) -> Result<Option<Vec<T>>> {
+        let expected = format!("a list of {}", names(choices));
+        self.parsed(field, &expected, |value| {
             let items = value.as_array()?.iter();
-            let meanings = items.map(|item| {
-                let found = choices.iter().find(|(name, _)| item.as_str() == Some(name));
-                found.map(|(_, choice)| choice.clone())
-            });
-            meanings.collect()
+            items.map(|item| chosen(item, choices)).collect()
         })
     }
 
     /// A real number that has to be there.
-    pub(crate) fn real(&mut self, field: &str) -> Result<f64, PretrainedError> {
+    pub(crate) fn real(&mut self, field: &str) -> Result<f64> {
         let number = self.number_if_any(field)?;
         self.needed(field, number)
     }
 
     /// A real number with several names, which have to agree, or `missing` if none of them is there.
-    pub(crate) fn number_of(
-        &mut self,
-        fields: &[&str],
-        missing: f64,
-    ) -> Result<f64, PretrainedError> {
-        let mut known: Option<f64> = None;
+    pub(crate) fn number_of(&mut self, fields: &[&str], missing: f64) -> Result<f64> {
+        let mut known = None;
         for &field in fields {
             self.check_not_null(field, "a number")?;
-            let Some(found) = self.number_if_any(field)? else {
-                continue;
-            };
-            match known {
-                Some(known) if known != found => {
-                    return Err(self.unsupported(field, known.to_string()));
+            let found = self.number_if_any(field)?;
+            match (known, found) {
+                (Some(known), Some(found)) if known != found => {
+                    return Err(self.unsupported(field, f64::to_string(&known)));
                 }
-                _ => known = Some(found),
+                _ => known = known.or(found),
             }
         }
         Ok(known.unwrap_or(missing))
     }
 
     /// The length that a scaling of rotary positions is meant to reach, although the file still has the length from before it.
-    pub(crate) fn reach(
-        &self,
-        field: &str,
-        factor: f64,
-        original: usize,
-    ) -> Result<usize, PretrainedError> {
+    pub(crate) fn reach(&self, field: &str, factor: f64, original: usize) -> Result<usize> {
         let reached = factor * original as f64;
         match reached > MOST_POSITIONS as f64 {
             true => Err(self.unsupported(field, format!("at most {MOST_POSITIONS} positions"))),
@@ -267,7 +234,7 @@ impl ConfigFile {
     }
 
     /// True or false, or `missing` if the field is not there. Null is refused, as by version 5 of transformers.
-    pub(crate) fn flag(&mut self, field: &str, missing: bool) -> Result<bool, PretrainedError> {
+    pub(crate) fn flag(&mut self, field: &str, missing: bool) -> Result<bool> {
         self.check_not_null(field, "true or false")?;
         let flag = self.parsed(field, "true or false", Value::as_bool)?;
         Ok(flag.unwrap_or(missing))
@@ -275,7 +242,7 @@ impl ConfigFile {
 
     /// Turns the fields of an object, if there is one, into fields `object.field` of this file, so that they can be compared with others
     /// outside the object, unlike those of an [`object`](Self::object).
-    pub(crate) fn flatten(&mut self, object: &str) -> Result<(), PretrainedError> {
+    pub(crate) fn flatten(&mut self, object: &str) -> Result<()> {
         let fields = self.parsed(object, "an object", |value| value.as_object().cloned())?;
         let fields = fields.into_iter().flatten();
         let named = fields.map(|(field, value)| (format!("{object}.{field}"), value));
@@ -284,18 +251,10 @@ impl ConfigFile {
     }
 
     /// The meaning of one of these texts; that of the first if the field is missing. Null is refused, as by transformers.
-    pub(crate) fn choice<T: Clone>(
-        &mut self,
-        field: &str,
-        choices: &[(&str, T)],
-    ) -> Result<T, PretrainedError> {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        self.check_not_null(field, &names.join(", "))?;
-        let choice = self.parsed(field, &names.join(", "), |value| {
-            let text = value.as_str()?;
-            let found = choices.iter().find(|(name, _)| *name == text);
-            found.map(|(_, choice)| choice.clone())
-        })?;
+    pub(crate) fn choice<T: Clone>(&mut self, field: &str, choices: &[(&str, T)]) -> Result<T> {
+        let expected = names(choices);
+        self.check_not_null(field, &expected)?;
+        let choice = self.parsed(field, &expected, |value| chosen(value, choices))?;
         Ok(choice.unwrap_or_else(|| choices[0].1.clone()))
     }
 
@@ -305,7 +264,7 @@ impl ConfigFile {
         &mut self,
         [name, older]: [&str; 2],
         kinds: &[&'static str],
-    ) -> Result<&'static str, PretrainedError> {
+    ) -> Result<&'static str> {
         let choices: Vec<_> = kinds.iter().map(|kind| (*kind, *kind)).collect();
         if !self.has(name) {
             return self.choice(older, &choices);
@@ -320,7 +279,7 @@ impl ConfigFile {
         &mut self,
         field: &str,
         missing: FeedForwardActivation,
-    ) -> Result<FeedForwardActivation, PretrainedError> {
+    ) -> Result<FeedForwardActivation> {
         match self.fields.contains_key(field) {
             true => self.choice(field, &ACTIVATIONS),
             false => Ok(missing),
@@ -328,7 +287,7 @@ impl ConfigFile {
     }
 
     /// A field that has to have this value, or be missing.
-    pub(crate) fn only(&mut self, field: &str, value: Value) -> Result<(), PretrainedError> {
+    pub(crate) fn only(&mut self, field: &str, value: Value) -> Result<()> {
         match self.get(field) {
             Some(found) if !is_equal(found, &value) => {
                 Err(self.unsupported(field, value.to_string()))
@@ -343,35 +302,30 @@ impl ConfigFile {
     }
 
     /// Checks that every field was read or ignored, and names the others.
-    pub(crate) fn finish(self) -> Result<PathBuf, PretrainedError> {
-        let fields = self.fields.into_iter();
-        let unknown: Vec<String> = fields
-            .filter(|(field, value)| !self.known.contains(field) && !value.is_null())
-            .map(|(field, _)| field)
-            .collect();
-        match unknown.is_empty() {
+    pub(crate) fn finish(self) -> Result<PathBuf> {
+        let mut fields = self.fields;
+        fields.retain(|field, value| !self.known.contains(field) && !value.is_null());
+        match fields.is_empty() {
             true => Ok(self.path),
             false => Err(PretrainedError::Unknown {
                 path: self.path,
-                fields: unknown,
+                fields: fields.into_iter().map(|(field, _)| field).collect(),
                 family: self.family,
             }),
         }
     }
 }
 
-/// The fields of a GGUF file.
-fn of_gguf(path: &Path) -> Result<Map<String, Value>, PretrainedError> {
-    let fields = format(path).and_then(|format| match format {
-        Format::Gguf => gguf::fields(path),
-        _ => Err(lfs_pointer(path).unwrap_or_else(|| {
-            "it is no GGUF file; a model of transformers is named by its folder".into()
-        })),
-    });
-    fields.map_err(|reason| PretrainedError::File {
-        path: path.into(),
-        reason,
-    })
+/// The meaning of a text that is one of these.
+fn chosen<T: Clone>(value: &Value, choices: &[(&str, T)]) -> Option<T> {
+    let mut choices = choices.iter();
+    let (_, choice) = choices.find(|(name, _)| value.as_str() == Some(name))?;
+    Some(choice.clone())
+}
+
+fn names<T>(choices: &[(&str, T)]) -> String {
+    let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
 }
 
 /// The first characters of a value, which can be as long as the file.

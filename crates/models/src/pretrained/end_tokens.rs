@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{PretrainedError, Tokenizer, folder, json::object, wanted::TOKENIZER_CONFIG};
+use super::{PretrainedError, Tokenizer, folder, json::object_if_any, wanted::TOKENIZER_CONFIG};
 
 /// The tokens that end a text, for [`stop_tokens`](crate::generate::GenerateOptions::stop_tokens): those of `generation_config.json`, of `config.json`,
 /// and the `eos_token` of the tokenizer's files, all together. A model may end its turns with one of them and its texts with another.
@@ -21,7 +21,7 @@ pub fn end_tokens(
     let folder = folder(source)?;
     let mut ends = Vec::new();
     for name in ["generation_config.json", "config.json"] {
-        let fields = fields_if_any(&folder.join(name))?;
+        let fields = object_if_any(&folder.join(name))?;
         let tokens = match fields.get("eos_token_id") {
             Some(Value::Array(tokens)) => tokens,
             Some(token) => std::slice::from_ref(token),
@@ -40,8 +40,8 @@ pub fn end_tokens(
 
 /// The fields of the tokenizer's files.
 pub(crate) fn tokenizer_fields(folder: &Path) -> Result<Map<String, Value>, PretrainedError> {
-    let mut fields = fields_if_any(&folder.join(TOKENIZER_CONFIG))?;
-    for (name, token) in fields_if_any(&folder.join("special_tokens_map.json"))? {
+    let mut fields = object_if_any(&folder.join(TOKENIZER_CONFIG))?;
+    for (name, token) in object_if_any(&folder.join("special_tokens_map.json"))? {
         fields.entry(name).or_insert(token);
     }
     Ok(fields)
@@ -50,12 +50,4 @@ pub(crate) fn tokenizer_fields(folder: &Path) -> Result<Map<String, Value>, Pret
 /// The text of a token, which is a text in the file, or an object that has it.
 pub(crate) fn text_of(token: &Value) -> Option<&str> {
     token.get("content").unwrap_or(token).as_str()
-}
-
-/// The fields of a file in JSON; none if there is no file.
-fn fields_if_any(path: &Path) -> Result<Map<String, Value>, PretrainedError> {
-    match path.exists() {
-        true => object(path),
-        false => Ok(Map::new()),
-    }
 }

@@ -1,6 +1,6 @@
 //! Why a folder cannot become a model.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use burn::tensor::FloatDType;
 use burn_attn::ConfigError;
@@ -119,3 +119,15 @@ pub enum PretrainedError {
     #[error(transparent)]
     Weights(#[from] WeightsError),
 }
+
+impl PretrainedError {
+    pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
+        Self::File {
+            path: path.into(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// The result of reading a published model.
+pub(crate) type Result<T, E = PretrainedError> = std::result::Result<T, E>;

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::weights::{Weights, gguf_metadata};
+use super::{PretrainedError, Result};
+use crate::weights::{Format, Reason, Weights, format, gguf_metadata, lfs_pointer};
 
 /// The architectures whose tensors have a table.
 const ARCHITECTURES: [&str; 4] = ["bert", "llama", "qwen2", "qwen3"];
@@ -25,21 +26,27 @@ const FIELDS: [(&str, &str); 11] = [
 ];
 
 /// The fields of a file. What its architecture has beyond [`FIELDS`] keeps its name, under which the family refuses it, unless it changes nothing.
-pub(super) fn fields(path: &Path) -> Result<Map<String, Value>, String> {
-    let metadata = gguf_metadata(path)?;
-    let weights = Weights::open(path).map_err(|error| error.to_string())?;
-    let architecture = match metadata.get("general.architecture") {
-        Some(Value::String(architecture)) => architecture.as_str(),
-        _ => return Err("its metadata do not say the general.architecture".into()),
-    };
-    if !ARCHITECTURES.contains(&architecture) {
-        return Err(format!(
-            "its architecture is {architecture:?}, and GGUF files are read of {}",
-            ARCHITECTURES.join(", ")
-        ));
+pub(super) fn fields(path: &Path) -> Result<Map<String, Value>> {
+    read(path).map_err(|reason| PretrainedError::file(path, reason))
+}
+
+fn read(path: &Path) -> Result<Map<String, Value>, Reason> {
+    if format(path)? != Format::Gguf {
+        let no_gguf = "it is no GGUF file; a model of transformers is named by its folder";
+        return Err(lfs_pointer(path).unwrap_or(no_gguf.into()).into());
     }
-    let of_architecture = |key: &str| metadata.get(&format!("{architecture}.{key}"));
-    let number = |key: &str| of_architecture(key).and_then(Value::as_u64);
+    let metadata = gguf_metadata(path)?;
+    let weights = Weights::open(path)?;
+    let Some(Value::String(architecture)) = metadata.get("general.architecture") else {
+        return Err("its metadata do not say the general.architecture".into());
+    };
+    if !ARCHITECTURES.contains(&architecture.as_str()) {
+        let known = ARCHITECTURES.join(", ");
+        let reason =
+            format!("its architecture is {architecture:?}, and GGUF files are read of {known}");
+        return Err(reason.into());
+    }
+    let number = |key: &str| metadata.get(&format!("{architecture}.{key}"))?.as_u64();
     let d_head = number("attention.key_length")
         .or_else(|| number("embedding_length")?.checked_div(number("attention.head_count")?));
     let is_bert = architecture == "bert";
@@ -55,23 +62,20 @@ pub(super) fn fields(path: &Path) -> Result<Map<String, Value>, String> {
     let mut fields = Map::new();
     fields.insert("model_type".into(), json!(architecture));
     for (key, value) in &metadata {
-        let Some(short) = key
-            .strip_prefix(architecture)
-            .and_then(|key| key.strip_prefix('.'))
-        else {
+        let short = key.strip_prefix(architecture.as_str());
+        let Some(short) = short.and_then(|key| key.strip_prefix('.')) else {
             continue;
         };
-        if changes_nothing(short, value) {
-            continue;
+        if !changes_nothing(short, value) {
+            let field = FIELDS.iter().find(|(known, _)| *known == short);
+            let field = field.map_or(key.as_str(), |(_, field)| field);
+            fields.insert(field.into(), value.clone());
         }
-        let field = FIELDS.iter().find(|(known, _)| *known == short);
-        let field = field.map_or(key.as_str(), |(_, field)| field);
-        fields.insert(field.into(), value.clone());
     }
     // What only the tensors say.
     let rows = |wanted: &str| {
-        let found = weights.tensors().find(|(name, _)| *name == wanted);
-        found.and_then(|(_, shape)| shape.first().copied())
+        let (_, shape) = weights.tensors().find(|(name, _)| *name == wanted)?;
+        shape.first().copied()
     };
     if let Some(rows) = rows("token_embd.weight") {
         fields.entry("vocab_size").or_insert(json!(rows));
@@ -79,15 +83,13 @@ pub(super) fn fields(path: &Path) -> Result<Map<String, Value>, String> {
     if let Some(factors) = weights.numbers("rope_freqs.weight")? {
         fields.insert("rope_freqs".into(), json!(factors));
     }
-    if is_bert {
-        if let Some(rows) = rows("token_types.weight") {
-            fields.insert("type_vocab_size".into(), json!(rows));
-        }
-    } else {
-        let is_tied = rows("output.weight").is_none();
+    if !is_bert {
+        let is_tied = !weights.has("output.weight");
         fields.insert("tie_word_embeddings".into(), json!(is_tied));
+    } else if let Some(rows) = rows("token_types.weight") {
+        fields.insert("type_vocab_size".into(), json!(rows));
     }
-    if architecture == "llama" && rows("blk.0.attn_q.bias").is_some() {
+    if architecture == "llama" && weights.has("blk.0.attn_q.bias") {
         fields.insert("attention_bias".into(), json!(true));
     }
     Ok(fields)

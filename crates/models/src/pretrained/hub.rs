@@ -6,7 +6,7 @@
 //! ```
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     env,
     error::Error,
     fs, io, iter,
@@ -78,12 +78,9 @@ impl Settings {
             path("XDG_CACHE_HOME").unwrap_or_else(of_user)
         };
         let home = path("HF_HOME").unwrap_or_else(|| caches().join("huggingface"));
-        let in_file = || {
-            let token = fs::read_to_string(home.join("token")).ok()?;
-            Some(token.trim().to_owned()).filter(|token| !token.is_empty())
-        };
         Self {
-            token: text("HF_TOKEN").or_else(in_file),
+            // Without one, `hf-hub` looks for the file.
+            token: text("HF_TOKEN"),
             cache: path("HF_HUB_CACHE").unwrap_or_else(|| home.join("hub")),
             endpoint: text("HF_ENDPOINT"),
             is_offline: text("HF_HUB_OFFLINE")
@@ -118,16 +115,11 @@ impl Cached<'_> {
     fn fill(&self, remote: &Remote, wanted: Wanted) -> Result<PathBuf, String> {
         let snapshot = self.snapshot(&remote.commit);
         let has = |file: &str| remote.sizes.contains_key(file);
-        let mut files = WEIGHT_FILES.into_iter();
-        let weights = match (wanted, files.find(|file| has(file))) {
-            (Wanted::Config | Wanted::Sentences | Wanted::Chat | Wanted::Tokenizer, _) => None,
-            (Wanted::ModelConfig | Wanted::Model, None) => {
-                let names = WEIGHT_FILES.join(", ");
-                return Err(format!("the model has none of {names}"));
-            }
-            (Wanted::ModelConfig, _) => None,
-            (Wanted::Model, weights) => weights,
-        };
+        let weights = WEIGHT_FILES.into_iter().find(|file| has(file));
+        if matches!(wanted, Wanted::ModelConfig | Wanted::Model) && weights.is_none() {
+            let names = WEIGHT_FILES.join(", ");
+            return Err(format!("the model has none of {names}"));
+        }
         remote.get(wanted.file(), &snapshot)?;
         if matches!(wanted, Wanted::Model | Wanted::Sentences | Wanted::Chat) {
             let beside = BESIDE.into_iter().chain(SENTENCE_CONFIGS);
@@ -139,17 +131,16 @@ impl Cached<'_> {
             }
             remote.get_modules(&snapshot)?;
         }
-        if let Some(weights) = weights {
+        if let Some(weights) = weights.filter(|_| wanted == Wanted::Model) {
             remote.get(weights, &snapshot)?;
             for shard in shards_of(&snapshot.join(weights))? {
                 remote.get(&shard, &snapshot)?;
             }
         }
         // Last, so that a reference to a whole model never becomes one to a part of another.
-        let is_new = match self.commit() {
-            None => true,
-            Some(known) => known != remote.commit && wanted == Wanted::Model,
-        };
+        let is_whole = wanted == Wanted::Model;
+        let known = self.commit();
+        let is_new = known.is_none_or(|known| known != remote.commit && is_whole);
         if is_new && self.revision != remote.commit {
             let reference = self.reference();
             let parent = reference.parent().unwrap_or(&self.folder);
@@ -191,27 +182,25 @@ impl Remote {
         }
         let (owner, model) = split_id(&name.repository);
         let repository = HFClientSync::from_inner(client.build()?)?.model(owner, model);
-        if let Some(commit) = known {
-            match sizes(&repository, &commit) {
-                Err(HFError::Http { context }) if context.status.as_u16() == 404 => {}
-                listed => {
-                    return Ok(Self {
-                        sizes: listed?,
-                        repository,
-                        commit,
-                    });
+        let known = match known.map(|commit| (sizes(&repository, &commit), commit)) {
+            Some((Err(HFError::Http { context }), _)) if context.status.as_u16() == 404 => None,
+            known => known,
+        };
+        let (sizes, commit) = match known {
+            Some((sizes, commit)) => (sizes?, commit),
+            None => {
+                let info = repository.info().revision(&name.revision).send()?;
+                let commit = info.sha.unwrap_or_default();
+                if !is_commit(&commit) {
+                    return Err(HFError::Other(format!("{commit:?} is not a commit")));
                 }
+                (sizes(&repository, &commit)?, commit)
             }
-        }
-        let info = repository.info().revision(&name.revision).send()?;
-        let commit = info.sha.unwrap_or_default();
-        if !is_commit(&commit) {
-            return Err(HFError::Other(format!("{commit:?} is not a commit")));
-        }
+        };
         Ok(Self {
-            sizes: sizes(&repository, &commit)?,
             repository,
             commit,
+            sizes,
         })
     }
 
@@ -343,36 +332,37 @@ fn sentence(error: &HFError) -> String {
 /// A wanted file that this folder does not have.
 fn lack(folder: &Path, wanted: Wanted) -> Option<String> {
     let is_there = |file: &str| folder.join(file).exists();
+    let unknown = |file: &str| {
+        let is_known = is_there(file) || no_file(folder, file).exists();
+        (!is_known).then(|| file.to_owned())
+    };
     if !is_there(wanted.file()) {
         return Some(wanted.file().into());
     }
     match wanted {
-        Wanted::Model => {}
-        Wanted::Sentences if is_there(MODULES) => {
+        Wanted::Config | Wanted::ModelConfig | Wanted::Tokenizer => None,
+        Wanted::Chat => unknown(TOKENIZER_CONFIG),
+        Wanted::Sentences => unknown(MODULES).or_else(|| {
             let files = module_files(folder).unwrap_or_default().into_iter();
             let mut needed = files.filter(|file| file.is_needed);
             let lacking = needed.find(|file| !file.names.iter().any(|name| is_there(name)));
-            return lacking.and_then(|file| file.names.into_iter().next());
-        }
-        Wanted::Sentences => return (!no_file(folder, MODULES).exists()).then(|| MODULES.into()),
-        Wanted::Chat => {
-            let is_known = is_there(TOKENIZER_CONFIG) || no_file(folder, TOKENIZER_CONFIG).exists();
-            return (!is_known).then(|| TOKENIZER_CONFIG.into());
-        }
-        Wanted::Config | Wanted::ModelConfig | Wanted::Tokenizer => return None,
+            lacking?.names.into_iter().next()
+        }),
+        Wanted::Model => match WEIGHT_FILES.into_iter().find(|file| is_there(file)) {
+            None => Some(WEIGHT_FILES[0].into()),
+            Some(weights) => {
+                // An index that cannot be read is refused when the weights are read.
+                let shards = shards_of(&folder.join(weights)).unwrap_or_default();
+                shards.into_iter().find(|shard| !is_there(shard))
+            }
+        },
     }
-    let Some(weights) = WEIGHT_FILES.into_iter().find(|file| is_there(file)) else {
-        return Some(WEIGHT_FILES[0].into());
-    };
-    // An index that cannot be read is refused when the weights are read.
-    let shards = shards_of(&folder.join(weights)).unwrap_or_default();
-    shards.into_iter().find(|shard| !is_there(shard))
 }
 
 /// The files that an index names; none if the weights are one file.
-fn shards_of(weights: &Path) -> Result<Vec<String>, String> {
+fn shards_of(weights: &Path) -> Result<BTreeSet<String>, String> {
     match weights.extension().is_some_and(|kind| kind == "json") {
         true => shards(weights).map_err(|error| error.to_string()),
-        false => Ok(Vec::new()),
+        false => Ok(BTreeSet::new()),
     }
 }

@@ -4,43 +4,41 @@ use std::{fs, path::Path};
 
 use serde_json::{Map, Value};
 
-use super::PretrainedError;
-use crate::weights::lfs_pointer;
+use super::{PretrainedError, Result};
+use crate::weights::{Reason, lfs_pointer};
 
 /// The largest file accepted, in bytes: published ones have a few thousand.
 const LARGEST: u64 = 1 << 24;
 
 /// The fields of a file.
-pub(crate) fn object(path: &Path) -> Result<Map<String, Value>, PretrainedError> {
+pub(crate) fn object(path: &Path) -> Result<Map<String, Value>> {
     match json(path)? {
         Value::Object(fields) => Ok(fields),
-        _ => Err(PretrainedError::File {
-            path: path.into(),
-            reason: "it is not a JSON object".into(),
-        }),
+        _ => Err(PretrainedError::file(path, "it is not a JSON object")),
     }
 }
 
-/// Whether two values are equal, 1 and 1.0 among them.
-pub(super) fn is_equal(a: &Value, b: &Value) -> bool {
-    a == b || a.as_f64().is_some_and(|a| b.as_f64() == Some(a))
+/// The fields of a file; none if there is no file.
+#[cfg(feature = "tokenizers")]
+pub(crate) fn object_if_any(path: &Path) -> Result<Map<String, Value>> {
+    match path.exists() {
+        true => object(path),
+        false => Ok(Map::new()),
+    }
 }
 
 /// Any file in JSON.
-pub(crate) fn json(path: &Path) -> Result<Value, PretrainedError> {
-    let failed = |reason: String| PretrainedError::File {
-        path: path.into(),
-        reason,
+pub(crate) fn json(path: &Path) -> Result<Value> {
+    let read = || -> Result<Value, Reason> {
+        let file = fs::metadata(path)?;
+        if !file.is_file() || file.len() > LARGEST {
+            return Err(format!("it is not a file of at most {LARGEST} bytes").into());
+        }
+        let text = fs::read_to_string(path)?;
+        serde_json::from_str(&text).map_err(|error| match lfs_pointer(path) {
+            Some(pointer) => pointer.into(),
+            None => error.into(),
+        })
     };
-    let size = fs::metadata(path).map_err(|error| failed(error.to_string()))?;
-    if !size.is_file() || size.len() > LARGEST {
-        return Err(failed(format!(
-            "it is not a file of at most {LARGEST} bytes"
-        )));
-    }
-    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| {
-        let pointer = lfs_pointer(path);
-        failed(pointer.unwrap_or_else(|| error.to_string()))
-    })
+    read().map_err(|reason| PretrainedError::file(path, reason))
 }

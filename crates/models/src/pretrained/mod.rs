@@ -42,7 +42,6 @@
 //! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME` |
 //! | `HF_ENDPOINT` | another server |
 
-mod activations;
 mod config_file;
 #[cfg(feature = "tokenizers")]
 mod end_tokens;
@@ -70,13 +69,14 @@ pub use end_tokens::end_tokens;
 #[cfg(feature = "chat")]
 pub(crate) use end_tokens::{text_of, tokenizer_fields};
 pub use error::PretrainedError;
+pub(crate) use error::Result;
 #[cfg(feature = "tokenizers")]
 pub(crate) use json::object;
 pub use load_options::LoadOptions;
 #[cfg(feature = "hub")]
 pub use progress::{Download, on_download};
 #[cfg(feature = "tokenizers")]
-pub(crate) use sentence_modules::{MODULES, SENTENCE_CONFIGS, SentenceModule, sentence_modules};
+pub(crate) use sentence_modules::{MODULES, SENTENCE_CONFIGS, sentence_modules};
 pub use source::folder;
 #[cfg(feature = "tokenizers")]
 pub(crate) use source::folder_with;

@@ -2,7 +2,9 @@
 
 use std::path::{Component, Path};
 
-use super::{PretrainedError, json::json};
+use serde_json::Value;
+
+use super::{PretrainedError, Result, json::json};
 
 /// The modules of a `sentence-transformers` model.
 pub(crate) const MODULES: &str = "modules.json";
@@ -35,31 +37,32 @@ impl SentenceModule {
 }
 
 /// What `modules.json` lists, if there is one.
-pub(crate) fn sentence_modules(
-    folder: &Path,
-) -> Result<Option<Vec<SentenceModule>>, PretrainedError> {
+pub(crate) fn sentence_modules(folder: &Path) -> Result<Option<Vec<SentenceModule>>> {
     let path = folder.join(MODULES);
     if !path.exists() {
         return Ok(None);
     }
     let read = json(&path)?;
-    let modules = read.as_array().and_then(|modules| {
-        let modules = modules.iter().map(|module| {
-            let text = |field: &str| Some(module.get(field)?.as_str()?.to_owned());
-            let (class, path) = (text("type")?, text("path")?);
-            // Files outside the folder are none of the model's.
-            let names = Path::new(&path).components().map(|part| match part {
-                Component::Normal(name) => name.to_str(),
-                _ => None,
-            });
-            let path = names.collect::<Option<Vec<_>>>()?.join("/");
-            Some(SentenceModule { class, path })
-        });
-        modules.collect()
-    });
+    let modules: Option<_> = read
+        .as_array()
+        .and_then(|modules| modules.iter().map(module).collect());
     let reason = "it is not a list of modules, each with its type and a path below the folder";
-    modules.map(Some).ok_or_else(|| PretrainedError::File {
-        path,
-        reason: reason.into(),
+    modules
+        .map(Some)
+        .ok_or_else(|| PretrainedError::file(&path, reason))
+}
+
+fn module(module: &Value) -> Option<SentenceModule> {
+    let text = |field: &str| module.get(field)?.as_str();
+    // Files outside the folder are none of the model's.
+    let names = Path::new(text("path")?)
+        .components()
+        .map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        });
+    Some(SentenceModule {
+        class: text("type")?.to_owned(),
+        path: names.collect::<Option<Vec<_>>>()?.join("/"),
     })
 }

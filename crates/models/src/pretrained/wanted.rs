@@ -37,6 +37,10 @@ impl Name {
 
 /// Which files are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "chat"),
+    allow(dead_code, reason = "without a feature, nobody asks for its files")
+)]
 pub(crate) enum Wanted {
     /// Configuration.
     Config,
@@ -45,22 +49,10 @@ pub(crate) enum Wanted {
     /// Configuration and weights.
     Model,
     /// Configuration, and all of a `sentence-transformers` model but the weights of its transformer.
-    #[cfg_attr(
-        not(feature = "tokenizers"),
-        allow(dead_code, reason = "only `SentenceEncoder` asks for it")
-    )]
     Sentences,
     /// The files that a conversation needs beside configuration and weights.
-    #[cfg_attr(
-        not(feature = "chat"),
-        allow(dead_code, reason = "only `ChatModel` asks for it")
-    )]
     Chat,
     /// `tokenizer.json`.
-    #[cfg_attr(
-        not(feature = "tokenizers"),
-        allow(dead_code, reason = "only `tokenizer` asks for it")
-    )]
     Tokenizer,
 }
 

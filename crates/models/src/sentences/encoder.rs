@@ -9,7 +9,7 @@ use tokenizers::{
 };
 
 use super::{
-    EncodeError, files::FAMILY, pipeline::Pipeline, stage::Stage, transformer_config::Prompts,
+    EncodeError, files::unsupported, pipeline::Pipeline, stage::Stage, transformer_config::Prompts,
 };
 use crate::{
     bert::{Bert, BertInput, Pooling},
@@ -83,56 +83,44 @@ impl SentenceEncoder {
         source: impl AsRef<Path>,
         options: &LoadOptions,
     ) -> Result<Self, PretrainedError> {
-        let Pipeline {
-            source,
-            transformer,
-            prompts,
-            pooling,
-            d_model,
-            stages,
-            width,
-        } = Pipeline::read(source.as_ref(), options)?;
+        let pipeline = Pipeline::read(source.as_ref(), options)?;
+        let source = pipeline.source;
         let mut tokenizer = tokenizer(&source)?;
         let bert = Bert::from_pretrained_with(&source, options)?;
         let [_, d_embedding] = bert.tokens.weight.dims();
         let projected = bert.projection.as_ref().map(|layer| layer.weight.dims());
         let found = projected.map_or(d_embedding, |[_, d_model]| d_model);
-        if let Some(d_model) = d_model.filter(|&d_model| d_model != found) {
-            return Err(PretrainedError::Unsupported {
-                path: source,
-                field: "hidden_size".into(),
-                found: found.to_string(),
-                supported: format!("{d_model}, as its Pooling says"),
-                family: FAMILY,
-            });
+        let said = pipeline.d_model.unwrap_or(found);
+        if said != found {
+            let supported = format!("{said}, as its Pooling says");
+            let found = found.to_string();
+            return Err(unsupported(source, "hidden_size", found, supported));
         }
         let path = folder(&source)?.join("tokenizer.json");
         let unfit = |reason: String| PretrainedError::Tokenizer {
             path: path.clone(),
             reason,
         };
+        let transformer = pipeline.transformer;
         if transformer.do_lower_case {
             lower_case(&mut tokenizer).map_err(|error| unfit(error.to_string()))?;
         }
-        let truncation = transformer.truncation_side;
         let of_tokenizer = tokenizer.get_truncation().map(|found| found.direction);
-        let truncation = truncation.or(of_tokenizer).unwrap_or_default();
+        let truncation = transformer.truncation_side.or(of_tokenizer);
         tokenizer.with_padding(None);
         let untruncated = tokenizer.with_truncation(None);
         untruncated.map_err(|error| unfit(error.to_string()))?;
-        let longest = transformer.max_len.unwrap_or(usize::MAX);
+        let max_len = transformer.max_len.unwrap_or(usize::MAX);
+        let width = pipeline.prompts.truncate_dim.unwrap_or(usize::MAX);
         let encoder = Self {
-            max_len: longest.min(bert.max_len()),
-            width: prompts
-                .truncate_dim
-                .unwrap_or(usize::MAX)
-                .min(width.unwrap_or(found)),
+            max_len: max_len.min(bert.max_len()),
+            width: width.min(pipeline.width.unwrap_or(found)),
             bert,
             tokenizer,
-            truncation,
-            prompts,
-            pooling,
-            stages,
+            truncation: truncation.unwrap_or_default(),
+            prompts: pipeline.prompts,
+            pooling: pipeline.pooling,
+            stages: pipeline.stages,
         };
         let (ends, max_len) = (encoder.ends(), encoder.max_len);
         if ends >= max_len {

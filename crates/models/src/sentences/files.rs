@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::pretrained::{ConfigFile, PretrainedError, object};
+use crate::pretrained::{ConfigFile, PretrainedError, Result, object};
 
 /// What errors call the model.
-pub(super) const FAMILY: &str = "SentenceEncoder";
+const FAMILY: &str = "SentenceEncoder";
 
 /// A file in JSON, all of whose fields have to be read.
-pub(super) fn read(path: PathBuf) -> Result<ConfigFile, PretrainedError> {
+pub(super) fn read(path: PathBuf) -> Result<ConfigFile> {
     let fields = object(&path)?;
     Ok(of_fields(path, fields))
 }
@@ -21,10 +21,23 @@ pub(super) fn of_fields(path: PathBuf, fields: Map<String, Value>) -> ConfigFile
 }
 
 /// The first of these files that is there.
-pub(super) fn first_of(
-    folder: &Path,
-    files: &[&str],
-) -> Result<Option<ConfigFile>, PretrainedError> {
+pub(super) fn first_of(folder: &Path, files: &[&str]) -> Result<Option<ConfigFile>> {
     let mut paths = files.iter().map(|file| folder.join(file));
     paths.find(|path| path.exists()).map(read).transpose()
+}
+
+/// The error about something in a file that is not supported.
+pub(super) fn unsupported(
+    path: PathBuf,
+    field: impl Into<String>,
+    found: String,
+    supported: impl Into<String>,
+) -> PretrainedError {
+    PretrainedError::Unsupported {
+        path,
+        field: field.into(),
+        found,
+        supported: supported.into(),
+        family: FAMILY,
+    }
 }

@@ -3,35 +3,30 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    files::{self, FAMILY},
+    files::{self, unsupported},
     stage::Stage,
     transformer_config::{Prompts, TransformerConfig},
 };
 use crate::{
     bert::Pooling,
     pretrained::{
-        LoadOptions, MODULES, PretrainedError, SentenceModule, Wanted, folder_with,
-        sentence_modules,
+        LoadOptions, MODULES, PretrainedError, Result, Wanted, folder_with, sentence_modules,
     },
     weights::gguf_metadata,
 };
 
-/// The kinds of pooling, by their names and by the fields of the older schema, in the order in which that puts them side by side.
+/// The kinds of pooling: their names, what the fields of the older schema add to `pooling_mode_`, in the order in which that puts them side by side.
 const POOLINGS: [(&str, &str, Pooling); 6] = [
-    ("cls", "pooling_mode_cls_token", Pooling::Cls),
-    ("max", "pooling_mode_max_tokens", Pooling::Max),
-    ("mean", "pooling_mode_mean_tokens", Pooling::Mean),
+    ("cls", "cls_token", Pooling::Cls),
+    ("max", "max_tokens", Pooling::Max),
+    ("mean", "mean_tokens", Pooling::Mean),
     (
         "mean_sqrt_len_tokens",
-        "pooling_mode_mean_sqrt_len_tokens",
+        "mean_sqrt_len_tokens",
         Pooling::MeanSqrtLen,
     ),
-    (
-        "weightedmean",
-        "pooling_mode_weightedmean_tokens",
-        Pooling::WeightedMean,
-    ),
-    ("lasttoken", "pooling_mode_lasttoken", Pooling::LastToken),
+    ("weightedmean", "weightedmean_tokens", Pooling::WeightedMean),
+    ("lasttoken", "lasttoken", Pooling::LastToken),
 ];
 /// The same in llama.cpp.
 const POOLING_TYPE: &str = "bert.pooling_type";
@@ -59,13 +54,10 @@ pub(super) struct Pipeline {
 
 impl Pipeline {
     /// What the files beside the transformer's weights say.
-    pub(super) fn read(source: &Path, options: &LoadOptions) -> Result<Self, PretrainedError> {
+    pub(super) fn read(source: &Path, options: &LoadOptions) -> Result<Self> {
         let folder = folder_with(source, Wanted::Sentences)?;
         let is_gguf = source.is_file();
-        let of_gguf = match is_gguf {
-            true => pooling_type(source)?,
-            false => None,
-        };
+        let of_gguf = if is_gguf { pooling_type(source)? } else { None };
         let Some(modules) = sentence_modules(&folder)? else {
             return Ok(Self {
                 source: source.into(),
@@ -77,37 +69,30 @@ impl Pipeline {
                 width: None,
             });
         };
-        let unsupported = |number: usize, supported: &str| {
-            let class = modules.get(number).map(|module| module.class.as_str());
-            PretrainedError::Unsupported {
-                path: folder.join(MODULES),
-                field: format!("type of module {number}"),
-                found: class.map_or("missing".into(), |class| format!("{class:?}")),
-                supported: supported.into(),
-                family: FAMILY,
-            }
+        let wrong = |number: usize, supported: &str| {
+            let class = modules
+                .get(number)
+                .map(|module| format!("{:?}", module.class));
+            let field = format!("type of module {number}");
+            let found = class.unwrap_or("missing".into());
+            unsupported(folder.join(MODULES), field, found, supported)
         };
-        let is = |number: usize, name: &str| {
-            let module: Option<&SentenceModule> = modules.get(number);
+        let module = |number: usize, name: &str| {
+            let module = modules.get(number);
             module.filter(|module| module.name() == Some(name))
         };
-        let Some(transformer) = is(0, "Transformer") else {
-            return Err(unsupported(0, "a Transformer of sentence_transformers"));
-        };
-        let Some(of_pooling) = is(1, "Pooling") else {
-            return Err(unsupported(1, "a Pooling of sentence_transformers"));
-        };
+        let transformer = module(0, "Transformer")
+            .ok_or_else(|| wrong(0, "a Transformer of sentence_transformers"))?;
+        let of_pooling =
+            module(1, "Pooling").ok_or_else(|| wrong(1, "a Pooling of sentence_transformers"))?;
         let prompts = Prompts::of(&folder)?;
         let (pooling, d_model) = pooling(&folder.join(&of_pooling.path), &prompts)?;
         if let Some(said) = of_gguf.filter(|&said| pooling != [said]) {
-            return Err(PretrainedError::Unsupported {
-                path: source.into(),
-                field: POOLING_TYPE.into(),
-                found: format!("{said:?}"),
-                supported: format!("{pooling:?}, as {MODULES} beside it says"),
-                family: FAMILY,
-            });
+            let supported = format!("{pooling:?}, as {MODULES} beside it says");
+            let found = format!("{said:?}");
+            return Err(unsupported(source.into(), POOLING_TYPE, found, supported));
         }
+        let of_stages = "Dense or Normalize of sentence_transformers behind a Pooling";
         let mut width = pooling.len() * d_model;
         let mut stages = Vec::new();
         for (number, module) in modules.iter().enumerate().skip(2) {
@@ -119,10 +104,7 @@ impl Pipeline {
                     stage
                 }
                 Some("Normalize") => Stage::normalize(&folder)?,
-                _ => {
-                    let supported = "Dense or Normalize of sentence_transformers behind a Pooling";
-                    return Err(unsupported(number, supported));
-                }
+                _ => return Err(wrong(number, of_stages)),
             });
         }
         let of_transformer = folder.join(&transformer.path);
@@ -146,7 +128,7 @@ impl Pipeline {
 }
 
 /// The vectors that a Pooling module puts side by side, and the width of each.
-fn pooling(folder: &Path, prompts: &Prompts) -> Result<(Vec<Pooling>, usize), PretrainedError> {
+fn pooling(folder: &Path, prompts: &Prompts) -> Result<(Vec<Pooling>, usize)> {
     let mut file = files::read(folder.join("config.json"))?;
     let names: Vec<&str> = POOLINGS.iter().map(|(name, ..)| *name).collect();
     let supported = format!("{}, or a list of them", names.join(", "));
@@ -161,7 +143,7 @@ fn pooling(folder: &Path, prompts: &Prompts) -> Result<(Vec<Pooling>, usize), Pr
     })?;
     let mut flagged = Vec::new();
     for (_, flag, pooling) in POOLINGS {
-        if file.flag(flag, false)? {
+        if file.flag(&format!("pooling_mode_{flag}"), false)? {
             flagged.push(pooling);
         }
     }
@@ -182,11 +164,9 @@ fn pooling(folder: &Path, prompts: &Prompts) -> Result<(Vec<Pooling>, usize), Pr
 }
 
 /// How the model of a GGUF file pools, if it says so.
-fn pooling_type(path: &Path) -> Result<Option<Pooling>, PretrainedError> {
-    let metadata = gguf_metadata(path).map_err(|reason| PretrainedError::File {
-        path: path.into(),
-        reason,
-    })?;
+fn pooling_type(path: &Path) -> Result<Option<Pooling>> {
+    let metadata = gguf_metadata(path);
+    let metadata = metadata.map_err(|reason| PretrainedError::file(path, reason))?;
     let mut file = files::of_fields(path.into(), metadata);
     file.parsed(POOLING_TYPE, "1 (mean), 2 (cls) or 3 (last)", |value| {
         let found = POOLING_TYPES.iter().find(|(known, _)| *value == *known);

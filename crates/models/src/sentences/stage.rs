@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use burn::{
-    module::Module,
     nn::{Linear, LinearConfig},
     tensor::{
         Tensor,
@@ -15,7 +14,7 @@ use serde_json::json;
 use super::files;
 use crate::{
     bert::normalized,
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, Result},
     weights::Table,
 };
 
@@ -34,23 +33,15 @@ const ACTIVATIONS: [(&str, Activation); 6] = [
 /// A module that turns vectors `[batch, d]` into others.
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
-    Dense {
-        layer: Dense,
-        activation: Activation,
-    },
+    Dense(Linear, Activation),
     /// To length 1.
     Normalize,
-}
-
-#[derive(Module, Debug)]
-pub(super) struct Dense {
-    linear: Linear,
 }
 
 impl Stage {
     pub(super) fn forward(&self, vectors: Tensor<2>) -> Tensor<2> {
         match self {
-            Self::Dense { layer, activation } => activation(layer.linear.forward(vectors)),
+            Self::Dense(layer, activation) => activation(layer.forward(vectors)),
             Self::Normalize => normalized(vectors),
         }
     }
@@ -60,7 +51,7 @@ impl Stage {
         folder: &Path,
         width: usize,
         options: &LoadOptions,
-    ) -> Result<(Self, usize), PretrainedError> {
+    ) -> Result<(Self, usize)> {
         let mut file = files::read(folder.join("config.json"))?;
         of_sentences(&mut file)?;
         file.only("use_residual", json!(false))?;
@@ -73,15 +64,13 @@ impl Stage {
         let config = LinearConfig::new(inputs, outputs).with_bias(file.flag("bias", true)?);
         file.finish()?;
         let weights = options.weights(folder)?;
-        let mut layer = Dense {
-            linear: config.init(&options.device),
-        };
-        weights.load(&Table::new().linear("linear", "linear"), &mut layer)?;
-        Ok((Self::Dense { layer, activation }, outputs))
+        let mut layer = config.init(&options.device);
+        weights.load(&Table::new().linear("", "linear"), &mut layer)?;
+        Ok((Self::Dense(layer, activation), outputs))
     }
 
     /// The files of a Normalize module, which has none in older versions.
-    pub(super) fn normalize(folder: &Path) -> Result<Self, PretrainedError> {
+    pub(super) fn normalize(folder: &Path) -> Result<Self> {
         if let Some(mut file) = files::first_of(folder, &["config.json"])? {
             of_sentences(&mut file)?;
             file.finish()?;
@@ -91,7 +80,7 @@ impl Stage {
 }
 
 /// Refuses a module that reads or writes anything but the vectors.
-fn of_sentences(file: &mut ConfigFile) -> Result<(), PretrainedError> {
+fn of_sentences(file: &mut ConfigFile) -> Result<()> {
     for field in ["module_input_name", "module_output_name"] {
         file.only(field, json!("sentence_embedding"))?;
     }

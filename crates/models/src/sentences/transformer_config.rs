@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokenizers::TruncationDirection;
 
 use super::files::first_of;
-use crate::pretrained::{PretrainedError, SENTENCE_CONFIGS};
+use crate::pretrained::{Result, SENTENCE_CONFIGS};
 
 /// What is done with texts before the transformer reads them.
 #[derive(Debug, Default)]
@@ -20,33 +20,29 @@ pub(super) struct TransformerConfig {
 
 impl TransformerConfig {
     /// What `tokenizer_config.json` says.
-    pub(super) fn of_tokenizer(folder: &Path) -> Result<Self, PretrainedError> {
+    pub(super) fn of_tokenizer(folder: &Path) -> Result<Self> {
         // Not finished: its other fields are part of `tokenizer.json`.
         let Some(mut file) = first_of(folder, &["tokenizer_config.json"])? else {
             return Ok(Self::default());
         };
-        let mut max_len = file.number_if_any("model_max_length")?;
-        if max_len.is_none() {
-            max_len = file.number_if_any("max_len")?;
-        }
-        let sides = [
-            ("right", Some(TruncationDirection::Right)),
-            ("left", Some(TruncationDirection::Left)),
-        ];
-        let truncation_side = match file.has("truncation_side") {
-            true => file.choice("truncation_side", &sides)?,
-            false => None,
+        let max_len = match file.number_if_any("model_max_length")? {
+            None => file.number_if_any("max_len")?,
+            max_len => max_len,
         };
+        let side = file.has("truncation_side").then(|| {
+            let (left, right) = (TruncationDirection::Left, TruncationDirection::Right);
+            file.choice("truncation_side", &[("right", right), ("left", left)])
+        });
         Ok(Self {
             // A number beyond all texts means that there is no limit.
             max_len: max_len.map(|len| len as usize),
             do_lower_case: false,
-            truncation_side,
+            truncation_side: side.transpose()?,
         })
     }
 
     /// What `sentence_bert_config.json` says, or one of its other names, in the place of it.
-    pub(super) fn and_sentence_config(mut self, folder: &Path) -> Result<Self, PretrainedError> {
+    pub(super) fn and_sentence_config(mut self, folder: &Path) -> Result<Self> {
         let Some(mut file) = first_of(folder, &SENTENCE_CONFIGS)? else {
             return Ok(self);
         };
@@ -60,21 +56,12 @@ impl TransformerConfig {
                 text.finish()?;
             }
         }
-        for field in [
-            "model_args",
-            "model_kwargs",
-            "config_args",
-            "config_kwargs",
-            "processing_kwargs",
-        ] {
+        let empty = "model_args model_kwargs config_args config_kwargs processing_kwargs";
+        for field in empty.split(' ') {
             file.only(field, json!({}))?;
         }
-        for field in [
-            "query_length",
-            "document_length",
-            "query_expansion",
-            "tokenizer_name_or_path",
-        ] {
+        let null = "query_length document_length query_expansion tokenizer_name_or_path";
+        for field in null.split(' ') {
             file.only(field, Value::Null)?;
         }
         // How a GPU is used.
@@ -111,7 +98,7 @@ impl Prompts {
             .any(|prompt| !prompt.is_empty())
     }
 
-    pub(super) fn of(folder: &Path) -> Result<Self, PretrainedError> {
+    pub(super) fn of(folder: &Path) -> Result<Self> {
         let Some(mut file) = first_of(folder, &["config_sentence_transformers.json"])? else {
             return Ok(Self::default());
         };
@@ -123,13 +110,10 @@ impl Prompts {
             serde_json::from_value::<BTreeMap<String, Option<String>>>(prompts.clone()).ok()
         })?;
         let prompts = prompts.into_iter().flatten();
-        let mut by_name: BTreeMap<String, String> = prompts
-            .map(|(name, prompt)| (name, prompt.unwrap_or_default()))
-            .collect();
         // Those that every model has.
-        for name in ["query", "document"] {
-            by_name.entry(name.into()).or_default();
-        }
+        let empty = ["query", "document"].map(|name| (name.to_owned(), String::new()));
+        let mut by_name = BTreeMap::from(empty);
+        by_name.extend(prompts.map(|(name, prompt)| (name, prompt.unwrap_or_default())));
         let default = file.parsed("default_prompt_name", "the name of a prompt", |name| {
             by_name.get(name.as_str()?).cloned()
         })?;
@@ -140,8 +124,8 @@ impl Prompts {
         file.finish()?;
         Ok(Self {
             default: default.unwrap_or_default(),
-            query: by_name.remove("query").unwrap_or_default(),
-            document: by_name.remove("document").unwrap_or_default(),
+            query: by_name["query"].clone(),
+            document: by_name["document"].clone(),
             truncate_dim,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::{
     fmt::{self, Display, Formatter},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use burn::tensor::DType;
@@ -79,6 +79,28 @@ pub enum WeightsError {
     },
 }
 
+impl WeightsError {
+    pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
+        Self::File {
+            path: path.into(),
+            reason: reason.to_string(),
+        }
+    }
+
+    pub(super) fn numbers(name: &str, reason: impl ToString) -> Self {
+        Self::Numbers {
+            name: name.into(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+impl From<Mismatch> for WeightsError {
+    fn from(mismatch: Mismatch) -> Self {
+        Self::Mismatch(Box::new(mismatch))
+    }
+}
+
 /// Everything in which tensors, table and model do not match. Its sentence has the first five names of each kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -143,20 +165,17 @@ impl Display for Mismatch {
             format!("{} holds {found}, but {parameter} {needed:?}", wrong.name)
         });
         let untied = self.untied.iter().map(|(a, b)| format!("{a} and {b}"));
-        let kinds = [
+        let no_row = "parameters without a row in the table";
+        let kinds: [(&str, Vec<String>); 6] = [
             ("missing", missing.collect()),
             ("of another shape", shapes.collect()),
             ("of another dtype", dtypes.collect()),
             ("unexpected", self.unexpected.clone()),
             ("tied but not equal", untied.collect()),
-            (
-                "parameters without a row in the table",
-                self.unlisted.clone(),
-            ),
+            (no_row, self.unlisted.clone()),
         ];
-        let kinds = kinds.into_iter().filter(|(_, names)| !names.is_empty());
-        let kinds =
-            kinds.map(|(what, names): (_, Vec<String>)| format!("{what}: {}", first(&names)));
+        let kinds = kinds.iter().filter(|(_, names)| !names.is_empty());
+        let kinds = kinds.map(|(what, names)| format!("{what}: {}", first(names)));
         f.write_str(&kinds.collect::<Vec<_>>().join("; "))
     }
 }
@@ -164,36 +183,35 @@ impl Display for Mismatch {
 /// The names, or the first five, how many there are in all, and the modules that all of them are in.
 fn first(names: &[String]) -> String {
     const SHOWN: usize = 5;
-    match names.len() {
-        0 => return "nothing".into(),
-        1..=SHOWN => return list(names),
-        _ => {}
-    }
-    let shared = names
-        .iter()
-        .skip(1)
-        .fold(names[0].as_str(), |shared, name| {
-            let same = shared.chars().zip(name.chars());
-            let same = same.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8());
-            &shared[..same.sum()]
-        });
-    let shared = shared.rsplit_once('.').map(|(modules, _)| modules);
-    let shared = shared.map(|modules| format!(", all in {}", modules.escape_debug()));
-    format!(
-        "{}, … ({} in all{})",
-        list(&names[..SHOWN]),
-        names.len(),
-        shared.unwrap_or_default()
-    )
+    let Some(name) = names.first().filter(|_| names.len() > SHOWN) else {
+        return match names {
+            [] => "nothing".into(),
+            _ => list(names),
+        };
+    };
+    let shared = names.iter().fold(name.as_str(), |shared, name| {
+        let same = shared.chars().zip(name.chars());
+        let same = same.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8());
+        &shared[..same.sum()]
+    });
+    let shared = match shared.rsplit_once('.') {
+        Some((modules, _)) => format!(", all in {}", modules.escape_debug()),
+        None => String::new(),
+    };
+    let (shown, count) = (list(&names[..SHOWN]), names.len());
+    format!("{shown}, … ({count} in all{shared})")
 }
 
 /// The names, or the first ones and how many more there are: a file can have very many. Line breaks and the like, which only a hostile
 /// file has in its names, are escaped.
 pub(crate) fn list(names: &[String]) -> String {
     const SHOWN: usize = 100;
-    let shown = names.iter().take(SHOWN);
-    let shown = shown.map(|name| name.escape_debug().to_string());
-    let shown = shown.collect::<Vec<_>>().join(", ");
+    let shown: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| name.escape_debug().to_string())
+        .collect();
+    let shown = shown.join(", ");
     match names.len().saturating_sub(SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),

@@ -1,16 +1,13 @@
 //! Checks that tensors, table and model match, before any number is read.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
-    io::Read,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::FloatDType;
 
 use super::{
     Mismatch, Missing, Table, WeightsError, WrongDType, WrongShape, pattern,
     plan::{Job, Plan},
-    source::{Stored, Tensors, is_float},
+    source::{Reason, Stored, Tensors, count, is_float},
 };
 
 /// What the user allows in addition to the table.
@@ -68,20 +65,17 @@ impl<'a> Fit<'a> {
         let mut taken = BTreeSet::new();
         let mut skipped = BTreeSet::new();
         for (index, job) in plan.jobs.iter().enumerate() {
-            let is_skipped = options.partial && job.names().any(|name| !tensors.contains_key(name));
-            match is_skipped {
-                true => drop(skipped.insert(index)),
-                false => taken.extend(job.names()),
+            if options.partial && job.names().any(|name| !tensors.contains_key(name)) {
+                skipped.insert(index);
+            } else {
+                taken.extend(job.names());
             }
-            check(job, plan, &tensors, is_skipped, &mut wrong);
+            check(job, plan, &tensors, &mut wrong);
         }
 
-        let ignored = options.ignored.iter().chain(&table.ignored);
-        let ignored: Vec<&String> = ignored.collect();
         let is_ignored = |name: &str| {
-            ignored
-                .iter()
-                .any(|pattern| pattern::matches(name, pattern))
+            let mut patterns = options.ignored.iter().chain(&table.ignored);
+            patterns.any(|pattern| pattern::matches(name, pattern))
         };
         let left = tensors.iter().filter(|(name, found)| {
             !(taken.contains(name.as_str())
@@ -94,20 +88,21 @@ impl<'a> Fit<'a> {
 
         let mut not_loaded = NotLoaded::default();
         if options.partial {
+            wrong.missing.clear();
             let skipped = skipped.iter().flat_map(|&job| &plan.jobs[job].target);
             let skipped = skipped.map(|&at| plan.parameters[at].path.clone());
             not_loaded.parameters = skipped.chain(wrong.unlisted.drain(..)).collect();
             not_loaded.tensors = std::mem::take(&mut wrong.unexpected);
         }
         compare(&pairs, &mut wrong)?;
-        if wrong != Mismatch::default() {
-            return Err(WeightsError::Mismatch(Box::new(wrong)));
+        match wrong == Mismatch::default() {
+            true => Ok(Self {
+                tensors,
+                skipped,
+                not_loaded,
+            }),
+            false => Err(wrong.into()),
         }
-        Ok(Self {
-            tensors,
-            skipped,
-            not_loaded,
-        })
     }
 }
 
@@ -119,35 +114,32 @@ impl Job {
     }
 }
 
+/// Tensors by their new names.
 fn renamed<'a>(
     tensors: &'a Tensors,
     table: &Table,
     options: &Options,
 ) -> Result<Named<'a>, WeightsError> {
-    let rules: Vec<_> = options.renamed.iter().chain(&table.renamed).collect();
-    let wrong = |reason: String| WeightsError::Table { reason };
-    for (from, to) in &rules {
-        if pattern::count(from) != pattern::count(to) {
-            return Err(wrong(format!(
-                "{from} cannot be renamed to {to}, which does not have as many *"
-            )));
-        }
+    let rules = || options.renamed.iter().chain(&table.renamed);
+    let wrong = |reason: String| Err(WeightsError::Table { reason });
+    if let Some((from, to)) = rules().find(|(from, to)| pattern::count(from) != pattern::count(to))
+    {
+        return wrong(format!(
+            "{from} cannot be renamed to {to}, which does not have as many *"
+        ));
     }
     let mut named = Named::new();
     for (name, stored) in tensors {
-        let renamed = rules.iter().fold(name.clone(), |name, (from, to)| {
+        let renamed = rules().fold(name.clone(), |name, (from, to)| {
             pattern::renamed(&name, from, to).unwrap_or(name)
         });
-        match named.entry(renamed) {
-            Entry::Vacant(entry) => entry.insert(Found { name, stored }),
-            Entry::Occupied(entry) => {
-                let [other, name, renamed] =
-                    [entry.get().name, name.as_str(), entry.key().as_str()].map(str::escape_debug);
-                return Err(wrong(format!(
-                    "tensors {other} and {name} are both renamed to {renamed}"
-                )));
-            }
-        };
+        let shown = renamed.escape_debug().to_string();
+        if let Some(other) = named.insert(renamed, Found { name, stored }) {
+            let [other, name] = [other.name, name].map(str::escape_debug);
+            return wrong(format!(
+                "tensors {other} and {name} are both renamed to {shown}"
+            ));
+        }
     }
     Ok(named)
 }
@@ -175,74 +167,54 @@ fn tie<'a>(
     (tied, equal)
 }
 
-/// Compares tensors that have to be equal, except those without the shape of their parameter: a few bytes of a file can declare any number
-/// of numbers.
+/// Compares tensors that have to be equal, except those without the shape or the numbers of their parameter: a few bytes of a file can declare any
+/// number of numbers.
 fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), WeightsError> {
-    let misshapen: Vec<String> = wrong
-        .shapes
-        .iter()
-        .map(|shape| shape.name.clone())
-        .collect();
     for (found, other) in pairs {
-        if misshapen.iter().any(|name| *name == other.name) {
+        let shapes = wrong.shapes.iter().map(|wrong| &wrong.name);
+        let mut unfit = shapes.chain(wrong.dtypes.iter().map(|wrong| &wrong.name));
+        if unfit.any(|name| name == other.name) {
             continue;
         }
-        let same = match found.stored.shape == other.stored.shape {
-            true => are_same(found.stored, other.stored),
-            false => Ok(false),
-        };
-        let same = same.map_err(|reason| WeightsError::Numbers {
-            name: found.name.into(),
-            reason,
-        })?;
-        if !same {
+        let are_same = are_same(found.stored, other.stored);
+        if !are_same.map_err(|reason| WeightsError::numbers(found.name, reason))? {
             wrong.untied.push((found.name.into(), other.name.into()));
         }
     }
     Ok(())
 }
 
-/// Whether two tensors have the same shape, dtype and bits.
-fn are_same(a: &Stored, b: &Stored) -> Result<bool, String> {
+/// Whether two tensors have the same shape, dtype and numbers.
+fn are_same(a: &Stored, b: &Stored) -> Result<bool, Reason> {
     if a.shape != b.shape || a.dtype_name != b.dtype_name {
         return Ok(false);
     }
-    let [mut a, mut b] = [a.read_from(0)?, b.read_from(0)?];
-    let [mut a_bytes, mut b_bytes] = [Vec::new(), Vec::new()];
-    loop {
-        for (reader, bytes) in [(&mut a, &mut a_bytes), (&mut b, &mut b_bytes)] {
-            bytes.clear();
-            let read = reader.take(1 << 16).read_to_end(bytes);
-            read.map_err(|error| error.to_string())?;
-        }
-        if a_bytes != b_bytes {
+    // Whole blocks of quantised numbers.
+    const MANY: usize = 1 << 14;
+    let count = count(&a.shape).ok_or("it has too many numbers")?;
+    let [(_, a), (_, b)] = [a.open()?, b.open()?];
+    for first in (0..count).step_by(MANY) {
+        let numbers = first..count.min(first + MANY);
+        if a(numbers.clone())? != b(numbers)? {
             return Ok(false);
         }
-        if a_bytes.is_empty() {
-            return Ok(true);
-        }
     }
+    Ok(true)
 }
 
-/// Notes which tensors of a job are missing, if that matters, and which do not fit.
-fn check(job: &Job, plan: &Plan, tensors: &Named, may_miss: bool, wrong: &mut Mismatch) {
-    for (source, tensor) in job.source.iter().enumerate() {
-        let Some(names) = tensor else {
-            continue;
-        };
-        for name in names {
+/// Notes which tensors of a job are missing, and which do not fit.
+fn check(job: &Job, plan: &Plan, tensors: &Named, wrong: &mut Mismatch) {
+    for (source, names) in job.source.iter().enumerate() {
+        for name in names.iter().flatten() {
             let needed = job.layout.shape(source);
             let Some(&Found { name, stored }) = tensors.get(name) else {
-                if !may_miss {
-                    let (name, shape) = (name.clone(), needed);
-                    wrong.missing.push(Missing { name, shape });
-                }
+                let (name, shape) = (name.clone(), needed);
+                wrong.missing.push(Missing { name, shape });
                 continue;
             };
             let mut target = job.target.iter().map(|&at| &plan.parameters[at]);
-            if let Some(target) =
-                target.find(|target| stored.dtype.is_none() || !is_float(target.dtype))
-            {
+            let is_unfit = |dtype| stored.dtype.is_none() || !is_float(dtype);
+            if let Some(target) = target.find(|target| is_unfit(target.dtype)) {
                 wrong.dtypes.push(WrongDType {
                     name: name.into(),
                     found: stored.dtype_name.clone(),

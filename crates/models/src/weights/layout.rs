@@ -5,7 +5,7 @@ mod columns;
 use std::ops::Range;
 
 use super::Source;
-use columns::{Run, divided, groups, pairs, runs};
+use columns::{Run, divided, interleaved, rotary_pairs, runs};
 
 /// How many numbers are moved at once: few enough for the cache, and little compared with a tensor.
 const BLOCK: usize = 1 << 18;
@@ -18,13 +18,11 @@ const BLOCK: usize = 1 << 18;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) files: usize,
-    /// How many targets are in each source tensor, one after the other, if the source has an axis for them.
-    stacked: Option<usize>,
     /// The batches of one file.
     batches: usize,
     rows: usize,
     transposed: bool,
-    /// The shape of a source tensor without the columns, which are at `column_axis`.
+    /// The shape of a source tensor, but for the columns at `column_axis`.
     shape: Vec<usize>,
     column_axis: usize,
     /// How many columns each parameter has, and each tensor.
@@ -59,60 +57,65 @@ impl Layout {
         let Some(&first) = target.first() else {
             return Err("a row needs a parameter".into());
         };
-        let side_by_side = target.len() / stacked.unwrap_or(1);
-        if target
-            .chunks(side_by_side)
-            .any(|one| one != &target[..side_by_side])
-        {
+        let (side_by_side, _) = target.split_at(target.len() / stacked.unwrap_or(1));
+        let mut stack = target.chunks(side_by_side.len());
+        if stack.any(|one| one != side_by_side) {
             return Err(format!("parameters of shapes {target:?} are not a stack"));
         }
-        let target = &target[..side_by_side];
         let Some((_, before)) = first.split_last() else {
             return Err("a parameter has no axis".into());
         };
-        let fits = |shape: &&[usize]| shape.split_last().is_some_and(|(_, other)| other == before);
-        if !target.iter().all(fits) {
+        let widths = side_by_side.iter().map(|shape| match shape.split_last() {
+            Some((&columns, other)) if other == before => Some(columns),
+            _ => None,
+        });
+        let Some(target) = widths.collect::<Option<Vec<usize>>>() else {
             return Err(format!(
-                "parameters of shapes {target:?} do not lie side by side"
+                "parameters of shapes {side_by_side:?} do not lie side by side"
             ));
-        }
-        let (files, inner) = match (has_files, before.split_first()) {
-            (false, _) => (1, before),
-            (true, Some((&files, inner))) => (files, inner),
-            (true, None) => {
+        };
+        let (files, inner) = match before {
+            _ if !has_files => (1, before),
+            [files, inner @ ..] => (*files, inner),
+            [] => {
                 return Err(format!(
                     "a parameter of shape {first:?} has no axis for several tensors"
                 ));
             }
         };
-        let (rows, outer) = match inner.split_last() {
-            Some((&rows, outer)) => (rows, outer),
-            None if arrangement.transposed => {
+        let (rows, outer) = match inner {
+            [outer @ .., rows] => (*rows, outer),
+            [] if arrangement.transposed => {
                 return Err(format!(
                     "a parameter of shape {first:?} cannot be transposed"
                 ));
             }
-            None => (1, inner),
+            [] => (1, inner),
         };
-        let target: Vec<usize> = target
-            .iter()
-            .filter_map(|shape| shape.last().copied())
-            .collect();
         let columns = target.iter().sum();
         let source = divided(columns, arrangement)?;
         let groups = match arrangement.rotary_pairs.as_slice() {
-            [] => groups(columns, &arrangement.interleaved)?,
-            d_heads => pairs(&source, d_heads)?,
+            [] => interleaved(columns, &arrangement.interleaved)?,
+            d_heads => rotary_pairs(&source, d_heads)?,
         };
-        let column_axis = outer.len() + usize::from(!arrangement.transposed && !inner.is_empty());
+        let axes = stacked.iter().chain(outer);
+        let (shape, column_axis): (Vec<usize>, _) = match arrangement.transposed {
+            true => (axes.chain([&0, &rows]).copied().collect(), 1),
+            false => (
+                axes.chain(&inner[outer.len()..])
+                    .chain([&0])
+                    .copied()
+                    .collect(),
+                0,
+            ),
+        };
         Ok(Self {
             files,
-            stacked,
             batches: outer.iter().product(),
             rows,
             transposed: arrangement.transposed,
-            shape: inner.to_vec(),
-            column_axis,
+            column_axis: shape.len() - 1 - column_axis,
+            shape,
             runs: runs(&target, &source, &groups),
             target,
             source,
@@ -122,8 +125,7 @@ impl Layout {
     /// The shape of tensor `source`.
     pub(super) fn shape(&self, source: usize) -> Vec<usize> {
         let mut shape = self.shape.clone();
-        shape.insert(self.column_axis, self.source[source]);
-        shape.splice(0..0, self.stacked);
+        shape[self.column_axis] = self.source[source];
         shape
     }
 

@@ -12,7 +12,7 @@ use super::{
     fit::{Fit, NotLoaded, Options},
     numbers,
     plan::{self, Plan},
-    source::{self, Tensors},
+    source::{self, Reason, Tensors},
     table::below,
 };
 
@@ -75,7 +75,7 @@ impl Weights {
     }
 
     /// The tensors of a burnpack in memory.
-    pub(crate) fn from_burnpack(bytes: Bytes) -> Result<Self, String> {
+    pub(crate) fn from_burnpack(bytes: Bytes) -> Result<Self, Reason> {
         Ok(Self {
             tensors: source::from_burnpack(bytes)?,
             options: Options::default(),
@@ -84,13 +84,11 @@ impl Weights {
 
     /// The tensors below a prefix.
     pub(crate) fn within(&self, prefix: &str) -> Self {
-        let tensors = self.tensors.iter();
-        let tensors = tensors.filter(|(name, _)| below(name, prefix).is_some());
-        let tensors = tensors.map(|(name, stored)| (name.clone(), stored.clone()));
-        Self {
-            tensors: tensors.collect(),
-            options: self.options.clone(),
-        }
+        let mut within = self.clone();
+        within
+            .tensors
+            .retain(|name, _| below(name, prefix).is_some());
+        within
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -99,8 +97,8 @@ impl Weights {
 
     /// The numbers of a small tensor, if it is there.
     pub(crate) fn numbers(&self, name: &str) -> Result<Option<Vec<f64>>, String> {
-        let numbers = self.tensors.get(name).map(numbers::of_small);
-        let numbers = numbers.transpose();
+        let stored = self.tensors.get(name);
+        let numbers = stored.map(numbers::of_small).transpose();
         numbers.map_err(|reason| format!("the numbers of {name} cannot be read: {reason}"))
     }
 
@@ -183,13 +181,12 @@ struct Loader<'a> {
 impl Loader<'_> {
     /// The numbers of the parameter being visited, if the files have any for it.
     fn numbers(&self, dtype: DType) -> Result<Option<Vec<u8>>, WeightsError> {
-        let job = self.plan.job_of(&self.path.join("."));
-        match job.filter(|[job, _]| !self.fit.skipped.contains(job)) {
-            None => Ok(None),
-            Some([job, target]) => {
-                numbers::import(&self.plan.jobs[job], target, dtype, &self.fit.tensors).map(Some)
-            }
-        }
+        let found = self.plan.job_of.get(&self.path.join("."));
+        let found = found.filter(|[job, _]| !self.fit.skipped.contains(job));
+        let numbers = found.map(|&[job, target]| {
+            numbers::import(&self.plan.jobs[job], target, dtype, &self.fit.tensors)
+        });
+        numbers.transpose()
     }
 }
 

@@ -1,7 +1,5 @@
 //! Moves the numbers of a job, block by block.
 
-use std::io::Read;
-
 use burn::tensor::{DType, TensorData};
 
 use super::{
@@ -9,7 +7,7 @@ use super::{
     fit::Named,
     layout::copy,
     plan::{Job, Plan},
-    source::Stored,
+    source::{Reason, Stored, count},
 };
 
 /// More than any head is wide.
@@ -26,26 +24,18 @@ pub(super) fn import(
     let width = dtype.size();
     let mut numbers = vec![0; layout.len(target) * width];
     let summand = if job.plus_one { 1.0 } else { 0.0 };
-    for (source, tensor) in job.source.iter().enumerate() {
-        let Some(names) = tensor else {
-            continue;
-        };
+    for (source, names) in job.source.iter().enumerate() {
         if !layout.shares(target, source) {
             continue;
         }
-        for (file, name) in names.iter().enumerate() {
-            let mut read = || -> Result<(), String> {
-                let stored = tensors.get(name).map(|found| found.stored);
-                let found = stored.and_then(|stored| Some((stored, stored.dtype?)));
-                let (stored, found) = found.ok_or("it is not there")?;
-                let mut blocks = layout.blocks([target, source], file).peekable();
-                let first = blocks.peek().map_or(0, |block| block.range.start);
-                let mut reader = stored.read_from(first * found.size())?;
-                for block in blocks {
-                    let mut bytes = vec![0; block.range.len() * found.size()];
-                    let read = reader.read_exact(&mut bytes);
-                    read.map_err(|error| error.to_string())?;
-                    let data = TensorData::from_bytes_vec(bytes, [block.range.len()], found);
+        for (file, name) in names.iter().flatten().enumerate() {
+            let mut read = || -> Result<(), Reason> {
+                let found = tensors.get(name).ok_or("it is not there")?;
+                let (found, read) = found.stored.open()?;
+                for block in layout.blocks([target, source], file) {
+                    let count = block.range.len();
+                    let data =
+                        TensorData::from_bytes_vec(read(block.range.clone())?, [count], found);
                     let data = converted(data, dtype, summand)?;
                     layout.each([target, source], &block, |at, source_at, step, len| {
                         let from = &data.as_bytes()[source_at * width..];
@@ -54,10 +44,7 @@ pub(super) fn import(
                 }
                 Ok(())
             };
-            read().map_err(|reason| WeightsError::Numbers {
-                name: name.clone(),
-                reason,
-            })?;
+            read().map_err(|reason| WeightsError::numbers(name, reason))?;
         }
     }
     Ok(numbers)
@@ -70,7 +57,7 @@ pub(super) fn export(
     source: usize,
     file: usize,
     dtype: DType,
-) -> Result<Vec<u8>, String> {
+) -> Result<Vec<u8>, Reason> {
     let layout = &job.layout;
     let count: usize = layout.shape(source).iter().product();
     let width = dtype.size();
@@ -80,7 +67,7 @@ pub(super) fn export(
         if !layout.shares(target, source) {
             continue;
         }
-        let data = converted(plan.parameters[at].numbers(), dtype, summand)?;
+        let data = converted((plan.parameters[at].numbers)(), dtype, summand)?;
         for block in layout.blocks([target, source], file) {
             let range = block.range.start * width..block.range.end * width;
             let (data, numbers) = (data.as_bytes(), &mut numbers[range]);
@@ -94,33 +81,25 @@ pub(super) fn export(
 }
 
 /// Numbers plus `summand`, as `dtype`.
-fn converted(data: TensorData, dtype: DType, summand: f64) -> Result<TensorData, String> {
-    let data = match summand {
-        0.0 if data.dtype() == dtype => return Ok(data),
-        0.0 => data,
-        _ => {
-            let sums: Vec<f64> = data.iter::<f64>().map(|number| number + summand).collect();
-            let count = sums.len();
-            TensorData::new(sums, [count])
-        }
-    };
-    data.try_cast(dtype).map_err(|error| error.to_string())
+fn converted(data: TensorData, dtype: DType, summand: f64) -> Result<TensorData, Reason> {
+    if summand == 0.0 {
+        return match data.dtype() == dtype {
+            true => Ok(data),
+            false => Ok(data.try_cast(dtype)?),
+        };
+    }
+    let sums: Vec<f64> = data.iter::<f64>().map(|number| number + summand).collect();
+    let count = sums.len();
+    Ok(TensorData::new(sums, [count]).try_cast(dtype)?)
 }
 
 /// The numbers of a tensor of at most [`SMALL`] numbers.
-pub(super) fn of_small(stored: &Stored) -> Result<Vec<f64>, String> {
-    let wrong = || format!("it holds {}", stored.dtype_name);
-    let dtype = stored.dtype.ok_or_else(wrong)?;
-    let mut sizes = stored.shape.iter();
-    let count = sizes.try_fold(1usize, |count, &size| count.checked_mul(size));
-    let count = count.filter(|&count| count <= SMALL);
+pub(super) fn of_small(stored: &Stored) -> Result<Vec<f64>, Reason> {
+    let (dtype, read) = stored.open()?;
+    let count = count(&stored.shape).filter(|&count| count <= SMALL);
     let count = count.ok_or_else(|| format!("its shape is {:?}", stored.shape))?;
-    let mut bytes = vec![0; count * dtype.size()];
-    let read = stored.read_from(0)?.read_exact(&mut bytes);
-    read.map_err(|error| error.to_string())?;
-    Ok(TensorData::from_bytes_vec(bytes, [count], dtype)
-        .iter::<f64>()
-        .collect())
+    let data = TensorData::from_bytes_vec(read(0..count)?, [count], dtype);
+    Ok(data.iter().collect())
 }
 
 /// Whether all numbers are 0.

@@ -3,25 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::{
-    module::{Module, ModuleVisitor, Param},
-    tensor::{Bool, DType, Int, Tensor, TensorData},
+    module::{Module, ModuleVisitor, Param, Parameter as ParameterValue},
+    tensor::{Bool, DType, Int, Tensor, TensorData, kind::Basic},
 };
 
-use super::{Table, WeightsError, ZEROS, layout::Layout, pattern, table::Row};
+use super::{
+    Table, WeightsError, ZEROS,
+    layout::Layout,
+    pattern::{self, Numbers},
+    table::Row,
+};
 
 /// A parameter of the model.
 pub(super) struct Parameter {
     pub(super) path: String,
     pub(super) shape: Vec<usize>,
     pub(super) dtype: DType,
-    numbers: Box<dyn Fn() -> TensorData>,
-}
-
-impl Parameter {
-    /// Its numbers, read from the device.
-    pub(super) fn numbers(&self) -> TensorData {
-        (self.numbers)()
-    }
+    /// Reads its numbers from the device.
+    pub(super) numbers: Box<dyn Fn() -> TensorData>,
 }
 
 /// A row of the table, with numbers for its placeholders.
@@ -38,10 +37,8 @@ pub(super) struct Job {
 pub(super) struct Plan {
     pub(super) parameters: Vec<Parameter>,
     pub(super) jobs: Vec<Job>,
-    /// For every parameter, its job and its index there.
-    jobs_of: Vec<Option<[usize; 2]>>,
-    /// The index of every parameter by its path.
-    indices: BTreeMap<String, usize>,
+    /// The job of every parameter that has one, and its index there, by its path.
+    pub(super) job_of: BTreeMap<String, [usize; 2]>,
 }
 
 impl Plan {
@@ -53,20 +50,21 @@ impl Plan {
         model.visit(&mut visitor);
         let parameters = visitor.parameters;
         let paths = parameters.iter().enumerate();
-        let paths: BTreeMap<&str, usize> = paths
-            .map(|(at, parameter)| (parameter.path.as_str(), at))
-            .collect();
+        let paths = paths.map(|(at, parameter)| (parameter.path.as_str(), at));
+        let paths: BTreeMap<&str, usize> = paths.collect();
         let mut jobs = Vec::new();
         for row in &table.rows {
             // Several parameters of a job lead to the same numbers.
             let mut known = BTreeSet::new();
             for parameter in &parameters {
                 let mut names = row.target.0.iter();
-                let Some(numbers) = names.find_map(|name| pattern::numbers(name, &parameter.path))
-                else {
+                let found = names.find_map(|name| pattern::numbers(name, &parameter.path));
+                let Some(mut numbers) = found else {
                     continue;
                 };
-                let numbers = row.numbers_of_source(numbers);
+                if let Some(stacked) = &row.source.stacked {
+                    numbers.remove(stacked);
+                }
                 if known.insert(numbers.clone()) {
                     let target = target(row, &numbers, &paths)?;
                     jobs.push((row, Job::new(row, target, &numbers, &parameters)?));
@@ -75,101 +73,78 @@ impl Plan {
         }
         // In the order of the parameters, in which errors name what does not fit.
         jobs.sort_by_key(|(_, job)| job.target.iter().min().copied());
-        let mut jobs_of: Vec<Option<[usize; 2]>> = vec![None; parameters.len()];
+        let mut job_of = BTreeMap::new();
         for (index, (row, job)) in jobs.iter().enumerate() {
             for (place, &at) in job.target.iter().enumerate() {
-                if jobs_of[at].replace([index, place]).is_some() {
-                    let path = &parameters[at].path;
+                let path = &parameters[at].path;
+                if job_of.insert(path.clone(), [index, place]).is_some() {
                     return Err(wrong(row, format!("there is another row for {path}")));
                 }
             }
         }
-        let jobs = jobs.into_iter().map(|(_, job)| job).collect();
-        let indices = paths.into_iter().map(|(path, at)| (path.to_owned(), at));
         Ok(Self {
-            indices: indices.collect(),
+            jobs: jobs.into_iter().map(|(_, job)| job).collect(),
             parameters,
-            jobs,
-            jobs_of,
+            job_of,
         })
-    }
-
-    /// The job of a parameter, and its index there.
-    pub(super) fn job_of(&self, path: &str) -> Option<[usize; 2]> {
-        self.jobs_of[*self.indices.get(path)?]
     }
 
     /// The parameters without a row.
     pub(super) fn unlisted(&self) -> Vec<String> {
-        let parameters = self.parameters.iter().zip(&self.jobs_of);
-        let unlisted = parameters.filter(|(_, job)| job.is_none());
-        unlisted
-            .map(|(parameter, _)| parameter.path.clone())
-            .collect()
-    }
-}
-
-impl Row {
-    /// The numbers in the source names, without that of the axis that counts targets.
-    fn numbers_of_source(&self, numbers: pattern::Numbers) -> pattern::Numbers {
-        let stacked = self.source.stacked.as_ref();
-        let numbers = numbers.into_iter();
-        numbers.filter(|(name, _)| Some(name) != stacked).collect()
+        let paths = self.parameters.iter().map(|parameter| &parameter.path);
+        let unlisted = paths.filter(|path| !self.job_of.contains_key(*path));
+        unlisted.cloned().collect()
     }
 }
 
 /// The parameters of a row, as indices into those of the plan; of a stack, those of its first part, then of its second, and so on.
 fn target(
     row: &Row,
-    numbers: &pattern::Numbers,
+    numbers: &Numbers,
     paths: &BTreeMap<&str, usize>,
 ) -> Result<Vec<usize>, WeightsError> {
-    let find = |path: String| {
+    let of_numbers = |numbers: &Numbers| -> Vec<String> {
+        let names = row.target.0.iter();
+        names.map(|name| pattern::filled(name, numbers)).collect()
+    };
+    let is_there = |path: &String| paths.contains_key(path.as_str());
+    let target = match &row.source.stacked {
+        None => of_numbers(numbers),
+        Some(placeholder) => {
+            let braced = format!("{{{placeholder}}}");
+            let has = |name: &String| name.contains(&braced);
+            if !row.target.0.iter().all(has) || row.source.names.0.iter().any(has) {
+                let reason = format!(
+                    "{braced} counts a stack: it has to be in all target names, and in no source name"
+                );
+                return Err(wrong(row, reason));
+            }
+            let of_index = |index: usize| {
+                let mut numbers = numbers.clone();
+                numbers.insert(placeholder.clone(), index.to_string());
+                of_numbers(&numbers)
+            };
+            // The stack ends where the model has no more of it.
+            let rest = (1..).map(of_index);
+            let rest = rest.take_while(|paths| paths.iter().any(is_there));
+            of_index(0).into_iter().chain(rest.flatten()).collect()
+        }
+    };
+    let find = |path: &String| {
         let found = paths.get(path.as_str()).copied();
         found.ok_or_else(|| wrong(row, format!("the model has no parameter {path}")))
     };
-    let names = || row.target.0.iter();
-    let Some(placeholder) = &row.source.stacked else {
-        return names()
-            .map(|name| find(pattern::filled(name, numbers)))
-            .collect();
-    };
-    let braced = format!("{{{placeholder}}}");
-    let has = |name: &String| name.contains(&braced);
-    if !names().all(has) || row.source.names.0.iter().any(has) {
-        let reason = format!(
-            "{braced} counts a stack: it has to be in all target names, and in no source name"
-        );
-        return Err(wrong(row, reason));
-    }
-    let mut target = Vec::new();
-    for index in 0.. {
-        let mut numbers = numbers.clone();
-        numbers.push((placeholder.clone(), index.to_string()));
-        let of_index = names().map(|name| pattern::filled(name, &numbers));
-        let of_index: Vec<String> = of_index.collect();
-        // The stack ends where the model has no more of it.
-        if index > 0
-            && !of_index
-                .iter()
-                .any(|path| paths.contains_key(path.as_str()))
-        {
-            break;
-        }
-        for path in of_index {
-            target.push(find(path)?);
-        }
-    }
-    Ok(target)
+    target.iter().map(find).collect()
 }
 
 impl Job {
     fn new(
         row: &Row,
         target: Vec<usize>,
-        numbers: &pattern::Numbers,
+        numbers: &Numbers,
         parameters: &[Parameter],
     ) -> Result<Self, WeightsError> {
+        let wrong = |reason: &str| wrong(row, reason.into());
         let source = &row.source;
         let names = source.names.0.iter().map(|name| match name.as_str() {
             ZEROS => None,
@@ -177,49 +152,42 @@ impl Job {
         });
         let names: Vec<Option<String>> = names.collect();
         if source.plus_one && names.contains(&None) {
-            let reason = "zeros plus one are ones, which no row can stand for".into();
-            return Err(wrong(row, reason));
+            return Err(wrong("zeros plus one are ones, which no row can stand for"));
         }
-        let files: Vec<bool> = names
+        // The first placeholder that is left in a name counts files.
+        let counted = names
             .iter()
             .flatten()
-            .map(|name| pattern::placeholder(name).is_some())
-            .collect();
-        if files.contains(&true) && files.contains(&false) {
+            .map(|name| pattern::placeholder(name));
+        let counted: Vec<Option<&str>> = counted.collect();
+        let has_files = counted.iter().any(Option::is_some);
+        if has_files && counted.contains(&None) {
             return Err(wrong(
-                row,
-                "a placeholder that the target does not have has to be in all source names".into(),
+                "a placeholder that the target does not have has to be in all source names",
             ));
         }
-        let shapes: Vec<&[usize]> = target
-            .iter()
-            .map(|&at| parameters[at].shape.as_slice())
-            .collect();
+        let shapes = target.iter().map(|&at| parameters[at].shape.as_slice());
+        let shapes: Vec<&[usize]> = shapes.collect();
         let stacked = source.stacked.as_ref();
         let stacked = stacked.map(|_| target.len() / row.target.0.len());
-        let layout = Layout::new(&shapes, source, stacked, files.contains(&true));
-        let layout = layout.map_err(|reason| wrong(row, reason))?;
-        let source = names.iter().map(|name| {
-            let name = name.as_deref();
-            name.map(|name| each_file(name, layout.files))
-        });
+        let layout = Layout::new(&shapes, source, stacked, has_files);
+        let layout = layout.map_err(|reason| wrong(&reason))?;
+        let files = |name: &String| match pattern::placeholder(name) {
+            None => vec![name.clone()],
+            Some(placeholder) => {
+                let braced = format!("{{{placeholder}}}");
+                let files = 0..layout.files;
+                let names = files.map(|file| name.replace(&braced, &file.to_string()));
+                names.collect()
+            }
+        };
         Ok(Self {
-            source: source.collect(),
+            source: names.iter().map(|name| name.as_ref().map(files)).collect(),
             target,
             layout,
-            plus_one: row.source.plus_one,
+            plus_one: source.plus_one,
         })
     }
-}
-
-/// The names of `files` tensors, whose first placeholder counts them.
-fn each_file(name: &str, files: usize) -> Vec<String> {
-    let Some(placeholder) = pattern::placeholder(name) else {
-        return vec![name.into()];
-    };
-    let names =
-        (0..files).map(|file| pattern::filled(name, &vec![(placeholder.into(), file.to_string())]));
-    names.collect()
 }
 
 fn wrong(row: &Row, reason: String) -> WeightsError {
@@ -237,17 +205,19 @@ struct Visitor {
 }
 
 impl Visitor {
-    fn push(
+    fn push<const D: usize, K: Basic + 'static>(
         &mut self,
-        shape: Vec<usize>,
-        dtype: DType,
-        numbers: impl Fn() -> TensorData + 'static,
-    ) {
+        param: &Param<Tensor<D, K>>,
+        dtype: impl Into<DType>,
+    ) where
+        Tensor<D, K>: ParameterValue,
+    {
+        let param = param.clone();
         self.parameters.push(Parameter {
             path: self.path.join("."),
-            shape,
-            dtype,
-            numbers: Box::new(numbers),
+            shape: param.lazy_shape().to_vec(),
+            dtype: dtype.into(),
+            numbers: Box::new(move || param.transform_for_save().val().into_data()),
         });
     }
 }
@@ -262,29 +232,15 @@ impl ModuleVisitor for Visitor {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let shape = param.lazy_shape().to_vec();
-        let (dtype, param) = (dtype(param), param.clone());
-        self.push(shape, dtype, move || {
-            param.transform_for_save().val().into_data()
-        });
+        self.push(param, dtype(param));
     }
 
     fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
-        let (shape, dtype) = (
-            param.lazy_shape().to_vec(),
-            param.lazy_device().settings().int_dtype,
-        );
-        let param = param.clone();
-        self.push(shape, dtype.into(), move || param.val().into_data());
+        self.push(param, param.lazy_device().settings().int_dtype);
     }
 
     fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
-        let (shape, dtype) = (
-            param.lazy_shape().to_vec(),
-            param.lazy_device().settings().bool_dtype,
-        );
-        let param = param.clone();
-        self.push(shape, dtype.into(), move || param.val().into_data());
+        self.push(param, param.lazy_device().settings().bool_dtype);
     }
 }
 

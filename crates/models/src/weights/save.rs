@@ -47,7 +47,7 @@ pub fn save<M: Module>(
             unlisted,
             ..Mismatch::default()
         };
-        return Err(WeightsError::Mismatch(Box::new(mismatch)));
+        return Err(mismatch.into());
     }
     let mut outputs = BTreeMap::<&str, Output>::new();
     for job in &plan.jobs {
@@ -69,9 +69,7 @@ pub fn save<M: Module>(
                 let output = output(file);
                 match outputs.get(name.as_str()) {
                     Some(other) => other.check_same(&output, name)?,
-                    None => {
-                        outputs.insert(name, output);
-                    }
+                    None => drop(outputs.insert(name, output)),
                 }
             }
         }
@@ -112,21 +110,16 @@ fn permit(path: &Path, replaced: Option<Permissions>) -> io::Result<()> {
 
 /// The dtype of a tensor to write: that of the first parameter that is a part of it.
 fn dtype(plan: &Plan, job: &Job, source: usize) -> Result<DType, WeightsError> {
-    let target = job.target.iter().enumerate();
-    let mut parts = target.filter(|(target, _)| job.layout.shares(*target, source));
-    let at = parts.next().map_or(job.target[0], |(_, &at)| at);
-    let not_float = job
-        .target
-        .iter()
-        .map(|&at| &plan.parameters[at])
-        .find(|target| !is_float(target.dtype));
-    match not_float {
-        None => Ok(plan.parameters[at].dtype),
-        Some(target) => Err(WeightsError::Parameter {
+    let parameters = || job.target.iter().map(|&at| &plan.parameters[at]);
+    if let Some(target) = parameters().find(|target| !is_float(target.dtype)) {
+        return Err(WeightsError::Parameter {
             parameter: target.path.clone(),
             reason: format!("it holds {:?}", target.dtype),
-        }),
+        });
     }
+    let mut shares = (0..job.target.len()).filter(|&target| job.layout.shares(target, source));
+    let at = job.target[shares.next().unwrap_or(0)];
+    Ok(plan.parameters[at].dtype)
 }
 
 /// A tensor to be written. Its numbers are read from the device when its turn comes.
@@ -145,31 +138,33 @@ impl Output<'_> {
         numbers.expect("one floating-point type converts to another")
     }
 
+    fn unfit(&self, reason: String) -> WeightsError {
+        WeightsError::Parameter {
+            parameter: self.parameter().into(),
+            reason,
+        }
+    }
+
     fn parameter(&self) -> &str {
         &self.plan.parameters[self.job.target[0]].path
     }
 
     fn check_zeros(&self) -> Result<(), WeightsError> {
-        if numbers::are_zeros(self.numbers(), self.dtype) {
-            return Ok(());
+        match numbers::are_zeros(self.numbers(), self.dtype) {
+            true => Ok(()),
+            false => Err(self.unfit("it is not 0 where the other library has no tensor".into())),
         }
-        Err(WeightsError::Parameter {
-            parameter: self.parameter().into(),
-            reason: "it is not 0 where the other library has no tensor".into(),
-        })
     }
 
     fn check_same(&self, other: &Output, name: &str) -> Result<(), WeightsError> {
-        if self.shape == other.shape
+        let are_same = self.shape == other.shape
             && self.dtype == other.dtype
-            && self.numbers() == other.numbers()
-        {
-            return Ok(());
+            && self.numbers() == other.numbers();
+        let parameter = self.parameter();
+        match are_same {
+            true => Ok(()),
+            false => Err(other.unfit(format!("it differs from {parameter}, and both are {name}"))),
         }
-        Err(WeightsError::Parameter {
-            parameter: other.parameter().into(),
-            reason: format!("it differs from {}, and both are {name}", self.parameter()),
-        })
     }
 }
 

@@ -4,7 +4,7 @@
 pub const ZEROS: &str = "{zeros}";
 
 /// One name, or several whose tensors are side by side: see [`Table::row`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(pub(super) Vec<String>);
 
 impl From<&str> for Names {
@@ -32,7 +32,7 @@ impl<const N: usize> From<[&str; N]> for Names {
 }
 
 /// Source tensors, those of the other library, and how they become a parameter: [`same`] or [`transposed`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     pub(super) names: Names,
     pub(super) transposed: bool,
@@ -51,12 +51,7 @@ pub struct Source {
 pub fn same(names: impl Into<Names>) -> Source {
     Source {
         names: names.into(),
-        transposed: false,
-        shares: Vec::new(),
-        interleaved: Vec::new(),
-        rotary_pairs: Vec::new(),
-        plus_one: false,
-        stacked: None,
+        ..Source::default()
     }
 }
 
@@ -170,38 +165,46 @@ impl Table {
     /// Adds the rows of linear layers of PyTorch: `weight` [`transposed`], and `bias` as it is.
     pub fn linear(self, target: impl Into<Names>, source: impl Into<Source>) -> Self {
         let (target, source) = (target.into(), source.into());
-        let weight = Source {
-            transposed: true,
-            ..source.below("weight")
+        let below = |name: &str| {
+            let [target, names] =
+                [&target, &source.names].map(|names| names.named(|whole| joined(whole, name)));
+            (
+                target,
+                Source {
+                    names,
+                    ..source.clone()
+                },
+            )
         };
-        self.row(target.below("weight"), weight)
-            .row(target.below("bias"), source.below("bias"))
+        let ((weight, of_weight), (bias, of_bias)) = (below("weight"), below("bias"));
+        let of_weight = Source {
+            transposed: true,
+            ..of_weight
+        };
+        self.row(weight, of_weight).row(bias, of_bias)
     }
 
     /// Adds the rows of a norm of PyTorch: `gamma` is `weight`, `beta` is `bias`.
     pub fn norm(self, target: &str, source: &str) -> Self {
-        let [gamma, beta] = ["gamma", "beta"].map(|name| joined(target, name));
-        self.row(gamma.as_str(), joined(source, "weight").as_str())
-            .row(beta.as_str(), joined(source, "bias").as_str())
+        self.row(joined(target, "gamma"), joined(source, "weight"))
+            .row(joined(target, "beta"), joined(source, "bias"))
     }
 
     /// Adds the rows of `part`, with its names below `target` and `source`.
     pub fn part(mut self, target: &str, source: &str, part: Table) -> Self {
+        let within = |name: &str| joined(source, name);
+        let pairs = |(a, b): (String, String)| (within(&a), within(&b));
         self.rows.extend(part.rows.into_iter().map(|row| Row {
-            target: row.target.within(target),
+            target: row.target.named(|name| joined(target, name)),
             source: Source {
-                names: row.source.names.within(source),
+                names: row.source.names.named(within),
                 ..row.source
             },
         }));
-        let pairs = |pairs: Vec<(String, String)>| {
-            let within = move |(a, b): (String, String)| (joined(source, &a), joined(source, &b));
-            pairs.into_iter().map(within)
-        };
-        self.tied.extend(pairs(part.tied));
-        self.renamed.extend(pairs(part.renamed));
-        let ignored = part.ignored.iter().map(|name| joined(source, name));
-        self.ignored.extend(ignored);
+        self.tied.extend(part.tied.into_iter().map(pairs));
+        self.renamed.extend(part.renamed.into_iter().map(pairs));
+        self.ignored
+            .extend(part.ignored.iter().map(|name| within(name)));
         self
     }
 
@@ -227,21 +230,22 @@ impl Table {
     /// assert_eq!(whole.bare("model"), Table::new().row("embedding.weight", "embed.weight"));
     /// ```
     pub fn bare(self, body: &str) -> Self {
-        let inner = |name: &String| bare_name(name, body);
-        let pairs = |pairs: Vec<(String, String)>| {
-            let both = |(a, b): (String, String)| Some((inner(&a)?, inner(&b)?));
-            pairs.into_iter().filter_map(both).collect()
+        // A name that may be anywhere, as zeros are, is as good in the body.
+        let bare = |name: &String| match name == ZEROS || name.starts_with('*') {
+            true => Some(name.clone()),
+            false => below(name, body).map(String::from),
         };
+        let pair = |(a, b): (String, String)| Some((bare(&a)?, bare(&b)?));
         let rows = self.rows.into_iter().filter_map(|mut row| {
-            let names = row.source.names.0.iter();
-            row.source.names = Names(names.map(inner).collect::<Option<_>>()?);
+            let names = row.source.names.0.iter().map(bare);
+            row.source.names = Names(names.collect::<Option<_>>()?);
             Some(row)
         });
         Self {
             rows: rows.collect(),
-            tied: pairs(self.tied),
-            ignored: self.ignored.iter().filter_map(inner).collect(),
-            renamed: pairs(self.renamed),
+            tied: self.tied.into_iter().filter_map(pair).collect(),
+            ignored: self.ignored.iter().filter_map(bare).collect(),
+            renamed: self.renamed.into_iter().filter_map(pair).collect(),
         }
     }
 
@@ -250,9 +254,7 @@ impl Table {
         self.renamed.push((from.into(), to.into()));
         self
     }
-}
 
-impl Table {
     /// [`rename`](Self::rename) for each pair of modules, below these prefixes.
     pub(crate) fn rename_all(self, pairs: &[(&str, &str)], [from, to]: [&str; 2]) -> Self {
         pairs.iter().fold(self, |table, (source, name)| {
@@ -262,43 +264,14 @@ impl Table {
 }
 
 impl Names {
-    /// `name` in each of them.
-    fn below(&self, name: &str) -> Self {
-        let names = self.0.iter().map(|whole| match whole.as_str() {
-            ZEROS => ZEROS.into(),
-            whole => joined(whole, name),
-        });
-        Self(names.collect())
-    }
-
-    /// Each of them in `whole`.
-    fn within(&self, whole: &str) -> Self {
+    /// Each of them under another name, except zeros.
+    fn named(&self, other: impl Fn(&str) -> String) -> Self {
         let names = self.0.iter().map(|name| match name.as_str() {
             ZEROS => ZEROS.into(),
-            name => joined(whole, name),
+            name => other(name),
         });
         Self(names.collect())
     }
-}
-
-impl Source {
-    fn below(&self, name: &str) -> Self {
-        Self {
-            names: self.names.below(name),
-            ..self.clone()
-        }
-    }
-}
-
-/// A name without `body.` before it, if it is one of the body.
-fn bare_name(name: &str, body: &str) -> Option<String> {
-    let is_anywhere = name == ZEROS || name.starts_with('*');
-    let bare = if is_anywhere {
-        Some(name)
-    } else {
-        below(name, body)
-    };
-    bare.map(String::from)
 }
 
 /// The name of a part.

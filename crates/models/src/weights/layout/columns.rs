@@ -15,6 +15,9 @@ pub(super) struct Run {
     pub(super) len: usize,
 }
 
+/// Contiguous columns, counted through all parameters and tensors: first target column, first source column, number.
+type Group = [usize; 3];
+
 /// How many columns each source tensor has.
 pub(super) fn divided(columns: usize, source: &Source) -> Result<Vec<usize>, String> {
     let tensors = source.names.0.len();
@@ -32,8 +35,8 @@ pub(super) fn divided(columns: usize, source: &Source) -> Result<Vec<usize>, Str
     Ok(shares.into_iter().map(|share| share * one).collect())
 }
 
-/// Columns that are contiguous in target and source, counted through all parameters and tensors: first target column, first source column, how many.
-pub(super) fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>, String> {
+/// The groups of [`Source::interleaved`].
+pub(super) fn interleaved(columns: usize, widths: &[usize]) -> Result<Vec<Group>, String> {
     if widths.is_empty() {
         return Ok(vec![[0, 0, columns]]);
     }
@@ -43,29 +46,16 @@ pub(super) fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>
             "{columns} outputs cannot be divided into groups of {widths:?}"
         ));
     }
-    let count = columns / group;
-    if count > MOST_GROUPS {
+    if columns / group > MOST_GROUPS {
         return Err(format!(
             "{columns} outputs are more than {MOST_GROUPS} groups of {widths:?}"
         ));
     }
-    let mut runs = Vec::with_capacity(count * widths.len());
-    let mut before = 0;
-    for &width in widths {
-        runs.extend((0..count).map(|index| {
-            [
-                count * before + index * width,
-                index * group + before,
-                width,
-            ]
-        }));
-        before += width;
-    }
-    Ok(runs)
+    Ok(parted(0, columns, widths))
 }
 
-/// The same where, in the source tensors with heads of a width, the two halves of each head alternate.
-pub(super) fn pairs(source: &[usize], d_heads: &[usize]) -> Result<Vec<[usize; 3]>, String> {
+/// The groups of [`Source::rotary_pairs`], in source tensors of these widths.
+pub(super) fn rotary_pairs(source: &[usize], d_heads: &[usize]) -> Result<Vec<Group>, String> {
     let fits = |(columns, d_head): (&usize, &usize)| {
         *d_head == 0 || (d_head.is_multiple_of(2) && columns.is_multiple_of(*d_head))
     };
@@ -80,56 +70,70 @@ pub(super) fn pairs(source: &[usize], d_heads: &[usize]) -> Result<Vec<[usize; 3
             "{columns} outputs are more than {MOST_GROUPS} numbers of rotary pairs"
         ));
     }
-    let mut runs = Vec::with_capacity(columns);
+    let mut groups = Vec::new();
     let mut first = 0;
     for (&columns, &d_head) in source.iter().zip(d_heads) {
-        if d_head == 0 {
-            runs.push([first, first, columns]);
-        } else {
-            runs.extend((0..columns).map(|column| {
-                let (head, within) = (column - column % d_head, column % d_head);
-                let (half, pair) = (within / (d_head / 2), within % (d_head / 2));
-                [first + column, first + head + 2 * pair + half, 1]
-            }));
+        let heads = first..first + columns;
+        first = heads.end;
+        match d_head {
+            0 => groups.push([heads.start, heads.start, columns]),
+            _ => groups.extend(
+                heads
+                    .step_by(d_head)
+                    .flat_map(|head| parted(head, d_head, &[1, 1])),
+            ),
         }
-        first += columns;
     }
-    Ok(runs)
+    Ok(groups)
+}
+
+/// The columns from `first` on, which in the source come in groups with parts of these widths, and in the target have all first parts before all
+/// second ones.
+fn parted(first: usize, columns: usize, widths: &[usize]) -> Vec<Group> {
+    let group: usize = widths.iter().sum();
+    let count = columns / group;
+    let mut groups = Vec::with_capacity(count * widths.len());
+    let mut before = 0;
+    for &width in widths {
+        groups.extend((0..count).map(|index| {
+            let target = count * before + index * width;
+            [first + target, first + index * group + before, width]
+        }));
+        before += width;
+    }
+    groups
 }
 
 /// Cuts groups wherever a target or a source tensor ends.
-pub(super) fn runs(target: &[usize], source: &[usize], groups: &[[usize; 3]]) -> Vec<Run> {
-    let starts = |widths: &[usize]| -> Vec<usize> {
-        let ends = widths.iter().scan(0, |end, width| {
-            *end += width;
-            Some(*end)
-        });
-        std::iter::once(0).chain(ends).collect()
-    };
-    let [target_starts, source_starts] = [starts(target), starts(source)];
-    // The one that contains a column; it is not empty.
-    let find = |starts: &[usize], column| starts.partition_point(|&start| start <= column) - 1;
+pub(super) fn runs(targets: &[usize], sources: &[usize], groups: &[Group]) -> Vec<Run> {
     let mut runs = Vec::new();
     for &[target_first, source_first, len] in groups {
         let mut done = 0;
         while done < len {
-            let [target_at, source_at] = [target_first + done, source_first + done];
-            let [a, b] = [
-                find(&target_starts, target_at),
-                find(&source_starts, source_at),
-            ];
+            let (target, target_column) = place(targets, target_first + done);
+            let (source, source_column) = place(sources, source_first + done);
             let len = (len - done)
-                .min(target_starts[a + 1] - target_at)
-                .min(source_starts[b + 1] - source_at);
+                .min(targets[target] - target_column)
+                .min(sources[source] - source_column);
             runs.push(Run {
-                target: a,
-                target_column: target_at - target_starts[a],
-                source: b,
-                source_column: source_at - source_starts[b],
+                target,
+                target_column,
+                source,
+                source_column,
                 len,
             });
             done += len;
         }
     }
     runs
+}
+
+/// Which of the tensors with these widths has a column, and its place there.
+fn place(widths: &[usize], mut column: usize) -> (usize, usize) {
+    let mut tensor = 0;
+    while column >= widths[tensor] {
+        column -= widths[tensor];
+        tensor += 1;
+    }
+    (tensor, column)
 }

@@ -1,8 +1,7 @@
 //! Named tensors in files. Their numbers stay there until they are read.
 
-mod blocks;
-mod file_part;
 mod gguf;
+mod packing;
 mod safetensors;
 mod shards;
 mod unique;
@@ -15,7 +14,8 @@ use std::{
     collections::BTreeMap,
     error::Error,
     fs::{self, File},
-    io::{self, Read},
+    io::Read,
+    ops::Range,
     path::Path,
 };
 
@@ -27,17 +27,17 @@ use burn_store::{
 };
 
 use super::WeightsError;
-use blocks::{Blocks, Quantised};
-use file_part::FilePart;
+use packing::{FilePart, Packing};
 
 /// The most tensors that a checkpoint may have; published ones have fewer than 100 000.
 const MAX_TENSORS: usize = 250_000;
-
 /// The longest header or index accepted, in bytes: the limit of safetensors.
 const MAX_HEADER: u64 = 100_000_000;
-
 /// The longest name of a tensor accepted, in bytes; published ones have fewer than 200.
 const MAX_NAME: usize = 1 << 16;
+
+/// Why a file or a tensor cannot be read.
+pub(crate) type Reason = Box<dyn Error>;
 
 /// Tensors by their names.
 pub(super) type Tensors = BTreeMap<String, Stored>;
@@ -53,76 +53,71 @@ pub(super) struct Stored {
     numbers: Numbers,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum Numbers {
-    /// In a file, as they are or as blocks that are read as f32.
-    File(FilePart, Option<Quantised>),
+    File(FilePart),
     /// Wherever the reader of the format finds them.
     Pack(PackTensor),
 }
 
-impl std::fmt::Debug for Numbers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::File(part, _) => write!(f, "{} bytes from {}", part.left, part.at),
-            Self::Pack(_) => f.write_str("in a pack"),
-        }
-    }
-}
+/// Reads the numbers in a range of a tensor, which are whole rows, in little-endian bytes.
+pub(super) type Reader<'a> = Box<dyn Fn(Range<usize>) -> Result<Vec<u8>, Reason> + 'a>;
 
 /// Whether these are floating-point numbers that a parameter and a file can have.
 pub(crate) fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
 }
 
+/// How many numbers a tensor of this shape has; `None` if that overflows.
+pub(super) fn count(shape: &[usize]) -> Option<usize> {
+    let mut sizes = shape.iter();
+    sizes.try_fold(1, |count: usize, &size| count.checked_mul(size))
+}
+
 impl Stored {
-    fn from_pack(tensor: PackTensor) -> Self {
-        let dtype = tensor.dtype;
+    /// A tensor whose dtype the file calls `dtype_name`.
+    fn in_file(shape: Vec<usize>, dtype_name: String, part: FilePart) -> Self {
         Self {
+            shape,
+            dtype: Packing::of(&dtype_name).map(Packing::dtype),
+            dtype_name,
+            numbers: Numbers::File(part),
+        }
+    }
+
+    fn in_pack((name, tensor): (String, PackTensor)) -> (String, Self) {
+        let dtype = tensor.dtype;
+        let stored = Self {
             shape: tensor.shape.to_vec(),
             dtype: is_float(dtype).then_some(dtype),
             dtype_name: format!("{dtype:?}"),
             numbers: Numbers::Pack(tensor),
-        }
+        };
+        (name, stored)
     }
 
-    /// Its numbers, little-endian, without the first `first` bytes: whole rows.
-    pub(super) fn read_from(&self, first: usize) -> Result<Box<dyn Read>, String> {
-        match &self.numbers {
-            Numbers::File(part, blocks) => {
-                let skipped = blocks.map_or(first, |kind| kind.place(first)) as u64;
-                let part = FilePart {
-                    file: part.file.clone(),
-                    at: part.at + skipped,
-                    left: part.left.saturating_sub(skipped),
-                };
-                Ok(match *blocks {
-                    None => Box::new(part),
-                    Some(kind) => Box::new(Blocks::new(kind, part)),
-                })
+    /// The dtype of the numbers, and their reader.
+    pub(super) fn open(&self) -> Result<(DType, Reader<'_>), Reason> {
+        let dtype = self
+            .dtype
+            .ok_or_else(|| format!("it holds {}", self.dtype_name))?;
+        let reader: Reader = match &self.numbers {
+            Numbers::File(part) => {
+                let packing = Packing::of(&self.dtype_name).ok_or("its packing is not known")?;
+                Box::new(move |numbers| part.numbers(packing, numbers))
             }
             Numbers::Pack(tensor) => {
-                let bytes = tensor.to_bytes().map_err(|error| error.to_string())?;
+                let bytes = tensor.to_bytes()?;
                 // Reads the file here, where a failure does not panic.
-                let read = bytes.read(Default::default());
-                read.map_err(|error| error.to_string())?;
-                let at = first.min(bytes.len());
-                Ok(Box::new(InMemory { bytes, at }))
+                bytes.read(Default::default())?;
+                let size = dtype.size();
+                Box::new(move |numbers| {
+                    let found = bytes.get(numbers.start * size..numbers.end * size);
+                    Ok(found.ok_or("its numbers end early")?.to_vec())
+                })
             }
-        }
-    }
-}
-
-struct InMemory {
-    bytes: Bytes,
-    at: usize,
-}
-
-impl Read for InMemory {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = (&self.bytes[self.at..]).read(buffer)?;
-        self.at += count;
-        Ok(count)
+        };
+        Ok((dtype, reader))
     }
 }
 
@@ -136,16 +131,18 @@ pub(crate) const WEIGHT_FILES: [&str; 4] = [
 
 /// The tensors of a file, of the shards that an index names, or of a folder with either.
 pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
-    if !path.is_dir() {
-        return open_file(path);
-    }
-    let mut paths = WEIGHT_FILES.iter().map(|name| path.join(name));
-    match paths.find(|path| path.exists()) {
-        Some(path) => open_file(&path),
-        None => Err(refused(
-            path,
-            format!("the folder has none of {}", WEIGHT_FILES.join(", ")),
-        )),
+    let mut of_folder = WEIGHT_FILES.iter().map(|name| path.join(name));
+    let file = match path.is_dir() {
+        true => of_folder.find(|path| path.exists()),
+        false => Some(path.into()),
+    };
+    let Some(file) = file else {
+        let reason = format!("the folder has none of {}", WEIGHT_FILES.join(", "));
+        return Err(WeightsError::file(path, reason));
+    };
+    match format(&file).map_err(|reason| WeightsError::file(&file, reason))? {
+        Format::Index => shards::open(&file),
+        _ => open_shard(&file),
     }
 }
 
@@ -156,19 +153,27 @@ pub(crate) enum Format {
     Burnpack,
     /// Of ggml and llama.cpp.
     Gguf,
-    /// An index, what `torch.save` wrote, or an unknown format.
+    /// In JSON: it names the shards of a model.
+    Index,
+    /// What `torch.save` wrote, or an unknown format.
     Other,
 }
 
 /// The format of a file, by its first bytes.
-pub(crate) fn format(path: &Path) -> Result<Format, String> {
-    let start = start(path).map_err(|error| error.to_string())?;
+pub(crate) fn format(path: &Path) -> Result<Format, Reason> {
+    // Checked first, because opening a pipe blocks until another process writes to it.
+    if !fs::metadata(path)?.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    let start = start(path, 9)?;
     // First the formats that begin with a name, behind which any byte may follow. Safetensors begin with the length of their header, and none is so
     // long that its length reads like a name.
-    Ok(match start.get(8) {
+    Ok(match (start.first(), start.get(8)) {
+        (None, _) => return Err("the file is empty".into()),
         _ if start.starts_with(b"NRUB") => Format::Burnpack,
         _ if start.starts_with(b"GGUF") => Format::Gguf,
-        Some(b'{') => Format::Safetensors,
+        (_, Some(b'{')) => Format::Safetensors,
+        (Some(b'{'), _) => Format::Index,
         _ => Format::Other,
     })
 }
@@ -176,89 +181,59 @@ pub(crate) fn format(path: &Path) -> Result<Format, String> {
 /// What to say of a file that Git LFS has not fetched; `None` if this is none.
 pub(crate) fn lfs_pointer(path: &Path) -> Option<String> {
     const BEGINS: &[u8] = b"version https://git-lfs.github.com/spec/";
-    let mut start = Vec::new();
-    let mut file = File::open(path).ok()?.take(BEGINS.len() as u64);
-    file.read_to_end(&mut start).ok()?;
-    (start == BEGINS)
-        .then(|| "it is a pointer of Git LFS, not the file: git lfs pull gets it".into())
+    let is_pointer = start(path, BEGINS.len()).is_ok_and(|start| start == BEGINS);
+    is_pointer.then(|| "it is a pointer of Git LFS, not the file: git lfs pull gets it".into())
 }
 
-fn open_file(path: &Path) -> Result<Tensors, WeightsError> {
-    let start = start(path).map_err(|error| refused(path, error.to_string()))?;
-    match start.first() {
-        Some(b'{') if start.get(8) != Some(&b'{') => shards::open(path),
-        _ => open_shard(path),
-    }
+/// The first `len` bytes of a file, or all if there are fewer.
+fn start(path: &Path, len: usize) -> Result<Vec<u8>, Reason> {
+    let mut start = Vec::new();
+    File::open(path)?.take(len as u64).read_to_end(&mut start)?;
+    Ok(start)
 }
 
 /// The tensors of a burnpack in memory.
-pub(super) fn from_burnpack(bytes: Bytes) -> Result<Tensors, String> {
+pub(super) fn from_burnpack(bytes: Bytes) -> Result<Tensors, Reason> {
     let mut store = BurnpackStore::from_bytes(Some(bytes));
-    let tensors = store.get_all_tensors().map_err(|error| error.to_string())?;
-    let tensors = tensors.iter();
-    let stored = tensors.map(|(name, tensor)| (name.clone(), Stored::from_pack(tensor.clone())));
-    Ok(stored.collect())
+    let tensors = store.get_all_tensors()?.clone();
+    Ok(tensors.into_iter().map(Stored::in_pack).collect())
 }
 
 /// One file.
 fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
-    let tensors = || -> Result<Tensors, Box<dyn Error>> {
-        let format = format(path)?;
-        if format == Format::Safetensors {
-            return Ok(safetensors::open(path)?);
-        }
-        if format == Format::Gguf {
-            return Ok(gguf::open(path)?);
-        }
-        if let Some(reason) = lfs_pointer(path) {
-            return Err(reason.into());
-        }
-        let packs: Vec<(String, PackTensor)> = if format == Format::Burnpack {
-            let tensors = burn_pack::Reader::from_file_exact(path)?.into_tensors()?;
-            let named = tensors
-                .into_iter()
-                .map(|tensor| (tensor.name.clone(), tensor));
-            named.collect()
-        } else {
-            let tensors = PytorchReader::new(path)?.into_tensors().into_iter();
-            tensors
-                .map(|(name, tensor)| (name, bridge::from_pytorch(tensor)))
-                .collect()
+    let tensors = || {
+        let packs: Vec<(String, PackTensor)> = match format(path)? {
+            Format::Safetensors => return safetensors::open(path),
+            Format::Gguf => return gguf::open(path),
+            Format::Burnpack => {
+                let tensors = burn_pack::Reader::from_file_exact(path)?.into_tensors()?;
+                let tensors = tensors.into_iter();
+                tensors
+                    .map(|tensor| (tensor.name.clone(), tensor))
+                    .collect()
+            }
+            Format::Index | Format::Other => {
+                if let Some(reason) = lfs_pointer(path) {
+                    return Err(reason.into());
+                }
+                let tensors = PytorchReader::new(path)?.into_tensors().into_iter();
+                let tensors = tensors.map(|(name, tensor)| (name, bridge::from_pytorch(tensor)));
+                tensors.collect()
+            }
         };
         check_count(packs.len())?;
-        let stored = packs
-            .into_iter()
-            .map(|(name, tensor)| (name, Stored::from_pack(tensor)));
-        Ok(stored.collect())
+        Ok(packs.into_iter().map(Stored::in_pack).collect())
     };
-    tensors().map_err(|error| refused(path, error.to_string()))
+    tensors().map_err(|reason: Reason| WeightsError::file(path, reason))
 }
 
-/// The first bytes of a file: those that tell its format.
-fn start(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
-    // Checked first, because opening a pipe blocks until another process writes to it.
-    if !fs::metadata(path)?.is_file() {
-        return Err("it is not a regular file".into());
-    }
-    let file = File::open(path)?;
-    let mut start = Vec::new();
-    file.take(9).read_to_end(&mut start)?;
-    match start.is_empty() {
-        true => Err("the file is empty".into()),
-        false => Ok(start),
-    }
+fn wrong<T>(reason: String) -> Result<T, Reason> {
+    Err(reason.into())
 }
 
 fn check_count(count: usize) -> Result<(), String> {
     match count {
         ..=MAX_TENSORS => Ok(()),
         _ => Err(format!("it has more than {MAX_TENSORS} tensors")),
-    }
-}
-
-fn refused(path: &Path, reason: String) -> WeightsError {
-    WeightsError::File {
-        path: path.into(),
-        reason,
     }
 }

@@ -8,59 +8,41 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use ::safetensors::{Dtype, tensor::TensorInfo};
-use burn::tensor::DType;
+use ::safetensors::tensor::TensorInfo;
 
-use super::{MAX_HEADER, Numbers, Stored, Tensors, file_part::FilePart, unique::Unique};
+use super::{MAX_HEADER, Reason, Stored, Tensors, count, packing::FilePart, unique::Unique, wrong};
 
-pub(super) fn open(path: &Path) -> Result<Tensors, String> {
-    let mut file = File::open(path).map_err(|error| error.to_string())?;
-    let file_len = file.metadata().map_err(|error| error.to_string())?.len();
+pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
+    let mut file = File::open(path)?;
+    let file_len = file.metadata()?.len();
     let mut len = [0; 8];
-    file.read_exact(&mut len)
-        .map_err(|error| error.to_string())?;
+    file.read_exact(&mut len)?;
     let header_len = u64::from_le_bytes(len);
     let most = MAX_HEADER.min(file_len.saturating_sub(8));
     if header_len > most {
-        return Err(format!(
+        return wrong(format!(
             "its header should have {header_len} bytes, but there are at most {most} in a file of {file_len}"
         ));
     }
     let mut header = vec![0; header_len as usize];
-    file.read_exact(&mut header)
-        .map_err(|error| error.to_string())?;
+    file.read_exact(&mut header)?;
     // The crate's own reader needs the whole file in memory.
     let Unique::<TensorInfo>(tensors) = serde_json::from_slice(&header)
         .map_err(|error| format!("its header is damaged: {error}"))?;
-    let start = 8 + header_len;
-    check_places(&tensors, file_len - start)?;
+    let numbers = 8 + header_len;
+    check_places(&tensors, file_len - numbers)?;
     let file = Arc::new(Mutex::new(file));
     let stored = tensors.into_iter().map(|(name, info)| {
         let (first, last) = info.data_offsets;
         let part = FilePart {
             file: file.clone(),
-            at: start + first as u64,
-            left: (last - first) as u64,
+            start: numbers + first as u64,
+            len: (last - first) as u64,
         };
-        let stored = Stored {
-            shape: info.shape,
-            dtype: number(info.dtype),
-            dtype_name: format!("{:?}", info.dtype),
-            numbers: Numbers::File(part, None),
-        };
-        (name, stored)
+        let dtype_name = format!("{:?}", info.dtype);
+        (name, Stored::in_file(info.shape, dtype_name, part))
     });
     Ok(stored.collect())
-}
-
-fn number(dtype: Dtype) -> Option<DType> {
-    match dtype {
-        Dtype::F64 => Some(DType::F64),
-        Dtype::F32 => Some(DType::F32),
-        Dtype::F16 => Some(DType::F16),
-        Dtype::BF16 => Some(DType::BF16),
-        _ => None,
-    }
 }
 
 /// Checks that the tensors fill `len` bytes one after the other, each with as many bytes as its shape requires.
@@ -79,10 +61,7 @@ fn check_places(tensors: &BTreeMap<String, TensorInfo>, len: u64) -> Result<(), 
                 "tensor {name} lies in the bytes {first} to {last}, but the one before ends at {end}"
             ));
         }
-        let count = shape
-            .iter()
-            .try_fold(1usize, |count, &size| count.checked_mul(size));
-        let bits = count.and_then(|count| count.checked_mul(dtype.bitsize()));
+        let bits = count(shape).and_then(|count| count.checked_mul(dtype.bitsize()));
         if bits != (last - first).checked_mul(8) {
             return Err(format!(
                 "tensor {name} of {dtype:?} and shape {shape:?} cannot lie in {} bytes",

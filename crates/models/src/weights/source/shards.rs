@@ -1,7 +1,7 @@
 //! Reads an index, which says which file beside it each tensor is in.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     fs::File,
     io::Read,
@@ -10,7 +10,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{MAX_HEADER, Tensors, check_count, open_shard, refused, unique::Unique};
+use super::{MAX_HEADER, Reason, Tensors, check_count, open_shard, unique::Unique, wrong};
 use crate::weights::WeightsError;
 
 #[derive(Deserialize)]
@@ -21,69 +21,56 @@ struct Index {
 
 /// The names of the files in an index.
 #[cfg(feature = "hub")]
-pub(crate) fn shards(path: &Path) -> Result<Vec<String>, WeightsError> {
-    let files = read(path).map_err(|reason| refused(path, reason))?;
-    let shards = files.into_values().collect::<BTreeSet<String>>();
-    Ok(shards.into_iter().collect())
+pub(crate) fn shards(path: &Path) -> Result<BTreeSet<String>, WeightsError> {
+    let files = read(path).map_err(|reason| WeightsError::file(path, reason))?;
+    Ok(files.into_values().collect())
 }
 
 pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
-    let files = read(path).map_err(|reason| refused(path, reason))?;
+    let refused = |reason: String| WeightsError::file(path, reason);
+    let files = read(path).map_err(|reason| WeightsError::file(path, reason))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let shards: BTreeSet<&str> = files.values().map(String::as_str).collect();
     let mut tensors = Tensors::new();
     let mut shard_of = BTreeMap::new();
     for shard in shards {
         for (name, stored) in open_shard(&folder.join(shard))? {
-            match tensors.entry(name) {
-                Entry::Occupied(entry) => {
-                    let name = entry.key();
-                    let other = shard_of.get(name).copied().unwrap_or_default();
-                    return Err(refused(
-                        path,
-                        format!(
-                            "tensor {} is in {other} and in {shard}",
-                            name.escape_debug()
-                        ),
-                    ));
-                }
-                Entry::Vacant(entry) => {
-                    shard_of.insert(entry.key().clone(), shard);
-                    entry.insert(stored);
-                }
+            if let Some(other) = shard_of.insert(name.clone(), shard) {
+                let name = name.escape_debug();
+                let reason = format!("tensor {name} is in {other} and in {shard}");
+                return Err(refused(reason));
             }
+            tensors.insert(name, stored);
         }
-        check_count(tensors.len()).map_err(|reason| refused(path, reason))?;
+        check_count(tensors.len()).map_err(refused)?;
     }
-    for (name, file) in &files {
-        if shard_of.get(name) != Some(&file.as_str()) {
-            return Err(refused(
-                path,
-                format!("tensor {} is not in {file}", name.escape_debug()),
-            ));
-        }
+    let mut files = files.iter();
+    match files.find(|(name, file)| shard_of.get(*name) != Some(&file.as_str())) {
+        Some((name, file)) => Err(refused(format!(
+            "tensor {} is not in {file}",
+            name.escape_debug()
+        ))),
+        None => Ok(tensors),
     }
-    Ok(tensors)
 }
 
-fn read(path: &Path) -> Result<BTreeMap<String, String>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+fn read(path: &Path) -> Result<BTreeMap<String, String>, Reason> {
     let mut text = Vec::new();
-    let read = file.take(MAX_HEADER + 1).read_to_end(&mut text);
-    read.map_err(|error| error.to_string())?;
+    File::open(path)?
+        .take(MAX_HEADER + 1)
+        .read_to_end(&mut text)?;
     if text.len() as u64 > MAX_HEADER {
-        return Err(format!("an index has at most {MAX_HEADER} bytes"));
+        return wrong(format!("an index has at most {MAX_HEADER} bytes"));
     }
     let index: Index = serde_json::from_slice(&text)
         .map_err(|error| format!("it is not an index of shards: {error}"))?;
-    // Checked before any of them is opened or downloaded.
     let Unique(files) = index.weight_map;
-    let mut shards = files.values();
-    let is_beside = |shard: &str| {
-        Path::new(shard).file_name() == Some(OsStr::new(shard)) && !shard.contains(['/', '\\'])
+    // Checked before any of them is opened or downloaded.
+    let is_outside = |shard: &&String| {
+        Path::new(shard).file_name() != Some(OsStr::new(shard)) || shard.contains(['/', '\\'])
     };
-    match shards.find(|shard| !is_beside(shard)) {
-        Some(shard) => Err(format!("{shard:?} is not the name of a file beside it")),
+    match files.values().find(is_outside) {
+        Some(shard) => wrong(format!("{shard:?} is not the name of a file beside it")),
         None => Ok(files),
     }
 }

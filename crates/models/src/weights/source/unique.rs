@@ -1,14 +1,13 @@
 //! JSON objects of something per tensor.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::BTreeMap,
     fmt::{self, Formatter},
-    marker::PhantomData,
 };
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, IgnoredAny, MapAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, Visitor},
 };
 
 use super::{MAX_NAME, MAX_TENSORS};
@@ -18,46 +17,35 @@ pub(super) struct Unique<T>(pub(super) BTreeMap<String, T>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Unique<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(UniqueVisitor(PhantomData))
+        deserializer.deserialize_map(Self(BTreeMap::new()))
     }
 }
 
-struct UniqueVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for UniqueVisitor<T> {
-    type Value = Unique<T>;
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Unique<T> {
+    type Value = Self;
 
     fn expecting(&self, f: &mut Formatter) -> fmt::Result {
         f.write_str("an object with the names of tensors")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique<T>, A::Error> {
-        let wrong = |reason: String| Err(A::Error::custom(reason));
-        let mut values = BTreeMap::new();
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
         while let Some(name) = map.next_key::<String>()? {
-            if name == "__metadata__" {
+            let reason = if name == "__metadata__" {
                 map.next_value::<IgnoredAny>()?;
                 continue;
-            }
-            if values.len() == MAX_TENSORS {
-                return wrong(format!("it has more than {MAX_TENSORS} tensors"));
-            }
-            if name.len() > MAX_NAME {
+            } else if self.0.len() == MAX_TENSORS {
+                format!("it has more than {MAX_TENSORS} tensors")
+            } else if name.len() > MAX_NAME {
                 let len = name.len();
-                return wrong(format!(
-                    "it has a name of {len} bytes, and at most {MAX_NAME} are read"
-                ));
-            }
-            match values.entry(name) {
-                Entry::Occupied(entry) => {
-                    return wrong(format!(
-                        "there are two tensors {}",
-                        entry.key().escape_debug()
-                    ));
-                }
-                Entry::Vacant(entry) => entry.insert(map.next_value()?),
+                format!("it has a name of {len} bytes, and at most {MAX_NAME} are read")
+            } else if self.0.contains_key(&name) {
+                format!("there are two tensors {}", name.escape_debug())
+            } else {
+                self.0.insert(name, map.next_value()?);
+                continue;
             };
+            return Err(A::Error::custom(reason));
         }
-        Ok(Unique(values))
+        Ok(self)
     }
 }
