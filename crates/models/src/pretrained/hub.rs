@@ -27,17 +27,16 @@ use super::{
 };
 use crate::weights::{WEIGHT_FILES, shards};
 
+/// The bytes of the files of a commit.
+type Sizes = BTreeMap<String, u64>;
+
 /// The folder with the wanted files of a model, after downloading what the cache lacks.
 pub(super) fn folder(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
-    let Name {
-        repository,
-        revision,
-    } = name;
+    let (repository, revision) = (&name.repository, &name.revision);
     let settings = Settings::from_env();
+    let of_repository = format!("models--{}", repository.replace('/', "--"));
     let cached = Cached {
-        folder: settings
-            .cache
-            .join(format!("models--{}", repository.replace('/', "--"))),
+        folder: settings.cache.join(of_repository),
         revision,
     };
     let known = cached.commit();
@@ -126,9 +125,7 @@ impl Cached<'_> {
             for file in beside.filter(|file| has(file)) {
                 remote.get(file, &snapshot)?;
             }
-            if !has(TOKENIZER_CONFIG) {
-                note_missing(&snapshot, TOKENIZER_CONFIG);
-            }
+            remote.get_or_note(TOKENIZER_CONFIG, &snapshot)?;
             remote.get_modules(&snapshot)?;
         }
         if let Some(weights) = weights.filter(|_| wanted == Wanted::Model) {
@@ -152,6 +149,11 @@ impl Cached<'_> {
     }
 }
 
+/// Whether there is no such commit any more.
+fn is_gone(error: &HFError) -> bool {
+    matches!(error, HFError::Http { context } if context.status.as_u16() == 404)
+}
+
 /// A commit becomes part of paths.
 fn is_commit(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit())
@@ -165,8 +167,7 @@ fn in_file(path: &Path, error: &io::Error) -> String {
 struct Remote {
     repository: HFRepositorySync<RepoTypeModel>,
     commit: String,
-    /// The bytes of each file.
-    sizes: BTreeMap<String, u64>,
+    sizes: Sizes,
 }
 
 impl Remote {
@@ -182,13 +183,10 @@ impl Remote {
         }
         let (owner, model) = split_id(&name.repository);
         let repository = HFClientSync::from_inner(client.build()?)?.model(owner, model);
-        let known = match known.map(|commit| (sizes(&repository, &commit), commit)) {
-            Some((Err(HFError::Http { context }), _)) if context.status.as_u16() == 404 => None,
-            known => known,
-        };
-        let (sizes, commit) = match known {
-            Some((sizes, commit)) => (sizes?, commit),
-            None => {
+        let (sizes, commit) = match known.map(|commit| (sizes(&repository, &commit), commit)) {
+            Some((Ok(sizes), commit)) => (sizes, commit),
+            Some((Err(error), _)) if !is_gone(&error) => return Err(error),
+            _ => {
                 let info = repository.info().revision(&name.revision).send()?;
                 let commit = info.sha.unwrap_or_default();
                 if !is_commit(&commit) {
@@ -236,13 +234,21 @@ impl Remote {
         ))
     }
 
-    /// Downloads `modules.json` and the files of the modules, or notes that there is none.
-    fn get_modules(&self, snapshot: &Path) -> Result<(), String> {
-        if !self.sizes.contains_key(MODULES) {
-            note_missing(snapshot, MODULES);
-            return Ok(());
+    /// Downloads a file, or notes that there is none.
+    fn get_or_note(&self, file: &str, snapshot: &Path) -> Result<(), String> {
+        if self.sizes.contains_key(file) {
+            return self.get(file, snapshot);
         }
-        self.get(MODULES, snapshot)?;
+        // The note only saves the next look-up, and a shared cache may be read-only.
+        let note = no_file(snapshot, file);
+        let folder = note.parent().unwrap_or(snapshot);
+        let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&note, ""));
+        Ok(())
+    }
+
+    /// Downloads `modules.json` and the files of the modules.
+    fn get_modules(&self, snapshot: &Path) -> Result<(), String> {
+        self.get_or_note(MODULES, snapshot)?;
         // One that cannot be read is refused when the model is read.
         for file in module_files(snapshot).unwrap_or_default() {
             let mut names = file.names.iter();
@@ -268,27 +274,16 @@ impl Remote {
     }
 }
 
-/// Notes that a commit has no such file. The note only saves the next look-up, and a shared cache may be read-only.
-fn note_missing(snapshot: &Path, file: &str) {
-    let note = no_file(snapshot, file);
-    let _ =
-        fs::create_dir_all(note.parent().unwrap_or(snapshot)).and_then(|()| fs::write(&note, ""));
-}
-
 /// The files at the top of a commit, and, of a model with modules, those in its folders. A commit is asked for once: its weights are downloaded
 /// after its configuration was read.
-fn sizes(
-    repository: &HFRepositorySync<RepoTypeModel>,
-    commit: &str,
-) -> Result<BTreeMap<String, u64>, HFError> {
-    static LISTED: Mutex<BTreeMap<[String; 2], BTreeMap<String, u64>>> =
-        Mutex::new(BTreeMap::new());
+fn sizes(repository: &HFRepositorySync<RepoTypeModel>, commit: &str) -> Result<Sizes, HFError> {
+    static LISTED: Mutex<BTreeMap<[String; 2], Sizes>> = Mutex::new(BTreeMap::new());
     let listed = || LISTED.lock().unwrap_or_else(PoisonError::into_inner);
     let key = [repository.repo_path(), commit.to_owned()];
     if let Some(known) = listed().get(&key) {
         return Ok(known.clone());
     }
-    let sizes = |recursive| -> Result<BTreeMap<String, u64>, HFError> {
+    let sizes = |recursive| -> Result<Sizes, HFError> {
         let tree = repository.list_tree().revision(commit);
         let entries = tree.recursive(recursive).send()?;
         let files = entries.into_iter().filter_map(|entry| match entry {
@@ -309,14 +304,9 @@ fn sizes(
 fn sentence(error: &HFError) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
     // The library's own message has the first.
-    let named = usize::from(matches!(
-        error,
-        HFError::Request { .. } | HFError::Xet { .. }
-    ));
-    let causes: String = causes
-        .skip(named)
-        .map(|cause| format!(": {cause}"))
-        .collect();
+    let has_first = matches!(error, HFError::Request { .. } | HFError::Xet { .. });
+    let causes = causes.skip(usize::from(has_first));
+    let causes: String = causes.map(|cause| format!(": {cause}")).collect();
     let hint = match error {
         HFError::AuthRequired { .. } => "; there is no such model, or it needs a token in HF_TOKEN",
         HFError::Forbidden { .. } => "; the token does not give access to it",

@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{PretrainedError, sentence_modules::sentence_modules, wanted::TOKENIZER_CONFIG};
+use super::{Result, sentence_modules::sentence_modules};
 use crate::weights::WEIGHT_FILES;
 
-/// Files at the top of a model, where they are there.
-pub(super) const BESIDE: [&str; 6] = [
+/// Files at the top of a model, where they are there, beside `tokenizer_config.json`.
+pub(super) const BESIDE: [&str; 5] = [
     "tokenizer.json",
-    TOKENIZER_CONFIG,
     "special_tokens_map.json",
     "chat_template.jinja",
     "generation_config.json",
@@ -24,29 +23,32 @@ pub(super) struct ModuleFile {
 }
 
 /// The files of the modules that `modules.json` lists.
-pub(super) fn module_files(snapshot: &Path) -> Result<Vec<ModuleFile>, PretrainedError> {
+pub(super) fn module_files(snapshot: &Path) -> Result<Vec<ModuleFile>> {
+    let config = ["config.json"].as_slice();
     let mut files = Vec::new();
     for module in sentence_modules(snapshot)?.into_iter().flatten() {
-        let mut add = |names: &[&str], is_needed| {
-            let names = names.iter().map(|name| match module.path.as_str() {
-                "" => name.to_string(),
-                path => format!("{path}/{name}"),
-            });
-            let names = names.collect();
-            files.push(ModuleFile { names, is_needed });
-        };
-        match module.name() {
-            Some("Pooling") => add(&["config.json"], true),
-            Some("Dense") => {
-                add(&["config.json"], true);
-                add(&WEIGHT_FILES, true);
-            }
-            Some("Normalize") => add(&["config.json"], false),
+        let of_module = match module.name() {
+            Some("Pooling") => vec![(config, true)],
+            Some("Dense") => vec![(config, true), (&WEIGHT_FILES, true)],
+            Some("Normalize") => vec![(config, false)],
             // The transformer's are at the top; other modules are refused.
-            _ => {}
-        }
+            _ => vec![],
+        };
+        files.extend(of_module.into_iter().map(|(names, is_needed)| {
+            let names = names.iter().map(|name| joined(&module.path, name));
+            let names = names.collect();
+            ModuleFile { names, is_needed }
+        }));
     }
     Ok(files)
+}
+
+/// A file in a folder of the model, or at its top.
+fn joined(folder: &str, name: &str) -> String {
+    match folder {
+        "" => name.into(),
+        folder => format!("{folder}/{name}"),
+    }
 }
 
 /// Where the Python library notes that a commit has no such file, unlike a commit whose file is not in the cache yet.

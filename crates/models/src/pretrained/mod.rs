@@ -70,19 +70,18 @@ pub use end_tokens::end_tokens;
 pub(crate) use end_tokens::{text_of, tokenizer_fields};
 pub use error::PretrainedError;
 pub(crate) use error::Result;
-#[cfg(feature = "tokenizers")]
-pub(crate) use json::object;
 pub use load_options::LoadOptions;
 #[cfg(feature = "hub")]
 pub use progress::{Download, on_download};
-#[cfg(feature = "tokenizers")]
-pub(crate) use sentence_modules::{MODULES, SENTENCE_CONFIGS, sentence_modules};
 pub use source::folder;
-#[cfg(feature = "tokenizers")]
-pub(crate) use source::folder_with;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, tokenizer};
 #[cfg(feature = "chat")]
 pub(crate) use wanted::TOKENIZER_CONFIG;
 #[cfg(feature = "tokenizers")]
-pub(crate) use wanted::Wanted;
+pub(crate) use {
+    json::object,
+    sentence_modules::{MODULES, SENTENCE_CONFIGS, sentence_modules},
+    source::folder_with,
+    wanted::Wanted,
+};

@@ -156,10 +156,14 @@ impl Display for Mismatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let missing = self.missing.iter();
         let missing = missing.map(|Missing { name, shape }| format!("{name} {shape:?}"));
-        let shapes = self.shapes.iter().map(|wrong| {
-            let (found, needed) = (&wrong.found, &wrong.needed);
-            format!("{} is {found:?} instead of {needed:?}", wrong.name)
-        });
+        let shapes = self.shapes.iter();
+        let shapes = shapes.map(
+            |WrongShape {
+                 name,
+                 found,
+                 needed,
+             }| { format!("{name} is {found:?} instead of {needed:?}") },
+        );
         let dtypes = self.dtypes.iter().map(|wrong| {
             let (found, parameter, needed) = (&wrong.found, &wrong.parameter, wrong.needed);
             format!("{} holds {found}, but {parameter} {needed:?}", wrong.name)

@@ -98,24 +98,16 @@ impl Layout {
             [] => interleaved(columns, &arrangement.interleaved)?,
             d_heads => rotary_pairs(&source, d_heads)?,
         };
-        let axes = stacked.iter().chain(outer);
-        let (shape, column_axis): (Vec<usize>, _) = match arrangement.transposed {
-            true => (axes.chain([&0, &rows]).copied().collect(), 1),
-            false => (
-                axes.chain(&inner[outer.len()..])
-                    .chain([&0])
-                    .copied()
-                    .collect(),
-                0,
-            ),
-        };
+        let mut shape: Vec<usize> = stacked.iter().chain(inner).copied().collect();
+        let column_axis = shape.len() - usize::from(arrangement.transposed);
+        shape.insert(column_axis, 0);
         Ok(Self {
             files,
             batches: outer.iter().product(),
             rows,
             transposed: arrangement.transposed,
-            column_axis: shape.len() - 1 - column_axis,
             shape,
+            column_axis,
             runs: runs(&target, &source, &groups),
             target,
             source,
@@ -189,12 +181,8 @@ impl Layout {
                 for (line, row) in block.lines.clone().enumerate() {
                     let target_row = block.batch * self.rows + row;
                     let target = target_row * target_columns + run.target_column;
-                    each(
-                        target,
-                        line * source_columns + run.source_column,
-                        1,
-                        run.len,
-                    );
+                    let source = line * source_columns + run.source_column;
+                    each(target, source, 1, run.len);
                 }
                 continue;
             }
@@ -203,10 +191,10 @@ impl Layout {
             if first >= last {
                 continue;
             }
+            let target_column = run.target_column + first - run.source_column;
             for row in 0..self.rows {
                 let target_row = block.batch * self.rows + row;
-                let target =
-                    target_row * target_columns + run.target_column + (first - run.source_column);
+                let target = target_row * target_columns + target_column;
                 let source = (first - block.lines.start) * self.rows + row;
                 each(target, source, self.rows, last - first);
             }

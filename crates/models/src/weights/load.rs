@@ -53,12 +53,10 @@ impl Weights {
     /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), GGUF, or an index of such files in the same
     /// folder; its first bytes tell which. Nothing in a file is executed, and no index can name a file outside its folder.
     ///
-    /// Of GGUF's types, F64, F32, F16, BF16, Q8_0, Q4_0 and Q6_K are read, the last three as f32; its metadata are skipped, but for an alignment of at most
-    /// 1 MiB. Its tensors are as llama.cpp has them, whose converter renames those of `transformers` and changes some: it permutes the rows of query and
-    /// key of Llama, Mistral and Mixtral, and adds 1 to the norms of Gemma. The tables of this crate are for the files of `transformers`
-    /// ([`llama::table`](crate::llama::table()), for one). With [renamed](Self::rename) tensors they would load the changed ones as they are, and the
-    /// model would compute something else: such a file needs another table, with [`rotary_pairs`](super::Source::rotary_pairs);
-    /// [`llama::from_pretrained`](crate::llama::from_pretrained()) has one.
+    /// Of GGUF's types, F64, F32, F16, BF16, Q8_0, Q4_0 and Q6_K are read, the last three as f32; its metadata are skipped, except an alignment of at most
+    /// 1 MiB. llama.cpp's converter renames the tensors of `transformers`, permutes the rows of query and key of Llama, Mistral and Mixtral, and adds 1 to
+    /// the norms of Gemma. The public tables of this crate are for `transformers`, and would load these tensors as they are: such a file needs
+    /// another table, with [`rotary_pairs`](super::Source::rotary_pairs). [`llama::from_pretrained`](crate::llama::from_pretrained()) has one.
     ///
     /// # Errors
     ///
@@ -68,27 +66,27 @@ impl Weights {
     ///
     /// Reads names, shapes and dtypes.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
-        Ok(Self {
-            tensors: source::open(path.as_ref())?,
+        Ok(Self::of(source::open(path.as_ref())?))
+    }
+
+    fn of(tensors: Tensors) -> Self {
+        Self {
+            tensors,
             options: Options::default(),
-        })
+        }
     }
 
     /// The tensors of a burnpack in memory.
     pub(crate) fn from_burnpack(bytes: Bytes) -> Result<Self, Reason> {
-        Ok(Self {
-            tensors: source::from_burnpack(bytes)?,
-            options: Options::default(),
-        })
+        Ok(Self::of(source::from_burnpack(bytes)?))
     }
 
     /// The tensors below a prefix.
     pub(crate) fn within(&self, prefix: &str) -> Self {
-        let mut within = self.clone();
-        within
-            .tensors
-            .retain(|name, _| below(name, prefix).is_some());
-        within
+        let mut tensors = self.tensors.clone();
+        tensors.retain(|name, _| below(name, prefix).is_some());
+        let options = self.options.clone();
+        Self { tensors, options }
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

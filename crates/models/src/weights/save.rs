@@ -51,7 +51,12 @@ pub fn save<M: Module>(
     }
     let mut outputs = BTreeMap::<&str, Output>::new();
     for job in &plan.jobs {
-        for (source, tensor) in job.source.iter().enumerate() {
+        let parameter = &plan.parameters[job.target[0]].path;
+        let unfit = |reason: String| WeightsError::Parameter {
+            parameter: parameter.clone(),
+            reason,
+        };
+        for (source, names) in job.source.iter().enumerate() {
             let dtype = dtype(&plan, job, source)?;
             let output = |file| Output {
                 plan: &plan,
@@ -61,14 +66,19 @@ pub fn save<M: Module>(
                 dtype,
                 shape: job.layout.shape(source),
             };
-            let Some(names) = tensor else {
-                output(0).check_zeros()?;
-                continue;
-            };
-            for (file, name) in names.iter().enumerate() {
+            if names.is_none() && !numbers::are_zeros(output(0).numbers(), dtype) {
+                let reason = "it is not 0 where the other library has no tensor";
+                return Err(unfit(reason.into()));
+            }
+            for (file, name) in names.iter().flatten().enumerate() {
                 let output = output(file);
                 match outputs.get(name.as_str()) {
-                    Some(other) => other.check_same(&output, name)?,
+                    Some(other) if !other.is_same(&output) => {
+                        let other = &plan.parameters[other.job.target[0]].path;
+                        let reason = format!("it differs from {other}, and both are {name}");
+                        return Err(unfit(reason));
+                    }
+                    Some(_) => {}
                     None => drop(outputs.insert(name, output)),
                 }
             }
@@ -82,10 +92,7 @@ pub fn save<M: Module>(
     let written = safetensors::serialize_to_file(outputs, Some(metadata), path);
     let written = written.map_err(|error| error.to_string());
     #[cfg(unix)]
-    let written = written.and_then(|()| {
-        let permitted = permit(path, replaced);
-        permitted.map_err(|error| error.to_string())
-    });
+    let written = written.and_then(|()| permit(path, replaced).map_err(|error| error.to_string()));
     written.map_err(|reason| WeightsError::Write {
         path: path.into(),
         reason,
@@ -138,33 +145,9 @@ impl Output<'_> {
         numbers.expect("one floating-point type converts to another")
     }
 
-    fn unfit(&self, reason: String) -> WeightsError {
-        WeightsError::Parameter {
-            parameter: self.parameter().into(),
-            reason,
-        }
-    }
-
-    fn parameter(&self) -> &str {
-        &self.plan.parameters[self.job.target[0]].path
-    }
-
-    fn check_zeros(&self) -> Result<(), WeightsError> {
-        match numbers::are_zeros(self.numbers(), self.dtype) {
-            true => Ok(()),
-            false => Err(self.unfit("it is not 0 where the other library has no tensor".into())),
-        }
-    }
-
-    fn check_same(&self, other: &Output, name: &str) -> Result<(), WeightsError> {
-        let are_same = self.shape == other.shape
-            && self.dtype == other.dtype
-            && self.numbers() == other.numbers();
-        let parameter = self.parameter();
-        match are_same {
-            true => Ok(()),
-            false => Err(other.unfit(format!("it differs from {parameter}, and both are {name}"))),
-        }
+    fn is_same(&self, other: &Self) -> bool {
+        (self.dtype, &self.shape) == (other.dtype, &other.shape)
+            && self.numbers() == other.numbers()
     }
 }
 
