@@ -37,75 +37,27 @@ impl ConfigError {
         Self { config, ..self }
     }
 
-    /// Checks that none of the sizes, given with their names, is zero.
-    ///
-    /// # Errors
-    ///
-    /// Names the first field that is zero.
+    /// Checks that none of the sizes, given with their names, is zero. The error names the first field that is zero.
     pub fn check_positive(
         config: &'static str,
         sizes: &[(&'static str, usize)],
     ) -> Result<(), Self> {
-        match sizes.iter().find(|(_, size)| *size == 0) {
-            Some((field, _)) => {
-                let reason = format!("{field} must be at least 1, got 0");
-                Err(Self::new(config, reason))
-            }
-            None => Ok(()),
-        }
+        sizes.iter().try_for_each(|(field, size)| {
+            Self::check(config, *size > 0, || {
+                format!("{field} must be at least 1, got 0")
+            })
+        })
     }
 
-    /// Checks that every number, given with its name, is positive and finite.
-    pub(crate) fn check_finite_positive(
-        config: &'static str,
-        numbers: &[(&str, f64)],
-    ) -> Result<(), Self> {
-        let valid = |number: f64| number > 0.0 && number.is_finite();
-        match numbers.iter().find(|(_, number)| !valid(*number)) {
-            Some((field, number)) => {
-                let reason = format!("{field} must be positive and finite, got {number}");
-                Err(Self::new(config, reason))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Checks that `d_model` and `n_heads` are positive, and that `d_model` is divisible by `n_heads`.
-    ///
-    /// # Errors
-    ///
-    /// Names the field that is zero, or both fields.
+    /// Checks that `d_model` and `n_heads` are positive, and that `d_model` is divisible by `n_heads`. The error names the field that is zero, or both fields.
     pub fn check_heads(config: &'static str, d_model: usize, n_heads: usize) -> Result<(), Self> {
         Self::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
-        if !d_model.is_multiple_of(n_heads) {
-            let reason = format!("d_model {d_model} is not divisible by n_heads {n_heads}");
-            return Err(Self::new(config, reason));
-        }
-        Ok(())
+        Self::check(config, d_model.is_multiple_of(n_heads), || {
+            format!("d_model {d_model} is not divisible by n_heads {n_heads}")
+        })
     }
 
-    /// Checks that only a causal module has a window.
-    pub(crate) fn check_window(
-        config: &'static str,
-        causal: bool,
-        window: Option<usize>,
-    ) -> Result<(), Self> {
-        match (causal, window) {
-            (false, Some(window)) => {
-                let reason = format!(
-                    "a window of {window} needs causal true; AttentionMask::window is for both directions"
-                );
-                Err(Self::new(config, reason))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks that `dropout` is in `[0, 1)`.
-    ///
-    /// # Errors
-    ///
-    /// Gives the probability.
+    /// Checks that `dropout` is in `[0, 1)`. The error gives the probability.
     pub fn check_dropout(config: &'static str, dropout: f64) -> Result<(), Self> {
         Self::check_probability(config, "dropout", dropout)
     }
@@ -116,19 +68,57 @@ impl ConfigError {
         field: &str,
         probability: f64,
     ) -> Result<(), Self> {
-        if !(0.0..1.0).contains(&probability) {
-            let reason = format!("{field} must be in [0, 1), got {probability}");
-            return Err(Self::new(config, reason));
+        Self::check(config, (0.0..1.0).contains(&probability), || {
+            format!("{field} must be in [0, 1), got {probability}")
+        })
+    }
+
+    /// Checks that every number that is set, given with its name, is positive and finite.
+    pub(crate) fn check_finite_positive(
+        config: &'static str,
+        numbers: &[(&str, Option<f64>)],
+    ) -> Result<(), Self> {
+        let mut numbers = numbers
+            .iter()
+            .filter_map(|(field, number)| Some((field, (*number)?)));
+        numbers.try_for_each(|(field, number)| {
+            Self::check(config, number > 0.0 && number.is_finite(), || {
+                format!("{field} must be positive and finite, got {number}")
+            })
+        })
+    }
+
+    /// Checks that only a causal module has a window.
+    pub(crate) fn check_window(
+        config: &'static str,
+        causal: bool,
+        window: Option<usize>,
+    ) -> Result<(), Self> {
+        match window {
+            Some(window) if !causal => Err(Self::new(
+                config,
+                format!(
+                    "a window of {window} needs causal true; AttentionMask::window is for both directions"
+                ),
+            )),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// An error with this reason unless `holds`.
+    pub(crate) fn check(
+        config: &'static str,
+        holds: bool,
+        reason: impl FnOnce() -> String,
+    ) -> Result<(), Self> {
+        match holds {
+            true => Ok(()),
+            false => Err(Self::new(config, reason())),
+        }
     }
 }
 
-/// The value, or the panic of `init` for an invalid configuration.
-///
-/// # Panics
-///
-/// With the error's sentence.
+/// The value, or the panic of `init`, with the error's sentence, for an invalid configuration.
 pub(crate) fn expect_valid<T>(result: Result<T, ConfigError>) -> T {
     match result {
         Ok(valid) => valid,

@@ -6,6 +6,14 @@ use burn::{
     tensor::{DType, Device, Tensor, assert_shape},
 };
 
+/// How Burn's `Linear` is initialised: uniformly up to `1 / √d_input`.
+pub(crate) fn kaiming_uniform() -> Initializer {
+    Initializer::KaimingUniform {
+        gain: 1.0 / 3.0f64.sqrt(),
+        fan_out_only: false,
+    }
+}
+
 /// Layers of these widths over the same input, side by side in one layer; each is initialised as if it were alone.
 pub(crate) fn side_by_side(
     d_input: usize,

@@ -1,4 +1,4 @@
-//! The numbers of a parameter, however stored, and the dtype to compute in.
+//! The numbers of a parameter, however stored, and what is computed from them in a wider dtype.
 
 use burn::{
     module::Param,
@@ -17,6 +17,20 @@ pub(crate) fn wide(dtype: DType) -> DType {
         DType::F64 => DType::F64,
         _ => DType::F32,
     }
+}
+
+/// `x / √(mean(x²) + epsilon) · factor` in [`wide`], with the mean over `axes`.
+pub(crate) fn rms_norm<const D: usize>(
+    x: Tensor<D>,
+    axes: &[usize],
+    epsilon: f64,
+    factor: Tensor<D>,
+) -> Tensor<D> {
+    let dtype = x.dtype();
+    let x = x.cast(wide(dtype));
+    let squares = x.clone().square();
+    let mean = axes.iter().fold(squares, |mean, &axis| mean.mean_dim(axis));
+    (x / (mean + epsilon).sqrt() * factor.cast(wide(dtype))).cast(dtype)
 }
 
 /// Rows of a table, which `select` selects.

@@ -36,33 +36,21 @@ pub struct TiedEmbeddingConfig {
 }
 
 impl TiedEmbeddingConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names a size that is zero, or a factor that is not positive.
+    /// Whether a module can be built. The error names a size that is zero, or a factor that is not positive.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TiedEmbeddingConfig";
         ConfigError::check_positive(
             NAME,
             &[("vocab_size", self.vocab_size), ("d_model", self.d_model)],
         )?;
-        for (field, factor) in [
+        let factors = [
             ("input_factor", self.input_factor),
             ("output_factor", self.output_factor),
-        ] {
-            if let Some(factor) = factor {
-                ConfigError::check_finite_positive(NAME, &[(field, factor)])?;
-            }
-        }
-        Ok(())
+        ];
+        ConfigError::check_finite_positive(NAME, &factors)
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> TiedEmbedding {
         expect_valid(self.validate());
         let default = Initializer::Normal {
@@ -97,8 +85,6 @@ impl TiedEmbeddingConfig {
 /// "Using the output embedding to improve language models" (arXiv:1608.05859); the factor: "Attention is all you need"
 /// (arXiv:1706.03762), section 3.4. PyTorch equivalent: an `nn.Embedding` and an `nn.Linear(bias=False)` with
 /// `linear.weight = embedding.weight`.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

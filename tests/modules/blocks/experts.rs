@@ -249,7 +249,7 @@ fn bad_experts_have_their_sentence() {
         ),
         (
             ExpertsConfig::new(7, 3).with_d_ff(0),
-            "d_ff must be at least 1, got 0",
+            "experts.d_ff must be at least 1, got 0",
         ),
     ];
     for (experts, expected) in cases {

@@ -203,19 +203,27 @@ fn a_cache_on_another_device() {
 fn positions_past_a_table() {
     let device = devices::any();
     let rotary = RotaryConfig::new().with_max_len(4);
-    let module = SelfAttentionConfig::new(D_MODEL, 5)
-        .with_causal(true)
-        .with_position(PositionEncoding::Rotary(rotary))
-        .init(&device);
-    let mut cache = module.cache(2, &KvCacheConfig::new(9));
-    module.forward_cached(tokens(2, 3), &mut cache);
+    let rotary = PositionEncoding::Rotary(rotary);
+    let config = SelfAttentionConfig::new(D_MODEL, 5).with_causal(true);
+    let module = config.clone().with_position(rotary.clone()).init(&device);
+    assert_eq!(module.cache(2, &KvCacheConfig::new(4)).lengths(), [0, 0]);
     assert_eq!(
-        sentence(|| module.forward_cached(tokens(2, 2), &mut cache.clone())),
+        sentence(|| module.cache(2, &KvCacheConfig::new(5))),
+        "SelfAttention: a cache of max_len 5 is longer than the 4 positions of the rotary table"
+    );
+    // A module does not know the table of its calls in advance.
+    let module = config.init(&device);
+    let position = rotary.init(5, D_MODEL / 5, &device);
+    let input = |len| tokens(2, len).position(position.clone());
+    let mut cache = module.cache(2, &KvCacheConfig::new(9));
+    module.forward_cached(input(3), &mut cache);
+    assert_eq!(
+        sentence(|| module.forward_cached(input(2), &mut cache.clone())),
         "Rotary: 2 tokens from position 3 on need 5 positions, but there are 4"
     );
     // Nothing is lost.
     assert_eq!(cache.lengths(), [3, 3]);
-    module.forward_cached(tokens(2, 1), &mut cache);
+    module.forward_cached(input(1), &mut cache);
 
     let learned = LearnedConfig::new(D_MODEL, 4).init(&device);
     let x = || tensor([2, 2, D_MODEL], 1, &device);

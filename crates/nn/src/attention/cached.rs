@@ -3,8 +3,8 @@
 use burn::tensor::{DType, Device, Tensor};
 
 use super::{
-    context::AttentionContext,
-    heads::{Heads, Projected, Sizes},
+    context::{AttentionContext, check_causal},
+    heads::{Heads, Projected},
     masks::{causal, first_keys, first_queries},
 };
 use crate::{
@@ -13,25 +13,22 @@ use crate::{
 };
 
 impl Heads {
-    /// An empty cache for these heads.
+    /// An empty cache for these heads of `module`.
     pub(super) fn cache(
         &self,
+        module: &str,
         batch: usize,
         config: &KvCacheConfig,
-        window: Option<usize>,
+        (causal, window): (bool, Option<usize>),
         (device, dtype): (Device, Option<DType>),
     ) -> KvCache {
-        let Sizes {
-            n_kv_heads,
-            d_head,
-            d_value_head,
-            ..
-        } = self.sizes();
+        check_causal(module, causal);
+        self.position.check_max_len(module, config.max_len);
         let shape = Shape {
             batch,
-            n_kv_heads,
-            d_head,
-            d_value_head,
+            n_kv_heads: self.sizes.n_kv_heads,
+            d_head: self.sizes.d_head,
+            d_value_head: self.sizes.d_value_head,
             dtype,
             device,
             window,
@@ -50,17 +47,15 @@ impl Heads {
     ) -> Tensor<3> {
         let [batch, _, len_q, _] = query.dims();
         let (device, dtype) = (query.device(), query.dtype());
-        let width = self.sizes().merged();
         let position = context.position.as_ref().unwrap_or(&self.position);
         let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
         cache.fix_dtype(key.dtype());
         cache.check(&key, &value, &counts, window);
         if batch == 0 || len_q == 0 {
-            return Tensor::zeros([batch, len_q, width], (&device, dtype));
+            return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
         }
         let positions = cache.positions(&counts, len_q);
-        let query = self.prepare_query(query, position, &positions);
-        let key = self.prepare_key(key, position, &positions);
+        let [query, key, value] = self.prepare([query, key, value], position, &positions);
         let Appended {
             key,
             value,
@@ -106,12 +101,4 @@ impl Heads {
         let options = self.options(causal(window), bias);
         self.attend([query, key, value], options, false).0
     }
-}
-
-/// Panics, in the name of `module`, unless it is causal.
-pub(super) fn check_causal(module: &str, causal: bool) {
-    assert!(
-        causal,
-        "{module}: a cache needs a causal module; with_causal(true) makes one"
-    );
 }

@@ -6,7 +6,9 @@ use crate::positions::{Position, QueryOffset};
 
 /// What an attention reads apart from its sequences: masks, biases, lengths, and where the tokens stand.
 ///
-/// The inputs of the attention modules and of layers have the same builders, and take a whole context by `context`.
+/// The inputs of the attention modules and of layers have the same builders, and take a whole context by `context`. A value that does
+/// not fit makes `forward` panic, with one sentence that names it. Masks that cannot be combined panic at once
+/// ([`AttentionMask::and`]).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -79,8 +81,9 @@ impl AttentionContext {
         self
     }
 
-    /// Panics, in the name of `module`, on a mask, a bias or an offset, which a cache does not allow.
-    pub(super) fn check_cacheable(&self, module: &str) {
+    /// Panics, in the name of `module`, unless it is causal, and on a mask, a bias or an offset, which a cache does not allow.
+    pub(super) fn check_cacheable(&self, module: &str, causal: bool) {
+        check_causal(module, causal);
         assert!(
             self.mask.is_none() && self.bias.is_none(),
             "{module}: a mask or a bias cannot be combined with a cache; lengths can"
@@ -92,48 +95,40 @@ impl AttentionContext {
     }
 }
 
-/// The builders of an [`AttentionContext`] on an input that has one as its field `context`.
+/// Panics, in the name of `module`, unless it is causal.
+pub(super) fn check_causal(module: &str, causal: bool) {
+    assert!(
+        causal,
+        "{module}: a cache needs a causal module; with_causal(true) makes one"
+    );
+}
+
+/// Builders of an [`AttentionContext`] on an input that has one as its field `context`: the named ones, or those that every input has.
 macro_rules! context_builders {
     ($input:ty) => {
+        context_builders! { $input:
+            mask: crate::AttentionMask,
+            bias: crate::AttentionBias,
+            lengths: &[usize],
+            position: crate::positions::Position
+        }
+
         impl $input {
-            /// As [`AttentionContext::mask`](crate::AttentionContext::mask).
-            pub fn mask(self, mask: burn_attn_ops::AttentionMask) -> Self {
-                self.change(|context| context.mask(mask))
-            }
-
-            /// As [`AttentionContext::bias`](crate::AttentionContext::bias).
-            pub fn bias(self, bias: burn_attn_ops::AttentionBias) -> Self {
-                self.change(|context| context.bias(bias))
-            }
-
-            /// As [`AttentionContext::lengths`](crate::AttentionContext::lengths).
-            pub fn lengths(self, lengths: &[usize]) -> Self {
-                self.change(|context| context.lengths(lengths))
-            }
-
-            /// As [`AttentionContext::offset`](crate::AttentionContext::offset).
-            pub fn offset(self, offset: impl Into<crate::positions::QueryOffset>) -> Self {
-                self.change(|context| context.offset(offset))
-            }
-
-            /// As [`AttentionContext::position`](crate::AttentionContext::position).
-            pub fn position(self, position: crate::positions::Position) -> Self {
-                self.change(|context| context.position(position))
-            }
-
             /// Replaces the whole context.
-            pub fn context(self, context: crate::AttentionContext) -> Self {
-                self.change(|_| context)
-            }
-
-            fn change(
-                mut self,
-                change: impl FnOnce(crate::AttentionContext) -> crate::AttentionContext,
-            ) -> Self {
-                self.context = change(self.context);
+            pub fn context(mut self, context: crate::AttentionContext) -> Self {
+                self.context = context;
                 self
             }
         }
+    };
+    ($input:ty: $($part:ident: $kind:ty),*) => {
+        impl $input {$(
+            #[doc = concat!("As [`AttentionContext::", stringify!($part), "`](crate::AttentionContext::", stringify!($part), ").")]
+            pub fn $part(mut self, $part: $kind) -> Self {
+                self.context = self.context.$part($part);
+                self
+            }
+        )*}
     };
 }
 pub(crate) use context_builders;

@@ -68,7 +68,7 @@ impl SelfAttention {
     /// floats even if the layer was quantised, with its adapter merged into them as by `Module::materialize`; LoRA freezes
     /// what it adapts. The output projection and the heads keep their parameters.
     pub fn into_multi_head(self) -> MultiHeadAttention {
-        let widths = self.heads.sizes().widths();
+        let widths = self.heads.sizes.widths();
         let [query, key, value] = separate(self.query_key_value, widths);
         MultiHeadAttention {
             query,
@@ -87,7 +87,7 @@ impl CrossAttention {
     /// query projection keeps its parameters too. Where positions count, an
     /// [`offset`](crate::MultiHeadAttentionInput::offset) of 0 reproduces the default of this module.
     pub fn into_multi_head(self) -> MultiHeadAttention {
-        let [_, key, value] = self.heads.sizes().widths();
+        let [_, key, value] = self.heads.sizes.widths();
         let [key, value] = separate(self.key_value, [key, value]);
         MultiHeadAttention {
             query: self.query,

@@ -10,7 +10,7 @@ use burn_attn_ops::AttentionMask;
 
 use super::{
     context::{AttentionContext, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Sizes},
+    heads::{Attended, AttentionOutput, Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     memory::{CrossMemory, ProjectedMemory},
     place::Pair,
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     error::{ConfigError, expect_valid},
-    linear::{apply, apply_without_bias, fitted, side_by_side},
-    positions::{Position, Positions},
+    linear::{apply, apply_without_bias, fitted, kaiming_uniform, side_by_side},
+    positions::{Position, Positions, QueryOffset},
 };
 
 const NAME: &str = "CrossAttention";
@@ -42,19 +42,15 @@ pub struct CrossAttentionConfig {
     /// Which projections add a learned bias; key and value share one linear layer and must agree.
     #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
-    /// How the projections are initialised.
-    #[config(
-        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
-    )]
+    /// How the projections are initialised. Default: as Burn's `Linear`.
+    #[config(default = "kaiming_uniform()")]
     pub initializer: Initializer,
 }
 
+heads_builders!(CrossAttentionConfig);
+
 impl CrossAttentionConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.parts().map(|_| ())
     }
@@ -65,19 +61,14 @@ impl CrossAttentionConfig {
         let sizes = self.heads.sizes(NAME, self.d_model, self.n_heads)?;
         ConfigError::check_positive(NAME, &[("d_memory", self.d_memory())])?;
         ConfigError::check_dropout(NAME, self.dropout)?;
-        let bias = [("key", self.bias.key), ("value", self.bias.value)];
-        Ok((sizes, ProjectionBias::shared(NAME, &bias)?))
+        Ok((sizes, self.bias.of_memory(NAME)?))
     }
 
     fn d_memory(&self) -> usize {
         self.d_memory.unwrap_or(self.d_model)
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> CrossAttention {
         let (sizes, bias) = expect_valid(self.parts());
         let linear = |d_input, widths: &[usize], bias| {
@@ -93,8 +84,6 @@ impl CrossAttentionConfig {
     }
 }
 
-heads_builders!(CrossAttentionConfig);
-
 /// Encoder–decoder attention: every position of the decoder attends to the memory, the output of the encoder.
 ///
 /// ```text
@@ -108,8 +97,6 @@ heads_builders!(CrossAttentionConfig);
 ///
 /// "Attention is all you need" (arXiv:1706.03762), section 3.2.3. PyTorch equivalent: `nn.MultiheadAttention` called
 /// with the memory as key and value.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -137,12 +124,7 @@ pub struct CrossAttention {
     pub heads: Heads,
 }
 
-/// Input of [`CrossAttention`].
-///
-/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
-/// once ([`AttentionMask::and`]).
-///
-/// The [`lengths`](Self::lengths) are those of the memory.
+/// Input of [`CrossAttention`]: decoder states, a memory, and their [`AttentionContext`], whose lengths are those of the memory.
 #[derive(Clone, Debug)]
 pub struct CrossAttentionInput {
     query: Tensor<3>,
@@ -153,6 +135,7 @@ pub struct CrossAttentionInput {
 }
 
 context_builders!(CrossAttentionInput);
+context_builders!(CrossAttentionInput: offset: impl Into<QueryOffset>);
 
 impl CrossAttentionInput {
     /// The decoder's states `[batch, len_q, d_model]` and the memory: the encoder's states `[batch, len_kv, d_memory]`, or the
@@ -174,11 +157,7 @@ impl CrossAttentionInput {
     }
 
     /// Added to the input of the key projection, but not to that of the values: the position embeddings of a DETR's memory
-    /// (arXiv:2005.12872). Not possible with a projected memory.
-    ///
-    /// # Shapes
-    ///
-    /// `[batch or 1, len_kv, d_memory]`
+    /// (arXiv:2005.12872). Its shape is `[batch or 1, len_kv, d_memory]`. Not possible with a projected memory.
     pub fn key_position_embedding(mut self, embedding: Tensor<3>) -> Self {
         self.key_position_embedding = Some(embedding);
         self
@@ -210,20 +189,8 @@ impl CrossAttention {
         self.run(input, false).0
     }
 
-    /// The output, and the attention weights of every head. In inference the output equals that of [`forward`](Self::forward); in
-    /// training each call draws new dropout.
-    ///
-    /// # Shapes
-    ///
-    /// As [`forward`](Self::forward); the weights are `[batch, heads, len_q, len_kv]`.
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
-    ///
-    /// # Cost
-    ///
-    /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
+    /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len_q, len_kv]`. This takes
+    /// the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
         self.run(input, true).into()
     }
@@ -233,7 +200,7 @@ impl CrossAttention {
     ///
     /// # Shapes
     ///
-    /// `memory`: `[batch, len_kv, d_memory]`.
+    /// - memory: `[batch, len_kv, d_memory]`
     ///
     /// # Panics
     ///
@@ -242,8 +209,6 @@ impl CrossAttention {
     /// # Cost
     ///
     /// `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations; memory for the keys and values.
-    ///
-    /// # Example
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
@@ -271,13 +236,13 @@ impl CrossAttention {
     ) -> ProjectedMemory {
         let [d_memory, _] = self.key_value.weight.dims();
         assert_shape!(memory, [_, _, d_memory]);
-        let [batch, len, _] = memory.dims();
-        let [mut key, value] = self.heads.split_memory(apply(&self.key_value, memory));
+        let shape = memory.dims();
+        let [_, of_key, of_value] = self.heads.sizes.parts();
+        let [mut key, value] = split(apply(&self.key_value, memory), [of_key, of_value]);
         if let Some(embedding) = embedding {
-            let embedding = fitted(embedding, [batch, len, d_memory]);
-            let added = apply_without_bias(&self.key_value, embedding);
-            let [of_key, _] = self.heads.split_memory(added);
-            key = key + of_key;
+            let added = apply_without_bias(&self.key_value, fitted(embedding, shape));
+            let [added, _] = split(added, [of_key, of_value]);
+            key = key + added;
         }
         ProjectedMemory {
             key: self.heads.prepare_key(key, position, &Positions::default()),
@@ -287,25 +252,20 @@ impl CrossAttention {
 
     /// Panics unless the memory has the heads and widths of this module, `batch` sequences and this `dtype`.
     fn check(&self, memory: &ProjectedMemory, batch: usize, dtype: DType) {
-        let Sizes {
-            n_kv_heads,
-            d_head,
-            d_value_head,
-            ..
-        } = self.heads.sizes();
-        for (name, tensor, width) in [
-            ("keys", &memory.key, d_head),
-            ("values", &memory.value, d_value_head),
+        let [_, of_keys, of_values] = self.heads.sizes.parts();
+        for (name, tensor, (own_heads, own_width)) in [
+            ("keys", &memory.key, of_keys),
+            ("values", &memory.value, of_values),
         ] {
-            let [of_batch, heads, _, of_width] = tensor.dims();
+            let [of_batch, heads, _, width] = tensor.dims();
             assert!(
                 of_batch == batch,
                 "CrossAttention: a memory of {of_batch} sequences does not fit queries of {batch}"
             );
             assert!(
-                [heads, of_width] == [n_kv_heads, width],
-                "CrossAttention: a memory with {name} of {heads} heads of width {of_width} does not fit a module with \
-                 {n_kv_heads} heads of width {width}: another module projected it"
+                (heads, width) == (own_heads, own_width),
+                "CrossAttention: a memory with {name} of {heads} heads of width {width} does not fit a module with \
+                 {own_heads} heads of width {own_width}: another module projected it"
             );
             assert!(
                 tensor.dtype() == dtype,
@@ -341,7 +301,8 @@ impl CrossAttention {
             Some(embedding) => query + fitted(embedding, [batch, len, d_model]),
             None => query,
         };
-        let query = self.heads.split_query(apply(&self.query, query));
+        let [of_query, _, _] = self.heads.sizes.parts();
+        let [query] = split(apply(&self.query, query), [of_query]);
         let pair = Pair {
             module: NAME,
             may_be_one_sequence: false,

@@ -44,13 +44,11 @@ pub(crate) type Attended = (Tensor<3>, Option<Tensor<4>>);
 /// [`HeadsConfig`](crate::HeadsConfig) name their sources.
 #[derive(Module, Debug)]
 pub struct Heads {
-    n_heads: usize,
-    n_kv_heads: usize,
-    d_head: usize,
-    d_value_head: usize,
-    scale: Option<f64>,
-    softcap: Option<f64>,
-    dropout: Dropout,
+    #[module(skip)]
+    pub(super) sizes: Sizes,
+    pub(super) scale: Option<f64>,
+    pub(super) softcap: Option<f64>,
+    pub(super) dropout: Dropout,
     /// Normalises queries and keys.
     pub qk_norm: Option<QkNorm>,
     /// `[n_heads]`: one score per head that joins every softmax and has no value.
@@ -61,7 +59,7 @@ pub struct Heads {
 
 /// The sizes that follow from a configuration.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     pub(super) n_heads: usize,
     pub(super) n_kv_heads: usize,
     pub(super) d_head: usize,
@@ -69,13 +67,18 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
+    /// Heads of the projections of query, key and value, and the width of each head.
+    pub(super) fn parts(&self) -> [(usize, usize); 3] {
+        [
+            (self.n_heads, self.d_head),
+            (self.n_kv_heads, self.d_head),
+            (self.n_kv_heads, self.d_value_head),
+        ]
+    }
+
     /// Widths of the projections of query, key and value.
     pub(super) fn widths(&self) -> [usize; 3] {
-        [
-            self.n_heads * self.d_head,
-            self.n_kv_heads * self.d_head,
-            self.n_kv_heads * self.d_value_head,
-        ]
+        self.parts().map(|(heads, width)| heads * width)
     }
 
     /// Width of the merged heads.
@@ -87,146 +90,63 @@ impl Sizes {
 /// Query, key and value, each `[batch, heads, len, dim]`.
 pub(super) type Projected = [Tensor<4>; 3];
 
-/// The parts of the heads that may have parameters.
-pub(super) struct Parameters {
-    pub(super) qk_norm: Option<QkNorm>,
-    pub(super) sinks: Option<Param<Tensor<1>>>,
-    pub(super) position: Position,
+/// `[batch, len, width]` of projections side by side, each of this many heads of this width, to `[batch, heads, len, dim]` of each.
+pub(super) fn split<const N: usize>(x: Tensor<3>, parts: [(usize, usize); N]) -> [Tensor<4>; N] {
+    if parts.iter().all(|(_, width)| *width == parts[0].1) {
+        return split_heads(x, parts.map(|(heads, _)| heads));
+    }
+    let mut first = 0;
+    parts.map(|(heads, width)| {
+        let [part] = split_heads(x.clone().narrow(2, first, heads * width), [heads]);
+        first += heads * width;
+        part
+    })
+}
+
+/// `[batch, heads, len, dim]` to `[batch, len, heads · dim]`.
+fn merge(x: Tensor<4>) -> Tensor<3> {
+    let [batch, n_heads, len, dim] = x.dims();
+    x.swap_dims(1, 2).reshape([batch, len, n_heads * dim])
 }
 
 impl Heads {
-    pub(super) fn new(
-        sizes: Sizes,
-        parameters: Parameters,
-        [scale, softcap]: [Option<f64>; 2],
-        dropout: Dropout,
-    ) -> Self {
-        let Sizes {
-            n_heads,
-            n_kv_heads,
-            d_head,
-            d_value_head,
-        } = sizes;
-        let Parameters {
-            qk_norm,
-            sinks,
-            position,
-        } = parameters;
-        let of_norm = qk_norm.as_ref().and_then(QkNorm::scale);
-        Self {
-            n_heads,
-            n_kv_heads,
-            d_head,
-            d_value_head,
-            scale: scale.or(of_norm),
-            softcap,
-            dropout,
-            qk_norm,
-            sinks,
-            position,
-        }
-    }
-
-    pub(super) fn sizes(&self) -> Sizes {
-        Sizes {
-            n_heads: self.n_heads,
-            n_kv_heads: self.n_kv_heads,
-            d_head: self.d_head,
-            d_value_head: self.d_value_head,
-        }
-    }
-
-    /// `[batch, len, width]` of queries, keys and values side by side, into heads.
-    pub(super) fn split_all(&self, x: Tensor<3>) -> Projected {
-        if self.d_head == self.d_value_head {
-            return split_heads(x, [self.n_heads, self.n_kv_heads, self.n_kv_heads]);
-        }
-        let [query, key, value] = self.sizes().widths();
-        [
-            self.split_query(x.clone().narrow(2, 0, query)),
-            self.split_key(x.clone().narrow(2, query, key)),
-            self.split_value(x.narrow(2, query + key, value)),
-        ]
-    }
-
-    /// `[batch, len, width]` of keys and values side by side, into heads.
-    pub(super) fn split_memory(&self, x: Tensor<3>) -> [Tensor<4>; 2] {
-        if self.d_head == self.d_value_head {
-            return split_heads(x, [self.n_kv_heads; 2]);
-        }
-        let [_, key, value] = self.sizes().widths();
-        [
-            self.split_key(x.clone().narrow(2, 0, key)),
-            self.split_value(x.narrow(2, key, value)),
-        ]
-    }
-
-    /// `[batch, len, n_heads · d_head]` to `[batch, n_heads, len, d_head]`.
-    pub(super) fn split_query(&self, x: Tensor<3>) -> Tensor<4> {
-        let [heads] = split_heads(x, [self.n_heads]);
-        heads
-    }
-
-    /// `[batch, len, n_kv_heads · d_head]` to `[batch, n_kv_heads, len, d_head]`.
-    pub(super) fn split_key(&self, x: Tensor<3>) -> Tensor<4> {
-        let [heads] = split_heads(x, [self.n_kv_heads]);
-        heads
-    }
-
-    /// As [`split_key`](Self::split_key), for values.
-    pub(super) fn split_value(&self, x: Tensor<3>) -> Tensor<4> {
-        self.split_key(x)
-    }
-
-    /// `[batch, heads, len, d_head]` to `[batch, len, heads · d_head]`.
-    fn merge(x: Tensor<4>) -> Tensor<3> {
-        let [batch, n_heads, len, d_head] = x.dims();
-        x.swap_dims(1, 2).reshape([batch, len, n_heads * d_head])
-    }
-
-    /// Queries at `positions`, normalised and rotated by the `position` encoding.
-    pub(super) fn prepare_query(
-        &self,
-        query: Tensor<4>,
-        position: &Position,
-        positions: &Positions,
-    ) -> Tensor<4> {
-        position.rotate(self.normalised_query(query), positions)
+    /// The norm of queries or keys, unless there is nothing to normalise.
+    fn norm(&self, x: &Tensor<4>) -> Option<&QkNorm> {
+        let norm = self.qk_norm.as_ref();
+        norm.filter(|_| x.shape().num_elements() > 0)
     }
 
     /// Queries before their rotation.
     pub(super) fn normalised_query(&self, query: Tensor<4>) -> Tensor<4> {
-        match &self.qk_norm {
-            Some(norm) if query.shape().num_elements() > 0 => norm.query(query),
-            _ => query,
+        match self.norm(&query) {
+            Some(norm) => norm.query(query),
+            None => query,
         }
     }
 
-    /// As [`prepare_query`](Self::prepare_query), for keys.
+    /// Keys at `positions`, normalised and rotated by the `position` encoding.
     pub(super) fn prepare_key(
         &self,
         key: Tensor<4>,
         position: &Position,
         positions: &Positions,
     ) -> Tensor<4> {
-        if key.shape().num_elements() == 0 {
-            return key;
-        }
-        let key = match &self.qk_norm {
+        let key = match self.norm(&key) {
             Some(norm) => norm.key(key),
             None => key,
         };
         position.rotate(key, positions)
     }
 
-    /// The queries and keys of one sequence, from its first token on.
-    pub(super) fn prepare(&self, [query, key, value]: Projected, position: &Position) -> Projected {
-        let start = Positions::default();
-        [
-            self.prepare_query(query, position, &start),
-            self.prepare_key(key, position, &start),
-            value,
-        ]
+    /// Queries and keys of one sequence, prepared for its tokens at `positions`.
+    pub(super) fn prepare(
+        &self,
+        [query, key, value]: Projected,
+        position: &Position,
+        positions: &Positions,
+    ) -> Projected {
+        let query = position.rotate(self.normalised_query(query), positions);
+        [query, self.prepare_key(key, position, positions), value]
     }
 
     /// Attention of prepared queries and keys over all heads, which are merged again. The weights are those before dropout.
@@ -241,7 +161,7 @@ impl Heads {
         if is_active(&self.dropout, &query.device()) {
             options = options.dropout(self.dropout.prob, next_dropout_seed());
         }
-        (Self::merge(attention(query, key, value, options)), weights)
+        (merge(attention(query, key, value, options)), weights)
     }
 
     /// The options of the caller and of these heads.

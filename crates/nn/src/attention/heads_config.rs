@@ -7,7 +7,7 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    heads::{Heads, Parameters, Sizes},
+    heads::{Heads, Sizes},
     qk_norm::QkNormConfig,
 };
 use crate::{error::ConfigError, positions::PositionEncoding};
@@ -63,22 +63,8 @@ impl HeadsConfig {
         heads.with_position(position)
     }
 
-    /// Whether `n_heads` such heads can be built in `config`.
-    pub(crate) fn validate(
-        &self,
-        config: &'static str,
-        d_model: usize,
-        n_heads: usize,
-    ) -> Result<(), ConfigError> {
-        self.sizes(config, d_model, n_heads).map(|_| ())
-    }
-
-    /// The sizes.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields of `config`, whose heads these are, and values that contradict each other.
-    pub(super) fn sizes(
+    /// The sizes of `n_heads` such heads in `config`, or an error that names fields of `config` and values that contradict each other.
+    pub(crate) fn sizes(
         &self,
         config: &'static str,
         d_model: usize,
@@ -87,10 +73,9 @@ impl HeadsConfig {
         ConfigError::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
         let n_kv_heads = self.n_kv_heads.unwrap_or(n_heads);
         ConfigError::check_positive(config, &[("n_kv_heads", n_kv_heads)])?;
-        if !n_heads.is_multiple_of(n_kv_heads) {
-            let reason = format!("n_heads {n_heads} is not divisible by n_kv_heads {n_kv_heads}");
-            return Err(ConfigError::new(config, reason));
-        }
+        ConfigError::check(config, n_heads.is_multiple_of(n_kv_heads), || {
+            format!("n_heads {n_heads} is not divisible by n_kv_heads {n_kv_heads}")
+        })?;
         if self.d_head.is_none() {
             ConfigError::check_heads(config, d_model, n_heads)?;
         }
@@ -98,11 +83,8 @@ impl HeadsConfig {
         let d_value_head = self.d_value_head.unwrap_or(d_head);
         let widths = [("d_head", d_head), ("d_value_head", d_value_head)];
         ConfigError::check_positive(config, &widths)?;
-        for (field, number) in [("scale", self.scale), ("softcap", self.softcap)] {
-            if let Some(number) = number {
-                ConfigError::check_finite_positive(config, &[(field, number)])?;
-            }
-        }
+        let numbers = [("scale", self.scale), ("softcap", self.softcap)];
+        ConfigError::check_finite_positive(config, &numbers)?;
         if let Some(qk_norm) = &self.qk_norm {
             qk_norm.validate(config)?;
         }
@@ -121,71 +103,43 @@ impl HeadsConfig {
             n_heads, d_head, ..
         } = sizes;
         let [query, key, _] = sizes.widths();
-        let qk_norm = self.qk_norm.as_ref();
-        let parameters = Parameters {
-            qk_norm: qk_norm.map(|norm| norm.init(n_heads, d_head, [query, key], device)),
-            sinks: self
-                .sinks
-                .then(|| Initializer::Zeros.init([n_heads], device)),
+        let init_norm = |norm: &QkNormConfig| norm.init(n_heads, d_head, [query, key], device);
+        let init_sinks = || Initializer::Zeros.init([n_heads], device);
+        let scale_of_norm = self.qk_norm.as_ref().and_then(QkNormConfig::scale);
+        Heads {
+            sizes,
+            scale: self.scale.or(scale_of_norm),
+            softcap: self.softcap,
+            dropout: DropoutConfig::new(dropout).init(),
+            qk_norm: self.qk_norm.as_ref().map(init_norm),
+            sinks: self.sinks.then(init_sinks),
             position: self.position.init(n_heads, d_head, device),
-        };
-        let dropout = DropoutConfig::new(dropout).init();
-        Heads::new(sizes, parameters, [self.scale, self.softcap], dropout)
+        }
     }
 }
 
 /// Builder methods for the fields of [`HeadsConfig`] on a configuration that has one as `heads`.
 macro_rules! heads_builders {
     ($config:ident) => {
-        impl $config {
-            /// Number of key and value heads; see [`HeadsConfig::n_kv_heads`](crate::HeadsConfig::n_kv_heads).
-            pub fn with_n_kv_heads(mut self, n_kv_heads: impl Into<Option<usize>>) -> Self {
-                self.heads.n_kv_heads = n_kv_heads.into();
-                self
-            }
-
-            /// Width of a query or key head, where it is not `d_model / n_heads`.
-            pub fn with_d_head(mut self, d_head: impl Into<Option<usize>>) -> Self {
-                self.heads.d_head = d_head.into();
-                self
-            }
-
-            /// Width of a value head, where it is not `d_head`.
-            pub fn with_d_value_head(mut self, d_value_head: impl Into<Option<usize>>) -> Self {
-                self.heads.d_value_head = d_value_head.into();
-                self
-            }
-
-            /// Factor on the dot products, where it is not `1 / √d_head`.
-            pub fn with_scale(mut self, scale: impl Into<Option<f64>>) -> Self {
-                self.heads.scale = scale.into();
-                self
-            }
-
-            /// Bounds the scores; see [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
-            pub fn with_softcap(mut self, softcap: impl Into<Option<f64>>) -> Self {
-                self.heads.softcap = softcap.into();
-                self
-            }
-
-            /// How queries and keys are normalised.
-            pub fn with_qk_norm(mut self, qk_norm: impl Into<Option<crate::QkNormConfig>>) -> Self {
-                self.heads.qk_norm = qk_norm.into();
-                self
-            }
-
-            /// Whether to learn sinks; see [`HeadsConfig::sinks`](crate::HeadsConfig::sinks).
-            pub fn with_sinks(mut self, sinks: bool) -> Self {
-                self.heads.sinks = sinks;
-                self
-            }
-
-            /// The position encoding of queries and keys.
-            pub fn with_position(mut self, position: crate::positions::PositionEncoding) -> Self {
-                self.heads.position = position;
-                self
-            }
+        heads_builders! { $config:
+            with_n_kv_heads(n_kv_heads: impl Into<Option<usize>>),
+            with_d_head(d_head: impl Into<Option<usize>>),
+            with_d_value_head(d_value_head: impl Into<Option<usize>>),
+            with_scale(scale: impl Into<Option<f64>>),
+            with_softcap(softcap: impl Into<Option<f64>>),
+            with_qk_norm(qk_norm: impl Into<Option<crate::QkNormConfig>>),
+            with_sinks(sinks: bool),
+            with_position(position: crate::positions::PositionEncoding)
         }
+    };
+    ($config:ident: $($method:ident($field:ident: $kind:ty)),*) => {
+        impl $config {$(
+            #[doc = concat!("Sets [`HeadsConfig::", stringify!($field), "`](crate::HeadsConfig::", stringify!($field), ").")]
+            pub fn $method(mut self, $field: $kind) -> Self {
+                self.heads.$field = $field.into();
+                self
+            }
+        )*}
     };
 }
 pub(crate) use heads_builders;

@@ -3,7 +3,7 @@
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 use burn_attn_ops::AttentionMask;
 
-use crate::positions::indices;
+use crate::positions::{check_lengths, indices};
 
 /// A position sees itself and earlier positions, as far back as the window reaches.
 pub(super) fn causal(window: Option<usize>) -> AttentionMask {
@@ -32,10 +32,6 @@ pub(super) fn first_queries(counts: &[usize], len: usize, device: &Device) -> At
 }
 
 /// `mask`, with everything after the `lengths` of `batch` sequences of `len` tokens hidden as well.
-///
-/// # Panics
-///
-/// In the name of `module`, when the lengths do not fit the sequences.
 pub(super) fn hide_padding(
     module: &str,
     mask: AttentionMask,
@@ -44,9 +40,6 @@ pub(super) fn hide_padding(
     device: &Device,
 ) -> AttentionMask {
     let Some(lengths) = lengths else { return mask };
-    assert!(
-        lengths.len() == batch && lengths.iter().all(|&length| length <= len),
-        "{module}: lengths {lengths:?} do not fit {batch} sequences of {len} tokens"
-    );
+    check_lengths(module, lengths, "", [batch, len]);
     mask.and(first_keys(lengths.iter().copied(), device))
 }

@@ -30,35 +30,23 @@ impl ProjectedMemory {
         self.key.device()
     }
 
-    pub(crate) fn batch_and_len(&self) -> [usize; 2] {
-        let [batch, _, len, _] = self.key.dims();
-        [batch, len]
+    pub(crate) fn len(&self) -> usize {
+        self.key.dims()[2]
     }
 
     /// These batch items, then those of `other`. The shorter memory is padded with keys of zeros at its end, which a mask must
-    /// hide.
+    /// hide. Both are copied.
     ///
     /// # Panics
     ///
     /// When the two differ in heads, widths or dtype. Devices are not compared: both memories must be on one device.
-    ///
-    /// # Cost
-    ///
-    /// A copy of both.
     pub fn join(self, other: Self) -> Self {
         let (key, value) = (joined(self.key, other.key), joined(self.value, other.value));
         Self { key, value }
     }
 
-    /// The memory of the batch items `items`, in this order; an item may be repeated.
-    ///
-    /// # Shapes
-    ///
-    /// `items`: `[batch of the result]`, each below the batch size.
-    ///
-    /// # Cost
-    ///
-    /// A copy of the result.
+    /// A copy of the memory of the batch items `items`, `[batch of the result]`, each below the batch size and in this order; an item may be
+    /// repeated.
     pub fn select(&self, items: Tensor<1, Int>) -> Self {
         // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu when something is selected.
         let selected = |from: &Tensor<4>| match items.dims() {

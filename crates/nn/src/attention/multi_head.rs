@@ -9,9 +9,8 @@ use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{
-    cached::check_causal,
     context::{AttentionContext, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Projected, Sizes},
+    heads::{Attended, AttentionOutput, Heads, Projected, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::causal,
     place::Pair,
@@ -20,8 +19,8 @@ use super::{
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, place, side_by_side},
-    positions::Positions,
+    linear::{apply, kaiming_uniform, place, side_by_side},
+    positions::{Positions, QueryOffset},
 };
 
 const NAME: &str = "MultiHeadAttention";
@@ -52,19 +51,15 @@ pub struct MultiHeadAttentionConfig {
     /// Which projections add a learned bias.
     #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
-    /// How the projections are initialised.
-    #[config(
-        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
-    )]
+    /// How the projections are initialised. Default: as Burn's `Linear`.
+    #[config(default = "kaiming_uniform()")]
     pub initializer: Initializer,
 }
 
+heads_builders!(MultiHeadAttentionConfig);
+
 impl MultiHeadAttentionConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.sizes().map(|_| ())
     }
@@ -88,11 +83,7 @@ impl MultiHeadAttentionConfig {
         [self.d_key_in, self.d_value_in].map(|width| width.unwrap_or(self.d_model))
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> MultiHeadAttention {
         let sizes = expect_valid(self.sizes());
         let linear = |d_input, widths: &[usize], bias| {
@@ -112,8 +103,6 @@ impl MultiHeadAttentionConfig {
     }
 }
 
-heads_builders!(MultiHeadAttentionConfig);
-
 /// Multi-head attention: `n_heads` small attentions side by side, each with separate projections.
 ///
 /// ```text
@@ -129,8 +118,6 @@ heads_builders!(MultiHeadAttentionConfig);
 ///
 /// "Attention is all you need" (arXiv:1706.03762), section 3.2.2. PyTorch equivalent: `nn.MultiheadAttention` with
 /// `batch_first=True`.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -160,10 +147,7 @@ pub struct MultiHeadAttention {
     pub window: Option<usize>,
 }
 
-/// Input of [`MultiHeadAttention`].
-///
-/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
-/// once ([`AttentionMask::and`]).
+/// Input of [`MultiHeadAttention`]: the three sequences and their [`AttentionContext`].
 #[derive(Clone, Debug)]
 pub struct MultiHeadAttentionInput {
     query: Tensor<3>,
@@ -173,6 +157,7 @@ pub struct MultiHeadAttentionInput {
 }
 
 context_builders!(MultiHeadAttentionInput);
+context_builders!(MultiHeadAttentionInput: offset: impl Into<QueryOffset>);
 
 impl MultiHeadAttentionInput {
     /// Queries `[batch, len_q, d_model]`, keys `[batch, len_kv, d_key_in]` and values `[batch, len_kv, d_value_in]`.
@@ -221,42 +206,25 @@ impl MultiHeadAttention {
         self.run(input, false).0
     }
 
-    /// The output, and the attention weights of every head. In inference the output equals that of [`forward`](Self::forward); in
-    /// training each call draws new dropout.
-    ///
-    /// # Shapes
-    ///
-    /// As [`forward`](Self::forward); the weights are `[batch, heads, len_q, len_kv]`.
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
-    ///
-    /// # Cost
-    ///
-    /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
+    /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len_q, len_kv]`. This takes
+    /// the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
         self.run(input, true).into()
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights, or in that of the first keys
-    /// if the weights are quantised.
+    /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes.
     ///
     /// # Panics
     ///
-    /// When the module is not causal, or `config` has a size of zero or asks for 8 bits on a device without 8-bit integers.
+    /// When the module is not causal, or no cache can be made: see [`KvCacheConfig`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
-        check_causal(NAME, self.causal);
+        let place = place(&self.key);
         self.heads
-            .cache(batch, config, self.window, place(&self.key))
+            .cache(NAME, batch, config, (self.causal, self.window), place)
     }
 
-    /// The output for the next tokens of each sequence, whose keys and values are added to the cache. It equals what
-    /// [`forward`](Self::forward) of the whole sequences gives for these tokens.
-    ///
-    /// Queries, keys and values are those of the new tokens, any number of them: a whole prompt, then one token at a time.
-    /// Prompts of different lengths start at the front of their rows, with padding after them; see
-    /// [`MultiHeadAttentionInput::lengths`].
+    /// The output for the next tokens of each sequence, whose keys and values are added to the [cache](KvCache#decoding). Queries, keys
+    /// and values are those of the new tokens.
     ///
     /// # Shapes
     ///
@@ -266,68 +234,26 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When the module is not causal, a width does not fit, query, key and value differ in batch size or length, the input has a mask, a bias or an offset,
-    /// its lengths do not fit, a token is beyond a rotary table, or the cache is full, has another window, or differs from the new keys and values
-    /// in batch size, heads, widths, dtype or device (with or without autodiff). Nothing else is compared: layers of equal sizes cannot
-    /// be told apart.
-    ///
-    /// # Cost
-    ///
-    /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far, within the window if there is one.
-    ///
-    /// Beyond the cache, on flex, one token per sequence takes no memory that grows with `len_kv`. Several tokens take
-    /// `batch · n_kv_heads · len_kv` bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a
-    /// relative bias. An 8-bit cache decodes what a call reads, at least `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats;
-    /// ndarray copies as many. Calls for which a backend has no kernel, such as those of single tokens on GPUs, hold at least
-    /// `batch · n_heads · len_kv` scores.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{KvCacheConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput as Input};
-    ///
-    /// let device = Device::default();
-    /// let attention = MultiHeadAttentionConfig::new(32, 4).with_causal(true).init(&device);
-    /// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
-    /// let whole = attention.forward(Input::self_attention(x.clone()));
-    ///
-    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
-    /// attention.forward_cached(Input::self_attention(x.clone().narrow(1, 0, 6)), &mut cache);
-    /// let last = attention.forward_cached(Input::self_attention(x.narrow(1, 6, 1)), &mut cache);
-    /// whole.narrow(1, 6, 1).into_data().assert_approx_eq::<f32>(&last.into_data(), Default::default());
-    /// ```
+    /// When the module is not causal, a width does not fit, query, key and value differ in batch size or length, or the cache refuses the
+    /// tokens.
     pub fn forward_cached(&self, input: MultiHeadAttentionInput, cache: &mut KvCache) -> Tensor<3> {
-        check_causal(NAME, self.causal);
-        let MultiHeadAttentionInput {
-            query,
-            key,
-            value,
-            context,
-        } = input;
-        context.check_cacheable(NAME);
-        let ([_, len_q, _], [_, len_kv, _]) = (query.dims(), key.dims());
+        input.context.check_cacheable(NAME, self.causal);
+        let ([_, len_q, _], [_, len_kv, _]) = (input.query.dims(), input.key.dims());
         assert!(
             len_q == len_kv,
             "{NAME}: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and {len_kv} keys"
         );
-        let projected = self.project(query, key, value);
+        let projected = self.project(input.query, input.key, input.value);
         let heads = self
             .heads
-            .attend_cached(projected, context, self.window, cache);
+            .attend_cached(projected, input.context, self.window, cache);
         apply(&self.output, heads)
     }
 
     /// The states, and the weights if they are requested.
     fn run(&self, input: MultiHeadAttentionInput, with_weights: bool) -> Attended {
-        let MultiHeadAttentionInput {
-            query,
-            key,
-            value,
-            context,
-        } = input;
-        let [query, key, value] = self.project(query, key, value);
+        let [query, key, value] = self.project(input.query, input.key, input.value);
+        let context = input.context;
         let position = context.position.as_ref().unwrap_or(&self.heads.position);
         let key = self.heads.prepare_key(key, position, &Positions::default());
         let pair = Pair {
@@ -354,10 +280,10 @@ impl MultiHeadAttention {
         assert_shape!(query, [_, _, d_model]);
         assert_shape!(key, [batch, _, d_key_in]);
         assert_shape!(value, [batch, len_kv, d_value_in]);
-        [
-            self.heads.split_query(apply(&self.query, query)),
-            self.heads.split_key(apply(&self.key, key)),
-            self.heads.split_value(apply(&self.value, value)),
-        ]
+        let [of_query, of_key, of_value] = self.heads.sizes.parts();
+        let [query] = split(apply(&self.query, query), [of_query]);
+        let [key] = split(apply(&self.key, key), [of_key]);
+        let [value] = split(apply(&self.value, value), [of_value]);
+        [query, key, value]
     }
 }

@@ -50,29 +50,32 @@ impl ProjectionBias {
         }
     }
 
-    /// Whether projections that share one linear layer have a bias.
-    ///
-    /// # Errors
-    ///
-    /// When one of them has a bias and another has none.
-    pub(crate) fn shared(
-        config: &'static str,
-        parts: &[(&str, bool)],
-    ) -> Result<bool, ConfigError> {
-        let first = parts[0].1;
-        if parts.iter().all(|&(_, bias)| bias == first) {
-            return Ok(first);
-        }
-        let named: Vec<String> = parts
-            .iter()
-            .map(|(name, bias)| format!("{name} {bias}"))
-            .collect();
-        let reason = format!(
-            "projections that share one linear layer must all have a bias or all have none, got {}",
-            named.join(", ")
-        );
-        Err(ConfigError::new(config, reason))
+    /// Whether query, key and value, which share one linear layer, have a bias.
+    pub(crate) fn of_one_input(&self, config: &'static str) -> Result<bool, ConfigError> {
+        let Self {
+            query, key, value, ..
+        } = *self;
+        shared(config, &[("query", query), ("key", key), ("value", value)])
     }
+
+    /// Whether key and value, which share one linear layer, have a bias.
+    pub(super) fn of_memory(&self, config: &'static str) -> Result<bool, ConfigError> {
+        shared(config, &[("key", self.key), ("value", self.value)])
+    }
+}
+
+/// Whether projections that share one linear layer have a bias. It is an error if one of them has a bias and another has none.
+fn shared(config: &'static str, parts: &[(&str, bool)]) -> Result<bool, ConfigError> {
+    let (_, first) = parts[0];
+    let agree = parts.iter().all(|&(_, bias)| bias == first);
+    ConfigError::check(config, agree, || {
+        let named = parts.iter().map(|(name, bias)| format!("{name} {bias}"));
+        format!(
+            "projections that share one linear layer must all have a bias or all have none, got {}",
+            named.collect::<Vec<_>>().join(", ")
+        )
+    })?;
+    Ok(first)
 }
 
 /// Biases on all four projections, or on none.
@@ -98,17 +101,17 @@ pub(super) fn fuse<const N: usize>(layers: [(&str, Linear); N]) -> Linear {
         Some(bias) => floats(bias),
         None => Tensor::zeros([layer.weight.dims()[1]], place),
     });
-    let of_weights = layers.iter().map(|(name, layer)| (*name, &layer.weight));
+    let of_weights = layers
+        .iter()
+        .map(|(name, layer)| (*name, learns(&layer.weight)));
+    let weights_learn = learn_alike("weights", of_weights.collect());
     let of_biases = layers
         .iter()
-        .filter_map(|(name, layer)| Some((*name, layer.bias.as_ref()?)));
-    let has_bias = of_biases.clone().next().is_some();
+        .filter_map(|(name, layer)| Some((*name, learns(layer.bias.as_ref()?))));
+    let of_biases: Vec<_> = of_biases.collect();
     Linear {
-        weight: parameter(
-            Tensor::cat(weights.into(), 1),
-            learn_alike("weights", of_weights),
-        ),
-        bias: has_bias.then(|| {
+        weight: parameter(Tensor::cat(weights.into(), 1), weights_learn),
+        bias: (!of_biases.is_empty()).then(|| {
             parameter(
                 Tensor::cat(biases.into(), 0),
                 learn_alike("biases", of_biases),
@@ -140,16 +143,8 @@ fn parameter<const D: usize>(numbers: Tensor<D>, learns: bool) -> Param<Tensor<D
     Param::from_tensor(numbers.detach()).set_require_grad(learns)
 }
 
-/// Whether training changes the parameter made of these.
-///
-/// # Panics
-///
-/// When some of them are frozen and others are not.
-fn learn_alike<'a, const D: usize>(
-    what: &str,
-    parts: impl Iterator<Item = (&'a str, &'a Param<Tensor<D>>)>,
-) -> bool {
-    let parts: Vec<_> = parts.map(|(name, part)| (name, learns(part))).collect();
+/// Whether training changes the parameter made of these, which all learn or are all frozen; otherwise panics.
+fn learn_alike(what: &str, parts: Vec<(&str, bool)>) -> bool {
     let frozen = parts.iter().filter(|(_, learns)| !learns);
     let frozen: Vec<&str> = frozen.map(|&(name, _)| name).collect();
     let names: Vec<&str> = parts.iter().map(|&(name, _)| name).collect();

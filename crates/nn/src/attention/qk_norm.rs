@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::ConfigError,
-    parameter::{floats, wide},
+    parameter::{floats, rms_norm, wide},
 };
 
 /// How the queries and keys of each head are normalised before their dot products.
@@ -64,15 +64,22 @@ impl QkNormConfig {
     }
 
     pub(super) fn validate(&self, config: &'static str) -> Result<(), ConfigError> {
-        let numbers: &[(&str, f64)] = match *self {
-            Self::Rms { epsilon } => &[("qk_norm Rms: epsilon", epsilon)],
-            Self::RmsAcrossHeads { epsilon } => &[("qk_norm RmsAcrossHeads: epsilon", epsilon)],
+        let numbers: &[_] = match *self {
+            Self::Rms { epsilon } => &[("qk_norm Rms: epsilon", Some(epsilon))],
+            Self::RmsAcrossHeads { epsilon } => {
+                &[("qk_norm RmsAcrossHeads: epsilon", Some(epsilon))]
+            }
             Self::L2 { factor, epsilon } => &[
-                ("qk_norm L2: epsilon", epsilon),
-                ("qk_norm L2: factor", factor),
+                ("qk_norm L2: epsilon", Some(epsilon)),
+                ("qk_norm L2: factor", Some(factor)),
             ],
         };
         ConfigError::check_finite_positive(config, numbers)
+    }
+
+    /// The factor on the dot products that this norm requires, if it is not `1 / √d_head`.
+    pub(super) fn scale(&self) -> Option<f64> {
+        matches!(self, Self::L2 { .. }).then_some(1.0)
     }
 
     /// For `n_heads` heads of width `d_head`, whose queries and keys have these `widths` together.
@@ -83,11 +90,12 @@ impl QkNormConfig {
         widths: [usize; 2],
         device: &Device,
     ) -> QkNorm {
-        let rms = |epsilon, [query, key]: [usize; 2]| {
-            let of_width = |width| RmsNormConfig::new(width).with_epsilon(epsilon);
+        let rms = |epsilon, widths: [usize; 2]| {
+            let init = |width| RmsNormConfig::new(width).with_epsilon(epsilon).init(device);
+            let [query, key] = widths.map(|width| Some(init(width)));
             QkNorm {
-                query: Some(of_width(query).init(device)),
-                key: Some(of_width(key).init(device)),
+                query,
+                key,
                 factor: None,
                 epsilon,
             }
@@ -95,15 +103,12 @@ impl QkNormConfig {
         match *self {
             Self::Rms { epsilon } => rms(epsilon, [d_head; 2]),
             Self::RmsAcrossHeads { epsilon } => rms(epsilon, widths),
-            Self::L2 { factor, epsilon } => {
-                let factor = Initializer::Constant { value: factor };
-                QkNorm {
-                    query: None,
-                    key: None,
-                    factor: Some(factor.init([n_heads], device)),
-                    epsilon,
-                }
-            }
+            Self::L2 { factor, epsilon } => QkNorm {
+                query: None,
+                key: None,
+                factor: Some(Initializer::Constant { value: factor }.init([n_heads], device)),
+                epsilon,
+            },
         }
     }
 }
@@ -142,44 +147,31 @@ impl QkNorm {
     }
 
     fn normalised(&self, rms: Option<&RmsNorm>, x: Tensor<4>) -> Tensor<4> {
-        match rms {
-            Some(norm) => rms_norm(norm, x),
-            None => unit(x, self.epsilon),
-        }
+        let Some(norm) = rms else {
+            return unit(x, self.epsilon);
+        };
+        let [_, n_heads, _, d_head] = x.dims();
+        let [width] = norm.gamma.dims();
+        // Neighbouring numbers of gamma belong to one head.
+        let heads = width / d_head;
+        let gamma = floats(&norm.gamma).reshape([1, heads, 1, d_head]);
+        let axes: &[usize] = match heads {
+            1 if n_heads > 1 => &[3],
+            _ => &[3, 1],
+        };
+        rms_norm(x, axes, norm.epsilon, gamma)
     }
-
-    /// The factor on the dot products that this norm requires, if it is not `1 / √d_head`.
-    pub(super) fn scale(&self) -> Option<f64> {
-        self.factor.as_ref().map(|_| 1.0)
-    }
-}
-
-/// `x / √(mean(x²) + epsilon) · gamma`, row by row, or over the rows of all heads if gamma is as wide as all heads.
-fn rms_norm(norm: &RmsNorm, x: Tensor<4>) -> Tensor<4> {
-    let [_, n_heads, _, d_head] = x.dims();
-    let [width] = norm.gamma.dims();
-    // Neighbouring numbers of gamma belong to one head.
-    let heads = width / d_head;
-    let dtype = x.dtype();
-    let x = x.cast(wide(dtype));
-    let gamma = floats(&norm.gamma).cast(wide(dtype));
-    let gamma = gamma.reshape([1, heads, 1, d_head]);
-    let squares = x.clone().square().mean_dim(3);
-    let squares = match heads {
-        1 if n_heads > 1 => squares,
-        _ => squares.mean_dim(1),
-    };
-    (x / (squares + norm.epsilon).sqrt() * gamma).cast(dtype)
 }
 
 /// `x / max(|x|, epsilon)`, row by row.
 fn unit(x: Tensor<4>, epsilon: f64) -> Tensor<4> {
     let dtype = x.dtype();
     // In f16, the square of 256 is infinite, and that of 1e-4 is zero.
-    let (x, least) = match dtype {
-        DType::F64 => (x, f64::MIN_POSITIVE),
-        _ => (x.cast(DType::F32), f32::MIN_POSITIVE.into()),
+    let least = match wide(dtype) {
+        DType::F64 => f64::MIN_POSITIVE,
+        _ => f32::MIN_POSITIVE.into(),
     };
+    let x = x.cast(wide(dtype));
     // The bound is under the root, whose gradient at zero is not finite. It must not be zero itself.
     let bound = (epsilon * epsilon).max(least);
     let squares = x.clone().square().sum_dim(3).clamp_min(bound);

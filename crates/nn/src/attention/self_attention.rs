@@ -8,9 +8,8 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    cached::check_causal,
     context::{AttentionContext, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Projected, Sizes},
+    heads::{Attended, AttentionOutput, Heads, Projected, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::{causal, hide_padding},
     projections::ProjectionBias,
@@ -18,7 +17,8 @@ use super::{
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, apply_without_bias, fitted, place, side_by_side},
+    linear::{apply, apply_without_bias, fitted, kaiming_uniform, place, side_by_side},
+    positions::Positions,
 };
 
 const NAME: &str = "SelfAttention";
@@ -47,19 +47,15 @@ pub struct SelfAttentionConfig {
     /// Which projections add a learned bias; query, key and value share one linear layer and must agree.
     #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
-    /// How the projections are initialised.
-    #[config(
-        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
-    )]
+    /// How the projections are initialised. Default: as Burn's `Linear`.
+    #[config(default = "kaiming_uniform()")]
     pub initializer: Initializer,
 }
 
+heads_builders!(SelfAttentionConfig);
+
 impl SelfAttentionConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.parts().map(|_| ())
     }
@@ -70,22 +66,14 @@ impl SelfAttentionConfig {
         let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
         ConfigError::check_dropout(NAME, self.dropout)?;
         ConfigError::check_window(NAME, self.causal, self.window)?;
-        let ProjectionBias {
-            query, key, value, ..
-        } = self.bias;
-        let bias = [("query", query), ("key", key), ("value", value)];
-        Ok((sizes, ProjectionBias::shared(NAME, &bias)?))
+        Ok((sizes, self.bias.of_one_input(NAME)?))
     }
 
     fn directed(&self) -> HeadsConfig {
         self.heads.directed(self.causal)
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> SelfAttention {
         let (sizes, bias) = expect_valid(self.parts());
         let linear = |d_input, widths: &[usize], bias| {
@@ -101,8 +89,6 @@ impl SelfAttentionConfig {
     }
 }
 
-heads_builders!(SelfAttentionConfig);
-
 /// Self-attention: every position attends to the positions of its own sequence.
 ///
 /// ```text
@@ -117,8 +103,6 @@ heads_builders!(SelfAttentionConfig);
 ///
 /// "Attention is all you need" (arXiv:1706.03762), section 3.2. PyTorch equivalent: `nn.MultiheadAttention` called with
 /// query, key and value the same.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -144,10 +128,7 @@ pub struct SelfAttention {
     pub window: Option<usize>,
 }
 
-/// Input of [`SelfAttention`].
-///
-/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
-/// once ([`AttentionMask::and`](crate::AttentionMask::and)).
+/// Input of [`SelfAttention`]: sequences and their [`AttentionContext`].
 #[derive(Clone, Debug)]
 pub struct SelfAttentionInput {
     x: Tensor<3>,
@@ -168,11 +149,7 @@ impl SelfAttentionInput {
     }
 
     /// Added to the input of the query and key projections, but not to that of the values: the position embeddings of a DETR
-    /// (arXiv:2005.12872).
-    ///
-    /// # Shapes
-    ///
-    /// `[batch or 1, len, d_model]`
+    /// (arXiv:2005.12872). Its shape is `[batch or 1, len, d_model]`.
     pub fn query_key_position_embedding(mut self, embedding: Tensor<3>) -> Self {
         self.query_key_position_embedding = Some(embedding);
         self
@@ -190,8 +167,7 @@ impl SelfAttention {
     ///
     /// # Shapes
     ///
-    /// - input: `[batch, len, d_model]`
-    /// - output: `[batch, len, d_model]`
+    /// - input, output: `[batch, len, d_model]`
     ///
     /// # Panics
     ///
@@ -205,41 +181,24 @@ impl SelfAttention {
         self.run(input.into(), false).0
     }
 
-    /// The output, and the attention weights of every head. In inference the output equals that of [`forward`](Self::forward); in
-    /// training each call draws new dropout.
-    ///
-    /// # Shapes
-    ///
-    /// As [`forward`](Self::forward); the weights are `[batch, heads, len, len]`.
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
-    ///
-    /// # Cost
-    ///
-    /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
+    /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len, len]`. This takes
+    /// the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: impl Into<SelfAttentionInput>) -> AttentionOutput {
         self.run(input.into(), true).into()
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights, or in that of the first keys
-    /// if the weights are quantised.
+    /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes.
     ///
     /// # Panics
     ///
-    /// When the module is not causal, or `config` has a size of zero or asks for 8 bits on a device without 8-bit integers.
+    /// When the module is not causal, or no cache can be made: see [`KvCacheConfig`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
-        check_causal(NAME, self.causal);
         let place = place(&self.query_key_value);
-        self.heads.cache(batch, config, self.window, place)
+        self.heads
+            .cache(NAME, batch, config, (self.causal, self.window), place)
     }
 
-    /// The output for the next tokens of each sequence, whose keys and values are added to the cache. It equals what
-    /// [`forward`](Self::forward) of the whole sequences gives for these tokens.
-    ///
-    /// The input may have any number of tokens: a whole prompt, then one token at a time. Prompts of different lengths start
-    /// at the front of their rows, with padding after them; see [`SelfAttentionInput::lengths`].
+    /// The output for the next tokens of each sequence, whose keys and values are added to the [cache](KvCache#decoding).
     ///
     /// # Shapes
     ///
@@ -247,21 +206,7 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the module is not causal, the width is not `d_model`, the input has a mask, a bias or an offset, its lengths or its embedding do
-    /// not fit, a token is beyond a rotary table, or the cache is full, has another window, or differs from the new keys and values in
-    /// batch size, heads, widths, dtype or device (with or without autodiff). Nothing else is compared: layers of equal sizes cannot
-    /// be told apart.
-    ///
-    /// # Cost
-    ///
-    /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far, within the window if there is one.
-    ///
-    /// Beyond the cache, on flex, one token per sequence takes no memory that grows with `len_kv`. Several tokens take
-    /// `batch · n_kv_heads · len_kv` bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a
-    /// relative bias. An 8-bit cache decodes what a call reads, at least `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats;
-    /// ndarray copies as many. Calls for which a backend has no kernel, such as those of single tokens on GPUs, hold at least
-    /// `batch · n_heads · len_kv` scores.
+    /// When the module is not causal, the width is not `d_model`, the embedding does not fit, or the cache refuses the tokens.
     ///
     /// # Example
     ///
@@ -285,27 +230,18 @@ impl SelfAttention {
         input: impl Into<SelfAttentionInput>,
         cache: &mut KvCache,
     ) -> Tensor<3> {
-        check_causal(NAME, self.causal);
-        let SelfAttentionInput {
-            x,
-            context,
-            query_key_position_embedding,
-        } = input.into();
-        context.check_cacheable(NAME);
-        let projected = self.project(x, query_key_position_embedding);
+        let input = input.into();
+        input.context.check_cacheable(NAME, self.causal);
+        let projected = self.project(input.x, input.query_key_position_embedding);
         let heads = self
             .heads
-            .attend_cached(projected, context, self.window, cache);
+            .attend_cached(projected, input.context, self.window, cache);
         apply(&self.output, heads)
     }
 
     /// The states, and the weights if they are requested.
     pub(crate) fn run(&self, input: SelfAttentionInput, with_weights: bool) -> Attended {
-        let SelfAttentionInput {
-            x,
-            context,
-            query_key_position_embedding,
-        } = input;
+        let SelfAttentionInput { x, context, .. } = input;
         assert!(
             context.offset.is_none(),
             "{NAME}: an offset was given, but the queries are the keys"
@@ -318,8 +254,10 @@ impl SelfAttention {
         }
         let position = context.position.as_ref().unwrap_or(&self.heads.position);
         let options = self.heads.options(mask, context.bias.and(position.bias()));
-        let projected = self.project(x, query_key_position_embedding);
-        let operands = self.heads.prepare(projected, position);
+        let projected = self.project(x, input.query_key_position_embedding);
+        let operands = self
+            .heads
+            .prepare(projected, position, &Positions::default());
         let (heads, weights) = self.heads.attend(operands, options, with_weights);
         (apply(&self.output, heads), weights)
     }
@@ -328,15 +266,14 @@ impl SelfAttention {
     fn project(&self, x: Tensor<3>, embedding: Option<Tensor<3>>) -> Projected {
         let [d_model, _] = self.query_key_value.weight.dims();
         assert_shape!(x, [_, _, d_model]);
-        let [query, key, value] = self
-            .heads
-            .split_all(apply(&self.query_key_value, x.clone()));
+        let parts = self.heads.sizes.parts();
+        let [query, key, value] = split(apply(&self.query_key_value, x.clone()), parts);
         let Some(embedding) = embedding else {
             return [query, key, value];
         };
         let embedding = fitted(embedding, x.dims());
         let added = apply_without_bias(&self.query_key_value, embedding);
-        let [of_query, of_key, _] = self.heads.split_all(added);
+        let [of_query, of_key, _] = split(added, parts);
         [query + of_query, key + of_key, value]
     }
 }

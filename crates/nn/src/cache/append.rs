@@ -25,33 +25,26 @@ impl KvCache {
         counts: &[usize],
     ) -> Appended {
         let [_, _, new, _] = key.dims();
-        let mut both = self.stored.iter().zip(&self.dropped);
-        if both.all(|(stored, dropped)| stored + dropped == 0) {
+        if self.tokens.iter().all(|tokens| tokens.count() == 0) {
             // The parameters may have changed since the previous sequences.
             self.bias = PositionBias::default();
         }
         self.make_room(new, counts);
         let even = self.is_even();
-        let new_at = self.stored.clone();
+        let new_at: Vec<usize> = self.tokens.iter().map(|tokens| tokens.stored).collect();
         for (buffer, rows) in [(&mut self.keys, key), (&mut self.values, value)] {
-            // Taken out, so that it is not shared and is written in place.
-            let Some(old) = buffer.take() else {
-                unreachable!("a buffer is absent only here")
-            };
-            *buffer = Some(match even {
+            if even {
                 // The padding of a shorter sequence goes to free room, which its next token overwrites.
-                true => old.write(rows, 0, new_at[0]),
-                false => counts.iter().enumerate().fold(old, |buffer, (b, &count)| {
-                    if count == 0 {
-                        return buffer;
-                    }
-                    let rows = rows.clone().narrow(0, b, 1).narrow(2, 0, count);
-                    buffer.write(rows, b, new_at[b])
-                }),
-            });
+                buffer.write(rows, 0, new_at[0]);
+                continue;
+            }
+            for (b, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let rows = rows.clone().narrow(0, b, 1).narrow(2, 0, count);
+                buffer.write(rows, b, new_at[b]);
+            }
         }
-        for (stored, count) in self.stored.iter_mut().zip(counts) {
-            *stored += count;
+        for (tokens, count) in self.tokens.iter_mut().zip(counts) {
+            tokens.stored += count;
         }
         // Sequences of one length can skip what no new token sees.
         let first = match self.window {
@@ -60,11 +53,11 @@ impl KvCache {
         };
         let end = match even {
             true => new_at[0] + new,
-            false => self.stored.iter().copied().max().unwrap_or(0),
+            false => self.most_stored(),
         };
         Appended {
-            key: self.keys().read(&self.key_layout, first, end - first),
-            value: self.values().read(&self.value_layout, first, end - first),
+            key: self.keys.read(first, end - first),
+            value: self.values.read(first, end - first),
             new_at: new_at.iter().map(|at| at - first).collect(),
             first,
         }
@@ -81,8 +74,6 @@ impl KvCache {
     /// # Cost
     ///
     /// Nothing if there is room; otherwise memory for the tokens, and a copy of the cached tokens, or of those in the window.
-    ///
-    /// # Example
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
@@ -112,15 +103,14 @@ impl KvCache {
 
     /// Makes room for `new` more tokens of every sequence, of which `counts[b]` are those of sequence `b`.
     fn make_room(&mut self, new: usize, counts: &[usize]) {
-        let longest = self.stored.iter().copied().max().unwrap_or(0);
+        let longest = self.most_stored();
         // Sequences of one length are written all at once, with the padding of those that get fewer tokens.
         let needed = match self.is_even() {
             true => longest + new,
             false => {
-                let ends = self.stored.iter().zip(counts);
-                ends.map(|(stored, count)| stored + count)
-                    .max()
-                    .unwrap_or(0)
+                let ends = self.tokens.iter().zip(counts);
+                let ends = ends.map(|(tokens, count)| tokens.stored + count);
+                ends.max().unwrap_or(0)
             }
         };
         let capacity = self.capacity();
@@ -133,10 +123,10 @@ impl KvCache {
         if let Some(window) = self.window {
             // What the window has passed is dropped. With room for twice the window, the move pays for itself.
             kept = kept.min(window);
-            for (b, from) in from.iter_mut().enumerate() {
-                *from = self.stored[b].saturating_sub(window);
-                self.stored[b] -= *from;
-                self.dropped[b] += *from;
+            for (tokens, from) in self.tokens.iter_mut().zip(&mut from) {
+                *from = tokens.stored.saturating_sub(window);
+                tokens.stored -= *from;
+                tokens.dropped += *from;
             }
             let enough = window.saturating_mul(2).max(self.initial_capacity);
             // The kept tokens may be of one length, and the new ones are then written all at once.
@@ -147,13 +137,7 @@ impl KvCache {
 
     /// Moves the rows `from[b] .. from[b] + len` of each sequence `b` to the front of buffers with room for `capacity` tokens.
     pub(super) fn move_to(&mut self, from: &[usize], len: usize, capacity: usize) {
-        for (buffer, layout) in [
-            (&mut self.keys, &self.key_layout),
-            (&mut self.values, &self.value_layout),
-        ] {
-            *buffer = buffer
-                .take()
-                .map(|buffer| buffer.moved(layout, from, len, capacity));
-        }
+        self.keys.move_to(from, len, capacity);
+        self.values.move_to(from, len, capacity);
     }
 }

@@ -5,7 +5,8 @@ use burn_attn_ops::AttentionBias;
 
 use crate::positions::{BiasSource, Position};
 
-/// The biases of ALiBi or a relative table that a cache holds.
+/// The biases of ALiBi or a relative table that a cache holds. They are the same tensors for many tokens, so a token needs no memory for
+/// them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PositionBias {
     /// What the biases are computed from.
@@ -35,12 +36,8 @@ impl PositionBias {
         }
         self.of_last_query.as_ref().map_or(0, of) + self.distances.as_ref().map_or(0, of)
     }
-}
 
-impl PositionBias {
-    /// The bias of a query at the position of the last of `len_kv` keys, one of at most `len` keys.
-    ///
-    /// It is a view of the bias for `len` keys, so a token needs no memory for it.
+    /// The bias of a query at the position of the last of `len_kv` keys: a view of that for `len` keys, the most there may be.
     pub(super) fn of_last_query(
         &mut self,
         position: &Position,
@@ -64,8 +61,6 @@ impl PositionBias {
     }
 
     /// The bias of one query per sequence, at any position, over `capacity` keys.
-    ///
-    /// It is the same tensor until the capacity grows, so a token needs no memory for it.
     pub(super) fn of_distances(
         &mut self,
         position: &Position,

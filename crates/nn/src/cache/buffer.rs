@@ -4,25 +4,14 @@ use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic
 
 use super::CacheStorage;
 
-/// `[batch, heads, capacity, dim]`
+/// Room for rows of all sequences.
 #[derive(Clone, Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "handles of tensors, one pair per layer; a box would be one more allocation"
-)]
-pub(super) enum Buffer {
-    /// In the dtype of the model.
-    Exact(Tensor<4>),
-    /// One byte per number.
-    Quantized(Quantized),
-}
-
-/// Numbers as multiples, from −127 to 127, of one scale per token and head.
-#[derive(Clone, Debug)]
-pub(super) struct Quantized {
-    codes: Tensor<4, Int>,
-    /// `[batch, heads, capacity, 1]`, f32
-    scales: Tensor<4>,
+pub(super) struct Buffer {
+    pub(super) layout: Layout,
+    /// Rows per sequence.
+    pub(super) capacity: usize,
+    /// Absent only while being written.
+    rows: Option<Rows>,
 }
 
 /// The shape and type of a buffer.
@@ -36,149 +25,184 @@ pub(super) struct Layout {
     pub(super) storage: CacheStorage,
 }
 
+impl Layout {
+    /// Whether tensors of the buffer are on `device`. Devices are equal whether or not they record for autodiff.
+    pub(super) fn is_on(&self, device: &Device) -> bool {
+        *device == self.device && device.is_autodiff() == self.device.is_autodiff()
+    }
+}
+
+/// `[batch, heads, len, dim]`
+#[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "handles of tensors, one pair per layer; a box would be one more allocation"
+)]
+enum Rows {
+    /// In the dtype of the model.
+    Float(Tensor<4>),
+    /// Multiples, from −127 to 127, of one scale per token and head: `[batch, heads, len, 1]`, f32.
+    Int8(Tensor<4, Int>, Tensor<4>),
+}
+
 impl Buffer {
-    pub(super) fn new(layout: &Layout, capacity: usize) -> Self {
-        let Layout {
-            batch, heads, dim, ..
-        } = *layout;
-        let options = (&layout.device, layout.dtype);
-        if layout.storage == CacheStorage::Float {
-            return Self::Exact(Tensor::zeros([batch, heads, capacity, dim], options));
+    pub(super) fn new(layout: Layout, capacity: usize) -> Self {
+        let shape = |dim| [layout.batch, layout.heads, capacity, dim];
+        let rows = match layout.storage {
+            CacheStorage::Float => {
+                let options = (&layout.device, layout.dtype);
+                Rows::Float(Tensor::zeros(shape(layout.dim), options))
+            }
+            CacheStorage::Int8 => {
+                let codes = Tensor::<4, Int>::zeros(shape(layout.dim), &layout.device);
+                let scales = Tensor::zeros(shape(1), (&layout.device, DType::F32));
+                Rows::Int8(codes.cast(IntDType::I8), scales)
+            }
+        };
+        Self {
+            layout,
+            capacity,
+            rows: Some(rows),
         }
-        let codes = Tensor::<4, Int>::zeros([batch, heads, capacity, dim], &layout.device);
-        Self::Quantized(Quantized {
-            codes: codes.cast(IntDType::I8),
-            scales: Tensor::zeros([batch, heads, capacity, 1], (&layout.device, DType::F32)),
-        })
     }
 
-    /// Overwrites the rows `from .. from + len` of the sequences `batch_item .. batch_item + n` with `rows`, in place unless
-    /// the buffer is shared.
-    pub(super) fn write(self, rows: Tensor<4>, batch_item: usize, from: usize) -> Self {
-        let [batch, heads, len, dim] = rows.dims();
-        let place = |dim: usize| {
-            [
-                batch_item..batch_item + batch,
-                0..heads,
-                from..from + len,
-                0..dim,
-            ]
+    /// An empty buffer like this one, for `batch` sequences.
+    pub(super) fn emptied(&self, batch: usize, capacity: usize) -> Self {
+        let layout = self.layout.clone();
+        Self::new(Layout { batch, ..layout }, capacity)
+    }
+
+    fn rows(&self) -> &Rows {
+        self.rows.as_ref().expect("absent only while being written")
+    }
+
+    /// Overwrites the rows `from .. from + len` of the sequences `item .. item + n` with `rows`, in place unless the buffer is
+    /// shared.
+    pub(super) fn write(&mut self, rows: Tensor<4>, item: usize, from: usize) {
+        let new = match self.layout.storage {
+            CacheStorage::Float => Rows::Float(rows),
+            CacheStorage::Int8 => Rows::encoded(rows),
         };
-        match self {
-            Self::Exact(buffer) => Self::Exact(buffer.slice_assign(place(dim), rows)),
-            Self::Quantized(Quantized { codes, scales }) => {
-                let new = Quantized::new(rows);
-                Self::Quantized(Quantized {
-                    codes: codes.slice_assign(place(dim), new.codes),
-                    scales: scales.slice_assign(place(1), new.scales),
-                })
-            }
-        }
+        self.assign(new, item, from);
+    }
+
+    fn assign(&mut self, new: Rows, item: usize, from: usize) {
+        // Taken out, so that it is not shared and is written in place.
+        self.rows = self.rows.take().map(|rows| rows.assigned(new, item, from));
     }
 
     /// The rows `from .. from + len` of all sequences: a view, or the decoded numbers.
-    pub(super) fn read(&self, layout: &Layout, from: usize, len: usize) -> Tensor<4> {
-        match self {
-            Self::Exact(buffer) => buffer.clone().narrow(2, from, len),
-            Self::Quantized(Quantized { codes, scales }) => {
-                let scales = scales.clone().narrow(2, from, len);
-                let codes = codes.clone().narrow(2, from, len).float();
-                (codes.cast(FloatDType::F32) * scales).cast(FloatDType::from(layout.dtype))
+    pub(super) fn read(&self, from: usize, len: usize) -> Tensor<4> {
+        match self.rows().narrow(2, from, len) {
+            Rows::Float(rows) => rows,
+            Rows::Int8(codes, scales) => {
+                let numbers = codes.float().cast(FloatDType::F32) * scales;
+                numbers.cast(FloatDType::from(self.layout.dtype))
             }
         }
     }
 
-    /// A buffer of `capacity` rows that starts with the rows `from[b] .. from[b] + len` of each sequence `b`.
-    pub(super) fn moved(
-        &self,
-        layout: &Layout,
-        from: &[usize],
-        len: usize,
-        capacity: usize,
-    ) -> Self {
-        let new = Self::new(layout, capacity);
-        if len == 0 {
-            return new;
-        }
-        match (self, new) {
-            (Self::Exact(old), Self::Exact(new)) => Self::Exact(with_rows(new, old, from, len)),
-            (Self::Quantized(old), Self::Quantized(new)) => Self::Quantized(Quantized {
-                codes: with_rows(new.codes, &old.codes, from, len),
-                scales: with_rows(new.scales, &old.scales, from, len),
-            }),
-            _ => unreachable!("both buffers have one layout"),
-        }
-    }
-
-    /// The sequences `items`, in this order.
-    pub(super) fn select(self, items: Tensor<1, Int>) -> Self {
-        match self {
-            Self::Exact(buffer) => Self::Exact(buffer.select(0, items)),
-            Self::Quantized(Quantized { codes, scales }) => Self::Quantized(Quantized {
-                codes: codes.select(0, items.clone()),
-                scales: scales.select(0, items),
-            }),
-        }
-    }
-
-    /// These sequences, then those of `other`, which has the same layout and capacity.
-    pub(super) fn joined(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Exact(own), Self::Exact(others)) => {
-                Self::Exact(Tensor::cat(vec![own, others], 0))
+    /// Moves the rows `from[b] .. from[b] + len` of each sequence `b` to the front of a buffer of `capacity` rows.
+    pub(super) fn move_to(&mut self, from: &[usize], len: usize, capacity: usize) {
+        let mut new = self.emptied(self.layout.batch, capacity);
+        let old = self.rows();
+        if len > 0 && from.iter().all(|first| *first == from[0]) {
+            new.assign(old.narrow(2, from[0], len), 0, 0);
+        } else if len > 0 {
+            for (item, &first) in from.iter().enumerate() {
+                new.assign(old.narrow(0, item, 1).narrow(2, first, len), item, 0);
             }
-            (Self::Quantized(own), Self::Quantized(others)) => Self::Quantized(Quantized {
-                codes: Tensor::cat(vec![own.codes, others.codes], 0),
-                scales: Tensor::cat(vec![own.scales, others.scales], 0),
-            }),
-            _ => unreachable!("both buffers have one layout"),
         }
+        *self = new;
     }
 
-    pub(super) fn capacity(&self) -> usize {
-        match self {
-            Self::Exact(buffer) => buffer.dims()[2],
-            Self::Quantized(quantized) => quantized.codes.dims()[2],
-        }
+    /// Keeps the sequences `items`, in this order.
+    pub(super) fn select(&mut self, items: Tensor<1, Int>) {
+        [self.layout.batch] = items.dims();
+        self.rows = self.rows.take().map(|rows| rows.selected(items));
+    }
+
+    /// Appends the sequences of `other`, which has the same storage and capacity.
+    pub(super) fn join(&mut self, other: Self) {
+        self.layout.batch += other.layout.batch;
+        self.rows = match (self.rows.take(), other.rows) {
+            (Some(Rows::Float(own)), Some(Rows::Float(others))) => {
+                Some(Rows::Float(Tensor::cat(vec![own, others], 0)))
+            }
+            (Some(Rows::Int8(codes, scales)), Some(Rows::Int8(other_codes, other_scales))) => {
+                let codes = Tensor::cat(vec![codes, other_codes], 0);
+                Some(Rows::Int8(
+                    codes,
+                    Tensor::cat(vec![scales, other_scales], 0),
+                ))
+            }
+            _ => unreachable!("both buffers have one storage"),
+        };
     }
 
     /// Memory held (bytes).
     pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Exact(buffer) => buffer.shape().num_elements() * buffer.dtype().size(),
-            Self::Quantized(Quantized { codes, scales }) => {
+        match self.rows() {
+            Rows::Float(rows) => rows.shape().num_elements() * rows.dtype().size(),
+            Rows::Int8(codes, scales) => {
                 codes.shape().num_elements() + scales.shape().num_elements() * scales.dtype().size()
             }
         }
     }
 }
 
-impl Quantized {
-    fn new(rows: Tensor<4>) -> Self {
+impl Rows {
+    /// In 8 bits.
+    fn encoded(rows: Tensor<4>) -> Self {
         // In f32, whatever the model computes in: the scale of a row of small numbers underflows in f16.
         let rows = rows.cast(FloatDType::F32);
         // A row of zeros may have any scale except zero.
         let scales = rows.clone().abs().max_dim(3).clamp_min(1e-30) / 127.0;
         let codes = (rows / scales.clone()).round().int().cast(IntDType::I8);
-        Self { codes, scales }
+        Self::Int8(codes, scales)
+    }
+
+    fn narrow(&self, axis: usize, start: usize, len: usize) -> Self {
+        match self {
+            Self::Float(rows) => Self::Float(rows.clone().narrow(axis, start, len)),
+            Self::Int8(codes, scales) => Self::Int8(
+                codes.clone().narrow(axis, start, len),
+                scales.clone().narrow(axis, start, len),
+            ),
+        }
+    }
+
+    fn selected(self, items: Tensor<1, Int>) -> Self {
+        match self {
+            Self::Float(rows) => Self::Float(rows.select(0, items)),
+            Self::Int8(codes, scales) => {
+                Self::Int8(codes.select(0, items.clone()), scales.select(0, items))
+            }
+        }
+    }
+
+    /// These rows, with those from `from` on of the sequences from `item` on replaced by `new`.
+    fn assigned(self, new: Self, item: usize, from: usize) -> Self {
+        match (self, new) {
+            (Self::Float(rows), Self::Float(new)) => Self::Float(assigned(rows, new, item, from)),
+            (Self::Int8(codes, scales), Self::Int8(new_codes, new_scales)) => Self::Int8(
+                assigned(codes, new_codes, item, from),
+                assigned(scales, new_scales, item, from),
+            ),
+            _ => unreachable!("both have the storage of one buffer"),
+        }
     }
 }
 
-/// `new`, whose first rows become the rows `from[b] .. from[b] + len` of each sequence `b` of `old`.
-fn with_rows<K: Basic>(
+fn assigned<K: Basic>(
+    rows: Tensor<4, K>,
     new: Tensor<4, K>,
-    old: &Tensor<4, K>,
-    from: &[usize],
-    len: usize,
+    item: usize,
+    from: usize,
 ) -> Tensor<4, K> {
-    let [batch, heads, _, dim] = old.dims();
-    let even = from.iter().all(|&first| first == from[0]);
-    if even {
-        let rows = old.clone().narrow(2, from[0], len);
-        return new.slice_assign([0..batch, 0..heads, 0..len, 0..dim], rows);
-    }
-    from.iter().enumerate().fold(new, |new, (item, &first)| {
-        let rows = old.clone().narrow(0, item, 1).narrow(2, first, len);
-        new.slice_assign([item..item + 1, 0..heads, 0..len, 0..dim], rows)
-    })
+    let [batch, heads, len, dim] = new.dims();
+    rows.slice_assign(
+        [item..item + batch, 0..heads, from..from + len, 0..dim],
+        new,
+    )
 }

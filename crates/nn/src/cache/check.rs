@@ -14,8 +14,8 @@ impl KvCache {
         window: Option<usize>,
     ) {
         for (name, tensor, layout) in [
-            ("keys", key, &self.key_layout),
-            ("values", value, &self.value_layout),
+            ("keys", key, &self.keys.layout),
+            ("values", value, &self.values.layout),
         ] {
             let [batch, heads, _, dim] = tensor.dims();
             assert!(
@@ -36,10 +36,9 @@ impl KvCache {
                 tensor.dtype(),
                 layout.dtype
             );
-            // Devices are equal whether or not they record for autodiff.
             let device = tensor.device();
             assert!(
-                device == layout.device && device.is_autodiff() == layout.device.is_autodiff(),
+                layout.is_on(&device),
                 "KvCache: {name} on {device:?} do not fit a cache on {:?}",
                 layout.device
             );
@@ -60,7 +59,8 @@ impl KvCache {
             "KvCache: {} counts of new tokens for {batch} sequences",
             counts.len()
         );
-        for (b, (&count, length)) in counts.iter().zip(self.lengths()).enumerate() {
+        for (b, (&count, tokens)) in counts.iter().zip(&self.tokens).enumerate() {
+            let length = tokens.count();
             assert!(
                 count <= new,
                 "KvCache: sequence {b} has {count} new tokens among {new}"

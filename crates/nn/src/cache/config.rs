@@ -39,11 +39,7 @@ pub enum CacheStorage {
 }
 
 impl KvCacheConfig {
-    /// Whether a cache can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the field that is zero.
+    /// Whether a cache can be built. The error names the field that is zero.
     pub fn validate(&self) -> Result<(), ConfigError> {
         ConfigError::check_positive(
             "KvCacheConfig",

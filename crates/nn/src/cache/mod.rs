@@ -1,14 +1,4 @@
 //! The keys and values of the tokens so far, so that the next token costs the work of one token.
-//!
-//! | file | what it holds |
-//! | --- | --- |
-//! | `mod.rs` | [`KvCache`]: the tokens of each sequence; reordering and truncation |
-//! | `append.rs` | adding tokens, and room for them |
-//! | `check.rs` | what is refused: tokens of a layer of other sizes, and too many tokens |
-//! | `buffer.rs` | the buffers, exact or in 8 bits |
-//! | `join.rs` | appending the sequences of another cache |
-//! | `bias.rs` | position biases of the newest queries |
-//! | `config.rs` | [`KvCacheConfig`], [`CacheStorage`] |
 
 mod append;
 mod bias;
@@ -22,6 +12,7 @@ use burn_attn_ops::AttentionBias;
 
 use crate::{
     error::expect_valid,
+    parameter::wide,
     positions::{Position, Positions, indices},
 };
 pub(crate) use append::Appended;
@@ -32,7 +23,25 @@ pub use config::{CacheStorage, KvCacheConfig};
 /// The keys and values of one attention layer, for its `n_kv_heads` heads.
 ///
 /// The sequences of the batch may differ in length: the tokens of each are at the front of its row, with free room after them.
-/// Full buffers double. The cache of a layer with a window keeps what the window reaches and drops the rest.
+/// Full buffers double. The cache of a layer with a window keeps what the window reaches and drops the rest. Keys and values have the
+/// dtype of the weights, or that of the first keys if the weights are quantised.
+///
+/// # Decoding
+///
+/// `forward_cached` of a causal module reads any number of new tokens: a whole prompt, then one token at a time. Its output equals what
+/// `forward` of the whole sequences gives for these tokens. Prompts of different lengths start at the front of their rows, with padding
+/// after them, which [`lengths`](crate::AttentionContext::lengths) of the input tell apart.
+///
+/// A call panics when the input has a mask, a bias or an offset, its lengths do not fit, a token is beyond a rotary table, or the cache
+/// is full, has another window, or differs from the new keys and values in batch size, heads, widths, dtype or device (with or without
+/// autodiff). Nothing else is compared: layers of equal sizes cannot be told apart.
+///
+/// It takes `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
+/// where `len_kv` counts the tokens so far, within the window if there is one. Beyond the cache, on flex, one token per sequence takes no
+/// memory that grows with `len_kv`. Several tokens take `batch · n_kv_heads · len_kv` bytes if some are padding, and up to
+/// `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes what a call reads, at least
+/// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which a backend has no kernel, such
+/// as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
 ///
 /// # Cost
 ///
@@ -52,6 +61,8 @@ pub use config::{CacheStorage, KvCacheConfig};
 ///
 /// # Example
 ///
+/// [`TransformerCache`](crate::TransformerCache), which has the same methods, shows all of them in use.
+///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
 /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
@@ -68,15 +79,9 @@ pub use config::{CacheStorage, KvCacheConfig};
 /// ```
 #[derive(Clone, Debug)]
 pub struct KvCache {
-    /// Absent only while being written.
-    keys: Option<Buffer>,
-    values: Option<Buffer>,
-    key_layout: Layout,
-    value_layout: Layout,
-    /// Tokens of each sequence in the buffers.
-    stored: Vec<usize>,
-    /// Earlier tokens of each sequence that have been dropped.
-    dropped: Vec<usize>,
+    keys: Buffer,
+    values: Buffer,
+    tokens: Vec<Tokens>,
     max_len: usize,
     initial_capacity: usize,
     /// Whether the dtype is known. If not, the first keys decide.
@@ -84,6 +89,21 @@ pub struct KvCache {
     /// How many earlier tokens a token sees, if there is a limit.
     window: Option<usize>,
     bias: PositionBias,
+}
+
+/// The tokens of one sequence.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tokens {
+    /// In the buffers.
+    stored: usize,
+    /// Earlier ones, which have been dropped.
+    dropped: usize,
+}
+
+impl Tokens {
+    fn count(self) -> usize {
+        self.stored + self.dropped
+    }
 }
 
 /// What a layer knows about the cache it makes.
@@ -108,23 +128,22 @@ impl KvCache {
         );
         let default = || shape.device.settings().float_dtype.into();
         let dtype = shape.dtype.unwrap_or_else(default);
-        let layout = |dim| Layout {
-            batch: shape.batch,
-            heads: shape.n_kv_heads,
-            dim,
-            dtype,
-            device: shape.device.clone(),
-            storage: config.storage,
-        };
-        let (key_layout, value_layout) = (layout(shape.d_head), layout(shape.d_value_head));
         let capacity = config.initial_capacity.min(config.max_len);
+        let buffer = |dim| {
+            let layout = Layout {
+                batch: shape.batch,
+                heads: shape.n_kv_heads,
+                dim,
+                dtype,
+                device: shape.device.clone(),
+                storage: config.storage,
+            };
+            Buffer::new(layout, capacity)
+        };
         Self {
-            keys: Some(Buffer::new(&key_layout, capacity)),
-            values: Some(Buffer::new(&value_layout, capacity)),
-            key_layout,
-            value_layout,
-            stored: vec![0; shape.batch],
-            dropped: vec![0; shape.batch],
+            keys: buffer(shape.d_head),
+            values: buffer(shape.d_value_head),
+            tokens: vec![Tokens::default(); shape.batch],
             max_len: config.max_len,
             initial_capacity: capacity,
             dtype_is_fixed: shape.dtype.is_some(),
@@ -139,30 +158,24 @@ impl KvCache {
             return;
         }
         self.dtype_is_fixed = true;
-        // Not the initial capacity: `reserve` may come before the first keys.
-        let capacity = self.capacity();
-        for (buffer, layout) in [
-            (&mut self.keys, &mut self.key_layout),
-            (&mut self.values, &mut self.value_layout),
-        ] {
-            if layout.dtype != dtype {
-                layout.dtype = dtype;
-                *buffer = Some(Buffer::new(layout, capacity));
+        for buffer in [&mut self.keys, &mut self.values] {
+            if buffer.layout.dtype != dtype {
+                buffer.layout.dtype = dtype;
+                // Not the initial capacity: `reserve` may come before the first keys.
+                *buffer = buffer.emptied(buffer.layout.batch, buffer.capacity);
             }
         }
     }
 
     /// Number of tokens of each sequence so far, including those that a window has dropped: `[batch]`.
     pub fn lengths(&self) -> Vec<usize> {
-        let both = self.stored.iter().zip(&self.dropped);
-        both.map(|(stored, dropped)| stored + dropped).collect()
+        self.tokens.iter().map(|tokens| tokens.count()).collect()
     }
 
     /// Whether every sequence has as many tokens as in `other`.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        let tokens = |cache: &Self, b: usize| cache.stored[b] + cache.dropped[b];
-        self.batch() == other.batch()
-            && (0..self.batch()).all(|b| tokens(self, b) == tokens(other, b))
+        let others = other.tokens.iter().map(|tokens| tokens.count());
+        self.tokens.iter().map(|tokens| tokens.count()).eq(others)
     }
 
     /// The positions of the next tokens: `counts[b]` of sequence `b`, padded to `len`.
@@ -176,17 +189,17 @@ impl KvCache {
 
     /// Number of sequences.
     pub fn batch(&self) -> usize {
-        self.stored.len()
+        self.tokens.len()
     }
 
     /// Number of tokens per sequence that fit before the buffers grow.
     pub fn capacity(&self) -> usize {
-        self.keys().capacity()
+        self.keys.capacity
     }
 
     /// Memory held (bytes).
     pub fn bytes(&self) -> usize {
-        self.keys().bytes() + self.values().bytes() + self.bias.bytes()
+        self.keys.bytes() + self.values.bytes() + self.bias.bytes()
     }
 
     /// Sequence `b` becomes what sequence `rows[b]` was. Rows may be repeated or left out, so the batch may grow or shrink: beam
@@ -199,23 +212,6 @@ impl KvCache {
     /// # Cost
     ///
     /// A copy of the result, or nothing if every sequence keeps its place.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
-    ///
-    /// let device = Device::default();
-    /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
-    /// let random = |batch, len| SelfAttentionInput::new(Tensor::random([batch, len, 32], Distribution::Default, &device));
-    /// let mut cache = attention.cache(1, &KvCacheConfig::new(100));
-    /// attention.forward_cached(random(1, 9), &mut cache);
-    /// cache.reorder(&[0, 0, 0]); // three continuations of one prompt
-    /// attention.forward_cached(random(3, 1), &mut cache);
-    /// cache.reorder(&[2, 0]); // the second has ended
-    /// assert_eq!(cache.lengths(), [10, 10]);
-    /// ```
     pub fn reorder(&mut self, rows: &[usize]) {
         let batch = self.batch();
         if let Some(row) = rows.iter().find(|&&row| row >= batch) {
@@ -224,34 +220,45 @@ impl KvCache {
         if rows.iter().copied().eq(0..batch) {
             return;
         }
-        self.stored = rows.iter().map(|&row| self.stored[row]).collect();
-        self.dropped = rows.iter().map(|&row| self.dropped[row]).collect();
-        self.key_layout.batch = rows.len();
-        self.value_layout.batch = rows.len();
+        self.tokens = rows.iter().map(|&row| self.tokens[row]).collect();
         if rows.is_empty() {
-            self.keys = Some(Buffer::new(&self.key_layout, self.initial_capacity));
-            self.values = Some(Buffer::new(&self.value_layout, self.initial_capacity));
+            self.keys = self.keys.emptied(0, self.initial_capacity);
+            self.values = self.values.emptied(0, self.initial_capacity);
             return;
         }
-        let items = indices(rows.iter().copied(), &self.key_layout.device);
-        self.keys = self.keys.take().map(|keys| keys.select(items.clone()));
-        self.values = self.values.take().map(|values| values.select(items));
+        let items = indices(rows.iter().copied(), &self.keys.layout.device);
+        self.keys.select(items.clone());
+        self.values.select(items);
     }
 
     /// Whether [`truncate`](Self::truncate) to these lengths would not panic.
     pub fn can_truncate(&self, lengths: &[usize]) -> bool {
-        let (stored, dropped) = (self.stored.iter(), self.dropped.iter());
-        let sequences = stored.zip(dropped).zip(lengths);
-        lengths.len() == self.batch()
-            && sequences.into_iter().all(|((&stored, &dropped), &length)| {
-                let is_there = length == 0 || dropped <= self.first_needed(length);
-                length <= stored + dropped && is_there
-            })
+        self.refuses_truncation(lengths).is_none()
     }
 
-    /// The first token in the window of the next token of a sequence of this length.
-    fn first_needed(&self, length: usize) -> usize {
-        length.saturating_sub(self.window.unwrap_or(usize::MAX))
+    /// Why the sequences cannot be truncated to these lengths, if they cannot.
+    fn refuses_truncation(&self, lengths: &[usize]) -> Option<String> {
+        let (count, batch) = (lengths.len(), self.batch());
+        if count != batch {
+            return Some(format!("KvCache: {count} lengths for {batch} sequences"));
+        }
+        let mut sequences = self.tokens.iter().zip(lengths).enumerate();
+        sequences.find_map(|(b, (tokens, &length))| {
+            let (count, dropped) = (tokens.count(), tokens.dropped);
+            if length > count {
+                return Some(format!(
+                    "KvCache: sequence {b} has {count} tokens and cannot be truncated to {length}"
+                ));
+            }
+            // The first token in the window of the next token.
+            let needed = length.saturating_sub(self.window.unwrap_or(usize::MAX));
+            (length > 0 && dropped > needed).then(|| {
+                format!(
+                    "KvCache: sequence {b} cannot be truncated to {length} tokens: its window would need tokens from \
+                     {needed} on, but those before {dropped} have been dropped"
+                )
+            })
+        })
     }
 
     /// Keeps only the first `lengths[b]` tokens of each sequence `b`: undoes a rejected draft, for example. The
@@ -266,73 +273,33 @@ impl KvCache {
     /// # Cost
     ///
     /// None: the next tokens overwrite the removed ones.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
-    ///
-    /// let device = Device::default();
-    /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
-    /// let random = |len| SelfAttentionInput::new(Tensor::random([2, len, 32], Distribution::Default, &device));
-    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
-    /// attention.forward_cached(random(6), &mut cache);
-    /// attention.forward_cached(random(4), &mut cache); // four guesses per sequence
-    /// cache.truncate(&[9, 7]); // the first keeps three of them, the second keeps one
-    /// assert_eq!(cache.lengths(), [9, 7]);
-    /// attention.forward_cached(random(1), &mut cache);
-    /// ```
     pub fn truncate(&mut self, lengths: &[usize]) {
-        assert!(
-            lengths.len() == self.batch(),
-            "KvCache: {} lengths for {} sequences",
-            lengths.len(),
-            self.batch()
-        );
-        for (b, &length) in lengths.iter().enumerate() {
-            let (stored, dropped) = (self.stored[b], self.dropped[b]);
-            assert!(
-                length <= stored + dropped,
-                "KvCache: sequence {b} has {} tokens and cannot be truncated to {length}",
-                stored + dropped
-            );
-            let needed = self.first_needed(length);
-            assert!(
-                length == 0 || dropped <= needed,
-                "KvCache: sequence {b} cannot be truncated to {length} tokens: its window would need tokens from \
-                 {needed} on, but those before {dropped} have been dropped"
-            );
+        if let Some(reason) = self.refuses_truncation(lengths) {
+            panic!("{reason}");
         }
-        for (b, &length) in lengths.iter().enumerate() {
+        for (tokens, &length) in self.tokens.iter_mut().zip(lengths) {
             if length == 0 {
-                self.dropped[b] = 0;
+                tokens.dropped = 0;
             }
-            self.stored[b] = length - self.dropped[b];
+            tokens.stored = length - tokens.dropped;
         }
     }
 
     /// Removes all tokens and keeps the capacity, for other sequences or after the parameters have changed.
     pub fn reset(&mut self) {
-        self.stored.fill(0);
-        self.dropped.fill(0);
+        self.tokens.fill(Tokens::default());
     }
 
     /// Whether all sequences have the same number of tokens in the buffers.
     fn is_even(&self) -> bool {
-        self.stored.iter().all(|&stored| stored == self.stored[0])
+        let mut both = self.tokens.iter().zip(self.tokens.iter().skip(1));
+        both.all(|(tokens, next)| tokens.stored == next.stored)
     }
 
-    fn keys(&self) -> &Buffer {
-        self.keys
-            .as_ref()
-            .expect("a buffer is absent only while being written")
-    }
-
-    fn values(&self) -> &Buffer {
-        self.values
-            .as_ref()
-            .expect("a buffer is absent only while being written")
+    /// The number of tokens of the longest sequence in the buffers.
+    fn most_stored(&self) -> usize {
+        let stored = self.tokens.iter().map(|tokens| tokens.stored);
+        stored.max().unwrap_or(0)
     }
 
     /// The position bias of a query at the position of the last of `len_kv` keys.
@@ -358,17 +325,11 @@ impl KvCache {
     /// Keys `[batch, n_kv_heads, capacity, d_head]` and values `[batch, n_kv_heads, capacity, d_value_head]`.
     pub(crate) fn whole(&self) -> [Tensor<4>; 2] {
         let capacity = self.capacity();
-        [
-            self.keys().read(&self.key_layout, 0, capacity),
-            self.values().read(&self.value_layout, 0, capacity),
-        ]
+        [&self.keys, &self.values].map(|buffer| buffer.read(0, capacity))
     }
 
     /// The dtype in which scores are accumulated.
     fn statistics(&self) -> FloatDType {
-        match self.key_layout.dtype {
-            DType::F64 => FloatDType::F64,
-            _ => FloatDType::F32,
-        }
+        wide(self.keys.layout.dtype).into()
     }
 }

@@ -30,11 +30,7 @@ impl AlibiConfig {
         ConfigError::check_positive("AlibiConfig", &[("n_heads", n_heads)])
     }
 
-    /// Builds the module for `n_heads` heads of queries.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module for `n_heads` heads of queries, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, n_heads: usize, device: &Device) -> Alibi {
         expect_valid(self.validate(n_heads));
         let paper = TensorData::new(alibi_slopes(n_heads), [n_heads]);
@@ -62,8 +58,6 @@ impl AlibiConfig {
 /// Press et al., "Train short, test long: attention with linear biases enables input length extrapolation"
 /// (arXiv:2108.12409), section 3, and `get_slopes` of the authors' code. PyTorch equivalent for
 /// causal attention: a `score_mod` of FlexAttention that adds `slope · (kv_idx − q_idx)`.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};

@@ -162,6 +162,15 @@ impl Position {
         }
     }
 
+    /// Panics, in the name of `module`, unless every token of a cache of `max_len` tokens has a position.
+    pub(crate) fn check_max_len(&self, module: &str, max_len: usize) {
+        let positions = self.rotary.as_ref().map_or(usize::MAX, Rotary::max_len);
+        assert!(
+            max_len <= positions,
+            "{module}: a cache of max_len {max_len} is longer than the {positions} positions of the rotary table"
+        );
+    }
+
     /// [`rotate`](Self::rotate) of queries from `offset` on.
     pub(crate) fn rotate_from(&self, x: Tensor<4>, offset: &ResolvedOffset) -> Tensor<4> {
         match &self.rotary {

@@ -26,11 +26,7 @@ pub struct LearnedConfig {
 }
 
 impl LearnedConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the field that is zero.
+    /// Whether a module can be built. The error names the field that is zero.
     pub fn validate(&self) -> Result<(), ConfigError> {
         ConfigError::check_positive(
             "LearnedConfig",
@@ -38,11 +34,7 @@ impl LearnedConfig {
         )
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Learned {
         expect_valid(self.validate());
         Learned {
@@ -74,19 +66,7 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// `x` plus the positions `0 .. len`.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When the sequence is longer than `max_len` or the width differs.
-    ///
-    /// # Cost
-    ///
-    /// One addition per number.
+    /// `x` plus the positions `0 .. len`: [`forward_from`](Self::forward_from) 0.
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         self.forward_from(x, 0)
     }

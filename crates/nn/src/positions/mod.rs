@@ -36,6 +36,7 @@ pub use relative::{RelativeBias, RelativeBiasConfig};
 pub use rotary::{Rotary, RotaryConfig, RotaryLayout, RotaryScaling, YarnScaling};
 pub use rows::Positions;
 use rows::TableRows;
+pub(crate) use rows::check_lengths;
 pub use sinusoidal::{Sinusoidal, SinusoidalConfig, SinusoidalLayout};
 
 /// `x` plus the rows of a table at its positions.

@@ -48,11 +48,7 @@ impl RelativeBiasConfig {
             .map_err(|error| ConfigError::new(config, error.to_string()))
     }
 
-    /// Builds the module for `n_heads` heads of queries.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module for `n_heads` heads of queries, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, n_heads: usize, device: &Device) -> RelativeBias {
         expect_valid(self.validate(n_heads));
         RelativeBias {
@@ -85,8 +81,6 @@ impl RelativeBiasConfig {
 /// Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (arXiv:1910.10683),
 /// section 2.1. PyTorch equivalent: `T5Attention.compute_bias` of Hugging Face's `transformers`, whose
 /// `relative_attention_bias.weight` is the table.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};

@@ -70,10 +70,7 @@ impl Positions {
             offsets.len()
         );
         if let Self::Padded { lengths, .. } = self {
-            assert!(
-                lengths.len() == batch && lengths.iter().all(|&length| length <= len),
-                "{module}: lengths {lengths:?} do not fit {batch} sequences of {len} tokens"
-            );
+            check_lengths(module, lengths, "", [batch, len]);
             for (&offset, &length) in offsets.iter().zip(lengths) {
                 check_len(module, offset, length, max_len);
             }
@@ -145,6 +142,14 @@ impl TableRows<'_> {
             Self::OneByOne(rows) => rows,
         }
     }
+}
+
+/// Panics, in the name of `module`, unless each of `batch` sequences of `len` tokens has a length. `of` says what they are, if not inputs.
+pub(crate) fn check_lengths(module: &str, lengths: &[usize], of: &str, [batch, len]: [usize; 2]) {
+    assert!(
+        lengths.len() == batch && lengths.iter().all(|&length| length <= len),
+        "{module}: lengths {lengths:?} do not fit {of}{batch} sequences of {len} tokens"
+    );
 }
 
 /// Panics unless positions `offset .. offset + len` are within `max_len`.

@@ -42,11 +42,7 @@ pub enum SinusoidalLayout {
 }
 
 impl SinusoidalConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names a field that is zero, or a width that the layout does not allow.
+    /// Whether a module can be built. The error names a field that is zero, or a width that the layout does not allow.
     pub fn validate(&self) -> Result<(), ConfigError> {
         ConfigError::check_positive(
             "SinusoidalConfig",
@@ -56,21 +52,15 @@ impl SinusoidalConfig {
                 ("max_timescale", self.max_timescale),
             ],
         )?;
-        let steps = self.d_model.is_multiple_of(2) && self.d_model > 2;
-        if self.layout == SinusoidalLayout::Tensor2Tensor && !steps {
-            let d_model = self.d_model;
-            let reason =
-                format!("layout Tensor2Tensor needs an even d_model of at least 4, got {d_model}");
-            return Err(ConfigError::new("SinusoidalConfig", reason));
-        }
-        Ok(())
+        let d_model = self.d_model;
+        let has_steps = d_model.is_multiple_of(2) && d_model > 2;
+        let fits = has_steps || self.layout != SinusoidalLayout::Tensor2Tensor;
+        ConfigError::check("SinusoidalConfig", fits, || {
+            format!("layout Tensor2Tensor needs an even d_model of at least 4, got {d_model}")
+        })
     }
 
-    /// Builds the table.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the table, or panics with the sentence of [`validate`](Self::validate).
     ///
     /// # Cost
     ///
@@ -150,33 +140,12 @@ pub struct Sinusoidal {
 }
 
 impl Sinusoidal {
-    /// `x` plus the positions `0 .. len`.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When the sequence is longer than `max_len` or the width differs.
-    ///
-    /// # Cost
-    ///
-    /// One addition per number.
+    /// `x` plus the positions `0 .. len`: [`forward_from`](Self::forward_from) 0.
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus its positions, for sequences that continue from one offset, or from an offset each, with or without padding at
-    /// the end. Texts packed into one row each start again at 0: [`Positions::PerToken`].
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When a token is beyond the table, the positions do not fit the batch or the width differs.
+    /// `x` plus its positions, with the shapes and panics of [`Learned::forward_from`](super::Learned::forward_from).
     ///
     /// # Cost
     ///

@@ -37,29 +37,23 @@ pub enum FeedForwardActivation {
 impl FeedForwardActivation {
     /// Whether the network has a gate.
     pub fn is_gated(self) -> bool {
-        match self {
-            Self::Relu
-            | Self::Gelu
-            | Self::GeluTanh
-            | Self::QuickGelu
-            | Self::Silu
-            | Self::ReluSquared => false,
-            Self::SwiGlu | Self::GeGlu | Self::GeGluTanh | Self::ReGlu | Self::ClampedSwiGlu => {
-                true
-            }
-        }
+        self.parts().1
     }
 
-    /// The activation itself; for a gated unit, that of the gate.
-    pub(super) fn function(self) -> Activation {
+    /// The activation itself, which for a gated unit is that of the gate; and whether there is a gate.
+    pub(super) fn parts(self) -> (Activation, bool) {
         match self {
-            Self::Relu | Self::ReGlu => Activation::Relu,
-            Self::Gelu | Self::GeGlu => Activation::Gelu,
-            Self::GeluTanh | Self::GeGluTanh => Activation::GeluTanh,
-            Self::QuickGelu => Activation::QuickGelu,
-            Self::Silu | Self::SwiGlu => Activation::Silu,
-            Self::ReluSquared => Activation::ReluSquared,
-            Self::ClampedSwiGlu => Activation::ClampedQuickGelu,
+            Self::Relu => (Activation::Relu, false),
+            Self::Gelu => (Activation::Gelu, false),
+            Self::GeluTanh => (Activation::GeluTanh, false),
+            Self::QuickGelu => (Activation::QuickGelu, false),
+            Self::Silu => (Activation::Silu, false),
+            Self::ReluSquared => (Activation::ReluSquared, false),
+            Self::SwiGlu => (Activation::Silu, true),
+            Self::GeGlu => (Activation::Gelu, true),
+            Self::GeGluTanh => (Activation::GeluTanh, true),
+            Self::ReGlu => (Activation::Relu, true),
+            Self::ClampedSwiGlu => (Activation::ClampedQuickGelu, true),
         }
     }
 }

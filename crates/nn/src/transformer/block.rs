@@ -3,17 +3,15 @@
 use burn::{nn::Initializer, tensor::Device};
 use burn_attn_derive::Config;
 
-use super::{
-    ExpertsConfig, FeedForwardActivation, MixtureOfExpertsConfig, Norm, NormConfig, NormPlacement,
+use super::{ExpertsConfig, FeedForwardActivation, Norm, NormConfig, NormPlacement};
+use crate::{
+    ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders, linear::kaiming_uniform,
 };
-use crate::{ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders};
 
 /// How every layer of a stack is built, apart from its sizes. The defaults are those of burn-nn 0.22.1's transformers:
 /// post-norm, layer norm, exact GELU, dropout 0.1.
 ///
-/// # Example
-///
-/// A small Llama.
+/// A small Llama:
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -73,10 +71,8 @@ pub struct BlockConfig {
     /// In causal self-attention: how many positions before itself a position sees. Default: all. Layers that are not causal
     /// refuse it. A published `sliding_window` counts the position itself: Mistral 7B's 4096 is `Some(4095)`.
     pub window: Option<usize>,
-    /// How the projections and the feed-forward network are initialised.
-    #[config(
-        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
-    )]
+    /// How the projections and the feed-forward network are initialised. Default: as Burn's `Linear`.
+    #[config(default = "kaiming_uniform()")]
     pub initializer: Initializer,
 }
 
@@ -95,34 +91,12 @@ impl BlockConfig {
         self.feed_forward_dropout.unwrap_or(self.dropout)
     }
 
-    /// The experts of a layer of these sizes, if there are any.
-    pub(super) fn mixture_of_experts(
-        &self,
-        d_model: usize,
-        d_ff: usize,
-    ) -> Option<MixtureOfExpertsConfig> {
-        let experts = self.experts.as_ref()?;
-        let d_ff = experts.d_ff.unwrap_or(d_ff);
-        let config = MixtureOfExpertsConfig::new(d_model, d_ff, experts.n_experts, experts.top_k)
-            .with_norm_topk_prob(experts.norm_topk_prob)
-            .with_router_bias(experts.router_bias)
-            .with_activation(self.activation)
-            .with_dropout(self.feed_forward_dropout())
-            .with_bias(self.bias)
-            .with_initializer(self.initializer.clone());
-        Some(config)
-    }
-
     /// Whether every dropout is a probability below 1.
     pub(super) fn check_dropout(&self, config: &'static str) -> Result<(), ConfigError> {
         ConfigError::check_dropout(config, self.dropout)?;
-        let parts = [
-            ("attention_dropout", self.attention_dropout()),
-            ("feed_forward_dropout", self.feed_forward_dropout()),
-        ];
-        parts
-            .into_iter()
-            .try_for_each(|(field, dropout)| ConfigError::check_probability(config, field, dropout))
+        let (attention, feed_forward) = (self.attention_dropout(), self.feed_forward_dropout());
+        ConfigError::check_probability(config, "attention_dropout", attention)?;
+        ConfigError::check_probability(config, "feed_forward_dropout", feed_forward)
     }
 
     /// The norm after a stack: as `wanted`, or by default unless the norm placement has normalised the last sum.

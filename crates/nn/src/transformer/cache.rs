@@ -5,26 +5,7 @@ use crate::{KvCache, ProjectedMemory, positions::indices};
 /// The cache of a [`TransformerLayer`](crate::TransformerLayer): the keys and values of its tokens and, with
 /// cross-attention, of the memory. Made by [`TransformerLayer::cache`](crate::TransformerLayer::cache).
 ///
-/// # Cost
-///
-/// Memory of a [`KvCache`] and a [`ProjectedMemory`].
-///
-/// # Example
-///
-/// ```
-/// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{KvCacheConfig, LayerInput, TransformerLayerConfig};
-///
-/// let device = Device::default();
-/// let layer = TransformerLayerConfig::new(32, 64, 4).with_causal(true).init(&device);
-/// let random = |len| LayerInput::new(Tensor::random([2, len, 32], Distribution::Default, &device));
-/// let mut cache = layer.cache(2, &KvCacheConfig::new(100));
-/// // Prompts of 6 and 3 tokens, then a token of each, which is taken back from the second.
-/// layer.forward_cached(random(6).lengths(&[6, 3]), &mut cache);
-/// layer.forward_cached(random(1), &mut cache);
-/// cache.tokens.truncate(&[7, 3]);
-/// assert_eq!(cache.tokens.lengths(), [7, 3]);
-/// ```
+/// The methods take tokens and memory along. Those of [`tokens`](Self::tokens) that add or move sequences leave the memory behind.
 #[derive(Clone, Debug)]
 pub struct LayerCache {
     /// Keys and values of the tokens so far.
@@ -35,15 +16,7 @@ pub struct LayerCache {
 }
 
 impl LayerCache {
-    /// Sequence `b` becomes what sequence `rows[b]` was, including its memory; see [`KvCache::reorder`].
-    ///
-    /// # Panics
-    ///
-    /// As [`KvCache::reorder`].
-    ///
-    /// # Cost
-    ///
-    /// As [`KvCache::reorder`], and a copy of the memory's keys and values.
+    /// Sequence `b` becomes what sequence `rows[b]` was, including its memory, which is copied: [`KvCache::reorder`].
     pub fn reorder(&mut self, rows: &[usize]) {
         let stays = rows.iter().copied().eq(0..self.tokens.batch());
         self.tokens.reorder(rows);
@@ -52,16 +25,12 @@ impl LayerCache {
         }
     }
 
-    /// Appends the sequences of `other`, with their memory; see [`KvCache::join`]. If the memories differ in length, the
+    /// Appends the sequences of `other`, with their memory: [`KvCache::join`]. If the memories differ in length, the
     /// shorter one is padded with keys of zeros at its end, which a mask of the memory must hide.
     ///
     /// # Panics
     ///
     /// As [`KvCache::join`] and [`ProjectedMemory::join`], and when only one of two caches with sequences has a memory.
-    ///
-    /// # Cost
-    ///
-    /// A copy of both.
     pub fn join(&mut self, other: Self) {
         let [own, others] = [self.tokens.batch(), other.tokens.batch()];
         self.memory = match (self.memory.take(), other.memory) {
@@ -76,11 +45,8 @@ impl LayerCache {
 }
 
 /// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer, the keys and values of its tokens, and of the memory if the stack
-/// has cross-attention. Made by [`TransformerStack::cache`](crate::TransformerStack::cache).
-///
-/// # Cost
-///
-/// Memory of one [`LayerCache`] per layer.
+/// has cross-attention. Made by [`TransformerStack::cache`](crate::TransformerStack::cache). Its methods do to every layer what those of
+/// [`KvCache`], which say what they cost, do to one; a layer that refuses makes them panic.
 ///
 /// # Example
 ///
@@ -137,16 +103,8 @@ impl TransformerCache {
         &self.layers
     }
 
-    /// Sequence `b` becomes what sequence `rows[b]` was. There may be more or fewer rows than before, so a prompt that many
-    /// rows have in common needs to be read only once. See [`KvCache::reorder`].
-    ///
-    /// # Panics
-    ///
-    /// As [`KvCache::reorder`].
-    ///
-    /// # Cost
-    ///
-    /// As [`LayerCache::reorder`], for every layer.
+    /// Sequence `b` becomes what sequence `rows[b]` was: [`KvCache::reorder`]. There may be more or fewer rows than before, so a prompt that
+    /// many rows have in common needs to be read only once.
     pub fn reorder(&mut self, rows: &[usize]) {
         for layer in &mut self.layers {
             layer.reorder(rows);
@@ -156,15 +114,7 @@ impl TransformerCache {
         }
     }
 
-    /// Appends the sequences of `other`, with their memory: requests join a running batch. See [`KvCache::join`].
-    ///
-    /// # Panics
-    ///
-    /// As [`LayerCache::join`], and when the numbers of layers differ.
-    ///
-    /// # Cost
-    ///
-    /// A copy of both.
+    /// Appends the sequences of `other`, with their memory: [`LayerCache::join`]. Panics also when the numbers of layers differ.
     pub fn join(&mut self, other: Self) {
         assert!(
             self.layers.len() == other.layers.len(),
@@ -184,14 +134,10 @@ impl TransformerCache {
     /// Length of the memory, with padding; 0 without one.
     pub(super) fn memory_len(&self) -> usize {
         let memory = self.layers.first().and_then(|layer| layer.memory.as_ref());
-        memory.map_or(0, |memory| memory.batch_and_len()[1])
+        memory.map_or(0, ProjectedMemory::len)
     }
 
-    /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can undo. See [`KvCache::reserve`].
-    ///
-    /// # Cost
-    ///
-    /// As [`KvCache::reserve`], for every layer.
+    /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can undo: [`KvCache::reserve`].
     pub fn reserve(&mut self, new: usize) {
         for layer in &mut self.layers {
             layer.tokens.reserve(new);
@@ -204,16 +150,7 @@ impl TransformerCache {
         layers.all(|layer| layer.tokens.can_truncate(lengths))
     }
 
-    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: undoes rejected drafts, for example.
-    /// See [`KvCache::truncate`].
-    ///
-    /// # Panics
-    ///
-    /// As [`KvCache::truncate`].
-    ///
-    /// # Cost
-    ///
-    /// None.
+    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: [`KvCache::truncate`].
     pub fn truncate(&mut self, lengths: &[usize]) {
         for layer in &mut self.layers {
             layer.tokens.truncate(lengths);

@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{LayerInput, TransformerCache, TransformerStack};
-use crate::KvCacheConfig;
+use crate::{KvCacheConfig, positions::check_lengths};
 
 impl TransformerStack {
     /// An empty cache for [`forward_cached`](Self::forward_cached). A stack with cross-attention needs a memory in it:
@@ -14,13 +14,9 @@ impl TransformerStack {
     /// When the stack is not causal, or `config` has a size of zero, asks for 8 bits on a device without 8-bit integers, or has a
     /// `max_len` of more positions than a rotary encoding.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
-        // A single layer would refuse the token that has no position; in a stack, earlier layers may have accepted it by then.
-        let positions = self.rotary_len().unwrap_or(usize::MAX);
-        assert!(
-            config.max_len <= positions,
-            "TransformerStack: a cache of max_len {} is longer than the {positions} positions of the rotary table",
-            config.max_len
-        );
+        for position in &self.positions {
+            position.check_max_len("TransformerStack", config.max_len);
+        }
         let layers = self.layers_in_order();
         TransformerCache {
             layers: layers.map(|layer| layer.cache(batch, config)).collect(),
@@ -35,7 +31,7 @@ impl TransformerStack {
     ///
     /// # Shapes
     ///
-    /// - `memory`: `[batch, len_kv, d_memory]`
+    /// - memory: `[batch, len_kv, d_memory]`
     ///
     /// # Panics
     ///
@@ -45,8 +41,6 @@ impl TransformerStack {
     /// # Cost
     ///
     /// That of [`project_memory`](crate::CrossAttention::project_memory) for every layer.
-    ///
-    /// # Example
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
@@ -73,10 +67,7 @@ impl TransformerStack {
             batch == rows,
             "TransformerStack: a memory of {batch} sequences does not fit a cache of {rows}"
         );
-        assert!(
-            lengths.len() == batch && lengths.iter().all(|&length| length <= len),
-            "TransformerStack: lengths {lengths:?} do not fit a memory of {batch} sequences of {len} tokens"
-        );
+        check_lengths("TransformerStack", lengths, "a memory of ", [batch, len]);
         let projected = self.layers_in_order().map(|layer| {
             let attention = layer.cross_attention.as_ref().unwrap_or_else(|| {
                 panic!("TransformerStack: a memory was given to layers without cross-attention")
@@ -90,25 +81,13 @@ impl TransformerStack {
         }
     }
 
-    /// The states of the next tokens of each sequence, which are added to the cache. They equal what [`forward`](Self::forward) of
-    /// the whole sequences gives for these tokens.
-    ///
-    /// The lengths of the input count the new tokens of each sequence; by default, there is no padding.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`; the output at padding is meaningless
+    /// As [`forward`](Self::forward), for the next tokens of each sequence, which are added to the [cache](crate::KvCache#decoding).
     ///
     /// # Panics
     ///
     /// As [`TransformerLayer::forward_cached`](crate::TransformerLayer::forward_cached), and when the cache has another number of
     /// layers, its layers have unequal numbers of tokens, or lengths of the memory are given beside those of the cache. Nothing else is
     /// compared: stacks of equal sizes cannot be told apart.
-    ///
-    /// # Cost
-    ///
-    /// That of [`SelfAttention::forward_cached`](crate::SelfAttention::forward_cached) and of the feed-forward network, layer
-    /// by layer.
     pub fn forward_cached(
         &self,
         input: impl Into<LayerInput>,

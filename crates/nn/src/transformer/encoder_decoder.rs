@@ -33,11 +33,7 @@ pub struct TransformerConfig {
 }
 
 impl TransformerConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TransformerConfig";
         let sizes = [
@@ -49,11 +45,7 @@ impl TransformerConfig {
         self.decoder().validate_in(NAME)
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Transformer {
         expect_valid(self.validate());
         Transformer {
@@ -88,8 +80,6 @@ impl TransformerConfig {
 /// "Attention is all you need" (arXiv:1706.03762), figure 1. PyTorch equivalent: `nn.Transformer` with
 /// `batch_first=True`, a causal `tgt_mask`, and (`final_norm: Some(true)`) its final norms.
 ///
-/// # Example
-///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
 /// use burn_attn::{TransformerConfig, TransformerInput};
@@ -108,10 +98,7 @@ pub struct Transformer {
     pub decoder: TransformerStack,
 }
 
-/// Input of [`Transformer`].
-///
-/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
-/// once ([`AttentionMask::and`]).
+/// Input of [`Transformer`]: sources, targets, and what the [`AttentionContext`](crate::AttentionContext) of each hides.
 #[derive(Clone, Debug)]
 pub struct TransformerInput {
     source: LayerInput,
@@ -129,6 +116,10 @@ impl TransformerInput {
 
     /// Hides what `mask` hides of the source, from encoder and decoder, in addition to earlier masks; see
     /// [`AttentionMask::and`].
+    ///
+    /// The queries are the source in the encoder and the target in the decoder's cross-attention. A mask that depends on them (by
+    /// position, or dense with a `len_q` other than 1) rarely means the same in both: give it to [`encoder`](Transformer::encoder) and
+    /// [`decoder`](Transformer::decoder) one by one.
     pub fn source_mask(mut self, mask: AttentionMask) -> Self {
         self.source = self.source.mask(mask.clone());
         self.target = self.target.memory_mask(mask);
@@ -192,33 +183,15 @@ impl Transformer {
         self.decoder.forward(input.target.memory(memory))
     }
 
-    /// The decoder's states, and the attention weights of every layer.
-    ///
-    /// # Shapes
-    ///
-    /// As [`forward`](Self::forward); see [`TransformerOutput`].
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
-    ///
-    /// # Cost
-    ///
-    /// That of [`forward`](Self::forward), and all scores once more. The output holds `batch · heads · len_source²` weights for each layer of
-    /// the encoder, and `batch · heads · len_target · (len_target + len_source)` for each layer of the decoder.
+    /// As [`forward`](Self::forward), with the attention weights of every layer. This takes all scores once more, and memory for
+    /// `batch · heads · len_source²` weights for each layer of the encoder, and `batch · heads · len_target · (len_target + len_source)` for
+    /// each layer of the decoder.
     pub fn forward_with_weights(&self, input: TransformerInput) -> TransformerOutput {
         self.traced(input, TransformerStack::forward_with_weights)
     }
 
-    /// The decoder's states, and the logits of every router, for training layers with [experts](BlockConfig::experts).
-    ///
-    /// # Shapes and panics
-    ///
-    /// As [`forward`](Self::forward); see [`TransformerOutput`].
-    ///
-    /// # Example
-    ///
-    /// The losses of both stacks, without the padding of the sources.
+    /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts). Here are the
+    /// losses of both stacks, without the padding of the sources:
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};

@@ -12,7 +12,7 @@ use super::FeedForwardActivation;
 use crate::{
     dropout,
     error::{ConfigError, expect_valid},
-    linear::{apply_to_rows, side_by_side},
+    linear::{apply_to_rows, kaiming_uniform, side_by_side},
 };
 
 /// Configuration of [`FeedForward`].
@@ -31,30 +31,20 @@ pub struct FeedForwardConfig {
     /// Whether the linear layers add a learned bias.
     #[config(default = true)]
     pub bias: bool,
-    /// How the linear layers are initialised.
-    #[config(
-        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
-    )]
+    /// How the linear layers are initialised. Default: as Burn's `Linear`.
+    #[config(default = "kaiming_uniform()")]
     pub initializer: Initializer,
 }
 
 impl FeedForwardConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "FeedForwardConfig";
         ConfigError::check_positive(NAME, &[("d_model", self.d_model), ("d_ff", self.d_ff)])?;
         ConfigError::check_dropout(NAME, self.dropout)
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> FeedForward {
         expect_valid(self.validate());
         let parts = if self.activation.is_gated() { 2 } else { 1 };
@@ -84,8 +74,6 @@ impl FeedForwardConfig {
 /// "Attention is all you need" (arXiv:1706.03762), section 3.3; gated: "GLU variants improve transformer"
 /// (arXiv:2002.05202), equation 6. PyTorch equivalent: `linear1`, `activation`, `dropout` and `linear2` of an
 /// `nn.TransformerEncoderLayer`; Llama's `gate_proj`, `up_proj` and `down_proj`.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -136,7 +124,7 @@ impl FeedForward {
         let rows: Tensor<2> = x.reshape([shape.num_elements() / d_model, d_model]);
         let Linear { weight, bias } = &self.linear_inner;
         let bias = bias.as_ref().map(Param::val);
-        let (function, gated) = (self.activation.function(), self.activation.is_gated());
+        let (function, gated) = self.activation.parts();
         let inner = ops::activated_linear(rows, weight.val(), bias, function, gated);
         let inner = dropout(&self.dropout, inner);
         apply_to_rows(&self.linear_outer, inner).reshape(shape)

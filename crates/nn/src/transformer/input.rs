@@ -13,9 +13,6 @@ use crate::{
 /// Mask, bias, lengths and position encoding are for self-attention; builders that begin with `memory` are for cross-attention. A
 /// stack passes the same context to all layers.
 ///
-/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
-/// once ([`AttentionMask::and`]).
-///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
 /// use burn_attn::{LayerInput, TransformerLayerConfig};
@@ -37,16 +34,11 @@ pub struct LayerInput {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayerOptions {
     position_embedding: Option<Tensor<3>>,
-    memory: Option<CrossMemory>,
+    pub(super) memory: Option<CrossMemory>,
     pub(super) memory_context: AttentionContext,
     memory_position_embedding: Option<Tensor<3>>,
-    weights: bool,
-}
-
-impl LayerOptions {
-    pub(super) fn has_projected_memory(&self) -> bool {
-        matches!(self.memory, Some(CrossMemory::Projected(_)))
-    }
+    /// Whether attention weights are requested.
+    pub(super) weights: bool,
 }
 
 context_builders!(LayerInput);
@@ -68,11 +60,7 @@ impl LayerInput {
     }
 
     /// Added to the input of the query and key projections that read `x`, in every attention, but not to that of the values:
-    /// the position embeddings, or the learned queries, of a DETR (arXiv:2005.12872).
-    ///
-    /// # Shapes
-    ///
-    /// `[batch or 1, len, d_model]`
+    /// the position embeddings, or the learned queries, of a DETR (arXiv:2005.12872). Its shape is `[batch or 1, len, d_model]`.
     pub fn query_key_position_embedding(mut self, embedding: Tensor<3>) -> Self {
         self.more.position_embedding = Some(embedding);
         self
@@ -99,11 +87,7 @@ impl LayerInput {
     }
 
     /// Added to the input of the memory's key projection, but not to that of its values: the position embeddings of a DETR's
-    /// image. Not possible with a cache, whose memory is projected already.
-    ///
-    /// # Shapes
-    ///
-    /// `[batch or 1, len_kv, d_memory]`
+    /// image. Its shape is `[batch or 1, len_kv, d_memory]`. Not possible with a cache, whose memory is projected already.
     pub fn memory_position_embedding(mut self, embedding: Tensor<3>) -> Self {
         self.more.memory_position_embedding = Some(embedding);
         self
@@ -117,13 +101,11 @@ impl LayerInput {
     }
 
     /// With the memory of a cache that holds `earlier[b]` tokens of sequence `b`.
-    pub(super) fn memory_of_cache(mut self, earlier: Vec<usize>, memory: ProjectedMemory) -> Self {
-        self.more.memory_context = self.more.memory_context.offset(earlier);
-        self.memory(memory)
-    }
-
-    /// Panics on a memory, a request for weights or a bottom-right mask of the memory, which a cache does not allow.
-    pub(super) fn check_cacheable(&self) {
+    ///
+    /// # Panics
+    ///
+    /// On a memory, a request for weights or a bottom-right mask of the memory, which a cache does not allow.
+    pub(super) fn cached(mut self, earlier: Vec<usize>, memory: Option<ProjectedMemory>) -> Self {
         assert!(
             self.more.memory.is_none(),
             "TransformerLayer: a memory was given beside that of the cache"
@@ -137,14 +119,13 @@ impl LayerInput {
             alignment != Some(CausalAlignment::BottomRight),
             "TransformerLayer: a mask of the memory that is aligned bottom-right needs the whole target, and cannot be combined with a cache"
         );
+        self.more.memory_context = self.more.memory_context.offset(earlier);
+        self.more.memory = memory.map(CrossMemory::Projected);
+        self
     }
 }
 
 impl LayerOptions {
-    pub(super) fn wants_weights(&self) -> bool {
-        self.weights
-    }
-
     /// Panics unless there is a memory exactly if the layer has cross-attention. Without cross-attention, options of a memory panic too: a
     /// mask meant for self-attention would be ignored.
     pub(super) fn check_memory(&self, has_cross_attention: bool) {
@@ -180,16 +161,18 @@ impl LayerOptions {
         }
     }
 
-    /// The input of cross-attention, if there is a memory.
-    pub(super) fn cross_attention(&self, x: Tensor<3>) -> Option<CrossAttentionInput> {
-        let mut input =
-            CrossAttentionInput::new(x, self.memory.clone()?).context(self.memory_context.clone());
-        if let Some(embedding) = &self.position_embedding {
-            input = input.query_position_embedding(embedding.clone());
+    /// The input of cross-attention to the memory, which [`check_memory`](Self::check_memory) has found.
+    pub(super) fn cross_attention(self, x: Tensor<3>) -> CrossAttentionInput {
+        let memory = self
+            .memory
+            .expect("a layer with cross-attention has a memory");
+        let mut input = CrossAttentionInput::new(x, memory).context(self.memory_context);
+        if let Some(embedding) = self.position_embedding {
+            input = input.query_position_embedding(embedding);
         }
-        if let Some(embedding) = &self.memory_position_embedding {
-            input = input.key_position_embedding(embedding.clone());
+        match self.memory_position_embedding {
+            Some(embedding) => input.key_position_embedding(embedding),
+            None => input,
         }
-        Some(input)
     }
 }

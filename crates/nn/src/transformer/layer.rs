@@ -11,8 +11,8 @@ use super::{
     MixtureOfExpertsConfig, NormPlacement, SublayerConnection, input::LayerOptions,
 };
 use crate::{
-    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, ProjectionBias,
-    SelfAttention, SelfAttentionConfig,
+    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, SelfAttention,
+    SelfAttentionConfig,
     attention::Attended,
     error::{ConfigError, expect_valid},
     positions::PositionEncoding,
@@ -38,59 +38,44 @@ pub struct TransformerLayerConfig {
 }
 
 impl TransformerLayerConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_in("TransformerLayerConfig")
     }
 
     /// [`validate`](Self::validate), with errors in the name of `config`.
     pub(super) fn validate_in(&self, config: &'static str) -> Result<(), ConfigError> {
-        let invalid = |reason: String| Err(ConfigError::new(config, reason));
         let block = &self.block;
-        self.heads().validate(config, self.d_model, self.n_heads)?;
+        self.heads().sizes(config, self.d_model, self.n_heads)?;
         ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
         block.check_dropout(config)?;
-        let bias = block.projection_bias();
-        let of_one_input = [
-            ("query", bias.query),
-            ("key", bias.key),
-            ("value", bias.value),
-        ];
-        ProjectionBias::shared(config, &of_one_input)?;
+        block.projection_bias().of_one_input(config)?;
         ConfigError::check_window(config, self.causal, block.window)?;
         if let Some(d_memory) = self.d_memory {
             ConfigError::check_positive(config, &[("d_memory", d_memory)])?;
-            if block.parallel {
-                return invalid(
-                    "parallel is true, but a parallel layer has no place for cross-attention"
-                        .into(),
-                );
+            ConfigError::check(config, !block.parallel, || {
+                "parallel is true, but a parallel layer has no place for cross-attention".into()
+            })?;
+        }
+        let (parallel, placement) = (block.parallel, block.norm_placement);
+        let may_separate = parallel && placement == NormPlacement::Pre;
+        ConfigError::check(config, may_separate || !block.separate_norms, || {
+            format!(
+                "separate_norms is for parallel layers with norm_placement Pre, but parallel is {parallel} and norm_placement {placement:?}"
+            )
+        })?;
+        if let Some((experts, mixture)) = block.experts.as_ref().zip(self.mixture_of_experts()) {
+            if let Some(d_ff) = experts.d_ff {
+                ConfigError::check_positive(config, &[("experts.d_ff", d_ff)])?;
             }
-        }
-        let placement = block.norm_placement;
-        if block.separate_norms && !(block.parallel && placement == NormPlacement::Pre) {
-            return invalid(format!(
-                "separate_norms is for parallel layers with norm_placement Pre, but parallel is {} and norm_placement {placement:?}",
-                block.parallel
-            ));
-        }
-        if let Some(experts) = self.experts() {
-            let experts = experts.validate();
-            experts.map_err(|error| error.in_name_of(config))?;
+            let valid = mixture.validate();
+            valid.map_err(|error| error.in_name_of(config))?;
         }
         let norm = block.norm.validate();
         norm.map_err(|error| error.in_name_of(config))
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> TransformerLayer {
         expect_valid(self.validate());
         let block = &self.block;
@@ -106,7 +91,9 @@ impl TransformerLayerConfig {
                 .experts
                 .is_none()
                 .then(|| self.feed_forward().init(device)),
-            mixture_of_experts: self.experts().map(|experts| experts.init(device)),
+            mixture_of_experts: self
+                .mixture_of_experts()
+                .map(|experts| experts.init(device)),
             feed_forward_residual: (!block.parallel || block.separate_norms)
                 .then(|| self.residual(device)),
             parallel: block.parallel,
@@ -116,6 +103,18 @@ impl TransformerLayerConfig {
     /// The heads of the self-attention.
     pub(super) fn heads(&self) -> HeadsConfig {
         self.block.heads.directed(self.causal)
+    }
+
+    /// Takes out the position encoding, with the width of a head, that all layers of a stack which are configured alike share: a rotary table,
+    /// which would be equal in each layer, or T5's learned bias, of which a stack has only one.
+    pub(super) fn take_shared_position(&mut self) -> Option<(PositionEncoding, usize)> {
+        let heads = self.heads();
+        if let PositionEncoding::None | PositionEncoding::Alibi(_) = heads.position {
+            return None;
+        }
+        self.block.heads.position = PositionEncoding::None;
+        let d_head = heads.d_head.unwrap_or(self.d_model / self.n_heads);
+        Some((heads.position, d_head))
     }
 
     fn self_attention(&self) -> SelfAttentionConfig {
@@ -148,8 +147,19 @@ impl TransformerLayerConfig {
             .with_initializer(block.initializer.clone())
     }
 
-    fn experts(&self) -> Option<MixtureOfExpertsConfig> {
-        self.block.mixture_of_experts(self.d_model, self.d_ff)
+    fn mixture_of_experts(&self) -> Option<MixtureOfExpertsConfig> {
+        let block = &self.block;
+        let experts = block.experts.as_ref()?;
+        let d_ff = experts.d_ff.unwrap_or(self.d_ff);
+        let (n_experts, top_k) = (experts.n_experts, experts.top_k);
+        let config = MixtureOfExpertsConfig::new(self.d_model, d_ff, n_experts, top_k)
+            .with_norm_topk_prob(experts.norm_topk_prob)
+            .with_router_bias(experts.router_bias)
+            .with_activation(block.activation)
+            .with_dropout(block.feed_forward_dropout())
+            .with_bias(block.bias)
+            .with_initializer(block.initializer.clone());
+        Some(config)
     }
 
     fn residual(&self, device: &Device) -> SublayerConnection {
@@ -167,9 +177,7 @@ impl TransformerLayerConfig {
 /// "Attention is all you need" (arXiv:1706.03762), section 3.1. PyTorch equivalents: `nn.TransformerEncoderLayer`, and with
 /// `d_memory` `nn.TransformerDecoderLayer`, with `batch_first=True`.
 ///
-/// # Example
-///
-/// A layer of an encoder and a layer of a decoder. [`TransformerStack`](crate::TransformerStack) runs many.
+/// A layer of an encoder and a layer of a decoder ([`TransformerStack`](crate::TransformerStack) runs many):
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -237,11 +245,7 @@ impl TransformerLayer {
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs a memory in it:
-    /// [`LayerCache::memory`].
-    ///
-    /// # Panics
-    ///
-    /// As [`SelfAttention::cache`].
+    /// [`LayerCache::memory`]. Panics as [`SelfAttention::cache`] does.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> LayerCache {
         LayerCache {
             tokens: self.self_attention.cache(batch, config),
@@ -249,32 +253,20 @@ impl TransformerLayer {
         }
     }
 
-    /// The states of the next tokens of each sequence, which are added to the cache. They equal what [`forward`](Self::forward) of
-    /// the whole sequences gives for these tokens. The memory is that of the cache.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
+    /// As [`forward`](Self::forward), for the next tokens of each sequence, which are added to the [cache](KvCache#decoding). The memory is
+    /// that of the cache.
     ///
     /// # Panics
     ///
     /// As [`SelfAttention::forward_cached`], and when the input has a memory, requests weights, or has a mask of the memory that is
     /// aligned bottom-right by name, or the cache has no memory for the cross-attention.
-    ///
-    /// # Cost
-    ///
-    /// As [`forward`](Self::forward), with [`SelfAttention::forward_cached`].
     pub fn forward_cached(
         &self,
         input: impl Into<LayerInput>,
         cache: &mut LayerCache,
     ) -> LayerOutput {
         let input = input.into();
-        input.check_cacheable();
-        let input = match cache.memory.clone() {
-            Some(memory) => input.memory_of_cache(cache.tokens.lengths(), memory),
-            None => input,
-        };
+        let input = input.cached(cache.tokens.lengths(), cache.memory.clone());
         self.run(input, Some(&mut cache.tokens))
     }
 
@@ -283,22 +275,22 @@ impl TransformerLayer {
         self.parallel
     }
 
-    pub(super) fn run(&self, input: LayerInput, cache: Option<&mut KvCache>) -> LayerOutput {
+    fn run(&self, input: LayerInput, cache: Option<&mut KvCache>) -> LayerOutput {
         let LayerInput { x, context, more } = input;
         more.check_memory(self.cross_attention.is_some());
-        let input = self.self_attention_residual.input(x.clone());
+        let normalised = self.self_attention_residual.input(x.clone());
         let attention = &self.self_attention;
-        let attention_input = more.self_attention(input.clone(), context);
+        let attention_input = more.self_attention(normalised.clone(), context);
         let (attended, self_weights) = match cache {
             Some(cache) => (attention.forward_cached(attention_input, cache), None),
-            None => attention.run(attention_input, more.wants_weights()),
+            None => attention.run(attention_input, more.weights),
         };
         if self.parallel {
-            let input = match &self.feed_forward_residual {
+            let normalised = match &self.feed_forward_residual {
                 Some(residual) => residual.input(x.clone()),
-                None => input,
+                None => normalised,
             };
-            let (output, router_logits) = self.feed(input);
+            let (output, router_logits) = self.feed(normalised);
             return LayerOutput {
                 states: self.self_attention_residual.sum(x, attended + output),
                 self_weights,
@@ -307,7 +299,7 @@ impl TransformerLayer {
             };
         }
         let x = self.self_attention_residual.sum(x, attended);
-        let (x, cross_weights) = self.cross_attend(x, &more);
+        let (x, cross_weights) = self.cross_attend(x, more);
         let residual = self.feed_forward_residual.as_ref();
         let residual = residual.expect("only parallel layers have no such sum");
         let (output, router_logits) = self.feed(residual.input(x.clone()));
@@ -334,15 +326,14 @@ impl TransformerLayer {
     }
 
     /// Applies cross-attention, if there is any.
-    fn cross_attend(&self, x: Tensor<3>, more: &LayerOptions) -> Attended {
+    fn cross_attend(&self, x: Tensor<3>, more: LayerOptions) -> Attended {
         let parts = self.cross_attention.as_ref();
         let Some((attention, residual)) = parts.zip(self.cross_attention_residual.as_ref()) else {
             return (x, None);
         };
-        let input = more
-            .cross_attention(residual.input(x.clone()))
-            .expect("check_memory guarantees a memory");
-        let (attended, weights) = attention.run(input, more.wants_weights());
+        let with_weights = more.weights;
+        let input = more.cross_attention(residual.input(x.clone()));
+        let (attended, weights) = attention.run(input, with_weights);
         (residual.sum(x, attended), weights)
     }
 }

@@ -3,9 +3,7 @@
 use burn::{
     module::Module,
     nn::{Initializer, Linear},
-    tensor::{
-        Bool, Device, IndexingUpdateOp, Int, Tensor, TensorData, activation::softmax, assert_shape,
-    },
+    tensor::{Bool, Device, IndexingUpdateOp, Int, Tensor, activation::softmax, assert_shape},
 };
 use burn_attn_derive::Config;
 use burn_attn_ops::backend::in_host_memory;
@@ -13,8 +11,9 @@ use burn_attn_ops::backend::in_host_memory;
 use super::{FeedForward, FeedForwardActivation, FeedForwardConfig};
 use crate::{
     error::{ConfigError, expect_valid},
-    linear::{apply_to_rows, side_by_side},
+    linear::{apply_to_rows, kaiming_uniform, side_by_side},
     parameter::wide,
+    positions::indices,
 };
 
 /// The experts of a layer, in place of one feed-forward network: see [`BlockConfig::experts`](crate::BlockConfig::experts).
@@ -62,19 +61,13 @@ pub struct MixtureOfExpertsConfig {
     /// Whether the linear layers of the experts add a learned bias.
     #[config(default = false)]
     pub bias: bool,
-    /// How the router and the linear layers of the experts are initialised.
-    #[config(
-        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
-    )]
+    /// How the router and the linear layers of the experts are initialised. Default: as Burn's `Linear`.
+    #[config(default = "kaiming_uniform()")]
     pub initializer: Initializer,
 }
 
 impl MixtureOfExpertsConfig {
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "MixtureOfExpertsConfig";
         let (n_experts, top_k) = (self.n_experts, self.top_k);
@@ -87,18 +80,13 @@ impl MixtureOfExpertsConfig {
                 ("top_k", top_k),
             ],
         )?;
-        if top_k > n_experts {
-            let reason = format!("top_k {top_k} is more than n_experts {n_experts}");
-            return Err(ConfigError::new(NAME, reason));
-        }
+        ConfigError::check(NAME, top_k <= n_experts, || {
+            format!("top_k {top_k} is more than n_experts {n_experts}")
+        })?;
         ConfigError::check_dropout(NAME, self.dropout)
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> MixtureOfExperts {
         expect_valid(self.validate());
         let expert = FeedForwardConfig::new(self.d_model, self.d_ff)
@@ -106,14 +94,9 @@ impl MixtureOfExpertsConfig {
             .with_dropout(self.dropout)
             .with_bias(self.bias)
             .with_initializer(self.initializer.clone());
+        let (widths, bias) = ([self.n_experts], self.router_bias);
         MixtureOfExperts {
-            router: side_by_side(
-                self.d_model,
-                &[self.n_experts],
-                self.router_bias,
-                &self.initializer,
-                device,
-            ),
+            router: side_by_side(self.d_model, &widths, bias, &self.initializer, device),
             experts: (0..self.n_experts).map(|_| expert.init(device)).collect(),
             top_k: self.top_k,
             norm_topk_prob: self.norm_topk_prob,
@@ -136,8 +119,6 @@ impl MixtureOfExpertsConfig {
 /// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`.
 /// [`BlockConfig::experts`](crate::BlockConfig::experts) puts one into every layer. Not included: noise on the logits, a
 /// capacity that drops tokens, and experts shared by all positions.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -196,14 +177,6 @@ impl MixtureOfExperts {
     }
 
     /// [`forward`](Self::forward), and the logits of the router.
-    ///
-    /// # Shapes
-    ///
-    /// As [`forward`](Self::forward); see [`MixtureOfExpertsOutput`].
-    ///
-    /// # Panics and cost
-    ///
-    /// As [`forward`](Self::forward).
     pub fn forward_with_logits<const D: usize>(&self, x: Tensor<D>) -> MixtureOfExpertsOutput<D> {
         let [d_model, n_experts] = self.router.weight.dims();
         assert_shape!(x, [.., d_model]);
@@ -261,30 +234,26 @@ impl MixtureOfExperts {
         let [n_rows, n_experts] = weights.dims();
         let device = rows.device();
         let chosen: Vec<bool> = chosen.into_data().iter().collect();
-        let indices = |indices: Vec<i64>| {
-            let count = indices.len();
-            Tensor::<1, Int>::from_data(TensorData::new(indices, [count]), &device)
-        };
         let (mut outputs, mut places, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
         for (index, expert) in self.experts.iter().enumerate() {
             let its_rows = (0..n_rows).filter(|row| chosen[row * n_experts + index]);
-            let its_rows: Vec<i64> = its_rows.map(|row| row as i64).collect();
+            let its_rows: Vec<usize> = its_rows.collect();
             if its_rows.is_empty() {
                 continue;
             }
-            outputs.push(expert.forward(rows.clone().select(0, indices(its_rows.clone()))));
-            pairs.extend(
-                its_rows
-                    .iter()
-                    .map(|row| row * n_experts as i64 + index as i64),
-            );
+            let selected = indices(its_rows.iter().copied(), &device);
+            outputs.push(expert.forward(rows.clone().select(0, selected)));
+            pairs.extend(its_rows.iter().map(|row| row * n_experts + index));
             places.extend(its_rows);
         }
         let weights: Tensor<1> = weights.reshape([n_rows * n_experts]);
-        let weights = weights.select(0, indices(pairs)).unsqueeze_dim::<2>(1);
+        let weights = weights
+            .select(0, indices(pairs, &device))
+            .unsqueeze_dim::<2>(1);
         let outputs = Tensor::cat(outputs, 0) * weights;
+        let places = indices(places, &device);
         rows.zeros_like()
-            .select_assign(0, indices(places), outputs, IndexingUpdateOp::Add)
+            .select_assign(0, places, outputs, IndexingUpdateOp::Add)
     }
 }
 
@@ -308,39 +277,4 @@ pub(super) fn chosen(logits: Tensor<2>, top_k: usize) -> Tensor<2, Bool> {
 }
 
 #[cfg(all(test, feature = "autodiff"))]
-mod tests {
-    use burn::tensor::{Distribution, Tolerance};
-
-    use super::*;
-
-    /// The two ways of computing give the same outputs and gradients.
-    #[test]
-    fn experts_on_the_chosen_and_on_all_positions_agree() {
-        let device = Device::default().autodiff();
-        for norm_topk_prob in [false, true] {
-            let mixture = MixtureOfExpertsConfig::new(6, 5, 7, 3)
-                .with_norm_topk_prob(norm_topk_prob)
-                .with_bias(true)
-                .init(&device);
-            // Fewer positions than experts: some are not chosen.
-            let rows = Tensor::<2>::random([2, 6], Distribution::Default, &device).require_grad();
-            let run = |on_chosen: bool| {
-                let logits = apply_to_rows(&mixture.router, rows.clone());
-                let chosen = chosen(logits.clone(), 3);
-                let weights = mixture.weights(logits, chosen.clone());
-                let y = match on_chosen {
-                    true => mixture.of_chosen(rows.clone(), weights, chosen),
-                    false => mixture.of_all(rows.clone(), weights, chosen),
-                };
-                let gradients = y.clone().square().sum().backward();
-                let of_rows = rows.grad(&gradients).expect("a gradient");
-                let router = mixture.router.weight.val();
-                let of_router = router.grad(&gradients).expect("a gradient");
-                [y.inner(), of_rows, of_router].map(Tensor::into_data)
-            };
-            for (some, all) in run(true).into_iter().zip(run(false)) {
-                some.assert_approx_eq::<f32>(&all, Tolerance::absolute(1e-5));
-            }
-        }
-    }
-}
+mod tests;

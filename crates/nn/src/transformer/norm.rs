@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::{ConfigError, expect_valid},
-    parameter::{floats, wide},
+    parameter::{floats, rms_norm, wide},
 };
 
 /// Configuration of [`Norm`], made by [`layer_norm`](Self::layer_norm) or [`rms_norm`](Self::rms_norm).
@@ -72,9 +72,7 @@ impl NormConfig {
     /// Sets the number added to the variance or mean square.
     pub fn with_epsilon(mut self, number: f64) -> Self {
         match &mut self {
-            Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon, .. } => {
-                *epsilon = number;
-            }
+            Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon, .. } => *epsilon = number,
         }
         self
     }
@@ -100,30 +98,20 @@ impl NormConfig {
         self
     }
 
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names an epsilon that is not positive and finite.
+    /// Whether a module can be built. The error names an epsilon that is not positive and finite.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let (name, epsilon) = match self {
-            Self::LayerNorm { epsilon, .. } => ("LayerNorm: epsilon", *epsilon),
-            Self::RmsNorm { epsilon, .. } => ("RmsNorm: epsilon", *epsilon),
+        let number = match self {
+            Self::LayerNorm { epsilon, .. } => ("LayerNorm: epsilon", Some(*epsilon)),
+            Self::RmsNorm { epsilon, .. } => ("RmsNorm: epsilon", Some(*epsilon)),
         };
-        ConfigError::check_finite_positive("NormConfig", &[(name, epsilon)])
+        ConfigError::check_finite_positive("NormConfig", &[number])
     }
 
-    /// Builds the norm for vectors of width `d_model`.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate), and when the width is 0.
+    /// Builds the norm for vectors of width `d_model`, or panics with the sentence of [`validate`](Self::validate), or if the width is 0.
     pub fn init(&self, d_model: usize, device: &Device) -> Norm {
         expect_valid(self.validate());
-        expect_valid(ConfigError::check_positive(
-            "NormConfig",
-            &[("d_model", d_model)],
-        ));
+        let sizes = [("d_model", d_model)];
+        expect_valid(ConfigError::check_positive("NormConfig", &sizes));
         let (epsilon, bias, unit_offset) = match *self {
             Self::LayerNorm {
                 epsilon,
@@ -162,8 +150,6 @@ impl NormConfig {
 ///
 /// "Layer normalization" (arXiv:1607.06450); "Root mean square layer normalization" (arXiv:1910.07467). PyTorch
 /// equivalents: `nn.LayerNorm` and `nn.RMSNorm`.
-///
-/// # Example
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -224,38 +210,19 @@ impl Norm {
         if x.shape().num_elements() == 0 {
             return x;
         }
-        match self.subtract_mean {
-            true => self.layer_norm(x),
-            false => self.rms_norm(x),
-        }
-    }
-
-    /// The factor on every number.
-    fn factor(&self, gamma: Tensor<1>) -> Tensor<1> {
-        match self.unit_offset {
-            true => gamma + 1.0,
-            false => gamma,
-        }
-    }
-
-    /// As Burn's `LayerNorm`.
-    fn layer_norm<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        let dtype = x.dtype();
         // Squares of numbers beyond 255 are infinite in f16, half precision rounds a small gamma away from 1, and in training Burn
         // computes mean, variance and their gradients by operations that each round.
-        let wide = wide(dtype);
-        let gamma = self.factor(floats(&self.gamma).cast(wide));
-        let beta = self.beta.as_ref().map(|beta| floats(beta).cast(wide));
-        layer_norm(x.cast(wide), gamma, beta, self.epsilon).cast(dtype)
-    }
-
-    fn rms_norm<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        let dtype = x.dtype();
-        // As above.
-        let wide = wide(dtype);
-        let x = x.cast(wide);
-        let rms = (x.clone().square().mean_dim(D - 1) + self.epsilon).sqrt();
-        let factor = self.factor(floats(&self.gamma).cast(wide));
-        (x / rms * factor.unsqueeze()).cast(dtype)
+        let (dtype, wide) = (x.dtype(), wide(x.dtype()));
+        let gamma = floats(&self.gamma).cast(wide);
+        let factor = match self.unit_offset {
+            true => gamma + 1.0,
+            false => gamma,
+        };
+        if self.subtract_mean {
+            let beta = self.beta.as_ref().map(|beta| floats(beta).cast(wide));
+            layer_norm(x.cast(wide), factor, beta, self.epsilon).cast(dtype)
+        } else {
+            rms_norm(x, &[D - 1], self.epsilon, factor.unsqueeze())
+        }
     }
 }

@@ -8,9 +8,9 @@ use burn_attn_derive::Config;
 
 use super::{
     BlockConfig, LayerInput, LayerPattern, Norm, TransformerLayer, TransformerLayerConfig,
-    shared_position::SharedPosition,
 };
 use crate::{
+    CrossMemory,
     error::{ConfigError, expect_valid},
     positions::{Position, PositionEncoding},
 };
@@ -69,11 +69,7 @@ impl TransformerStackConfig {
         Self::new(d_model, d_ff, n_heads, n_layers).with_d_memory(d_model)
     }
 
-    /// Whether a module can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_in("TransformerStackConfig")
     }
@@ -87,26 +83,21 @@ impl TransformerStackConfig {
         self.pattern.validate(config, self.n_layers)
     }
 
-    /// Builds the module.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> TransformerStack {
         expect_valid(self.validate());
-        let mut shared: Vec<(SharedPosition, Position)> = Vec::new();
-        let (mut layers, mut position_of) = (Vec::new(), Vec::new());
+        let mut shared: Vec<(PositionEncoding, usize)> = Vec::new();
+        let (mut layers, mut positions, mut position_of) = (Vec::new(), Vec::new(), Vec::new());
         let blocks = self.pattern.blocks(&self.block, self.n_layers);
         let last = blocks.last().copied().unwrap_or(&self.block);
         for &block in &blocks {
             let mut layer = self.layer(block);
-            let position = SharedPosition::of(&layer);
-            position_of.push(position.map(|position| {
-                layer.block.heads.position = PositionEncoding::None;
-                let found = shared.iter().position(|(other, _)| *other == position);
+            position_of.push(layer.take_shared_position().map(|position| {
+                let found = shared.iter().position(|other| *other == position);
                 found.unwrap_or_else(|| {
-                    let built = position.init(device);
-                    shared.push((position, built));
+                    let (encoding, d_head) = &position;
+                    positions.push(encoding.init(self.n_heads, *d_head, device));
+                    shared.push(position);
                     shared.len() - 1
                 })
             }));
@@ -115,7 +106,7 @@ impl TransformerStackConfig {
         let order = 0..self.n_layers;
         TransformerStack {
             layers,
-            positions: shared.into_iter().map(|(_, position)| position).collect(),
+            positions,
             norm: last.final_norm(self.final_norm, self.d_model, device),
             order: order
                 .map(|index| self.pattern.layer(index, self.n_layers))
@@ -145,9 +136,7 @@ impl TransformerStackConfig {
 /// "Attention is all you need" (arXiv:1706.03762), section 3.1. PyTorch equivalents: `nn.TransformerEncoder` and
 /// `nn.TransformerDecoder`.
 ///
-/// # Example
-///
-/// An encoder, and a decoder that attends to its states.
+/// An encoder, and a decoder that attends to its states:
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -164,7 +153,7 @@ impl TransformerStackConfig {
 /// assert_eq!(decoder.forward(input).dims(), [2, 5, 32]);
 /// ```
 ///
-/// The states after every layer, in a stack whose layers share their weights.
+/// The states after every layer, in a stack whose layers share their weights:
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -229,29 +218,14 @@ impl TransformerStack {
         self.finish(states)
     }
 
-    /// The states, and the attention weights of every layer.
-    ///
-    /// # Shapes and panics
-    ///
-    /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
-    ///
-    /// # Cost
-    ///
-    /// That of [`forward`](Self::forward), and all scores again. The output holds `batch · heads · len · (len + len_kv)` weights per layer
-    /// with cross-attention, and `batch · heads · len²` per layer without it.
+    /// As [`forward`](Self::forward), with the attention weights of every layer. This takes all scores once more, and memory for
+    /// `batch · heads · len · (len + len_kv)` weights per layer with cross-attention, `batch · heads · len²` per layer without it.
     pub fn forward_with_weights(&self, input: impl Into<LayerInput>) -> TransformerStackOutput {
         self.traced(input.into().weights(true), |_| {})
     }
 
-    /// The states, and the logits of every router, for training layers with [experts](BlockConfig::experts).
-    ///
-    /// # Shapes and panics
-    ///
-    /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
-    ///
-    /// # Example
-    ///
-    /// Every other layer has four experts, of which each position uses two.
+    /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts). Here every
+    /// other layer has four experts, of which each position uses two:
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
@@ -276,11 +250,7 @@ impl TransformerStack {
         self.traced(input.into(), |_| {})
     }
 
-    /// The states of the stack, and those after every layer.
-    ///
-    /// # Shapes and panics
-    ///
-    /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
+    /// As [`forward`](Self::forward), with the states after every layer.
     pub fn forward_with_hidden_states(
         &self,
         input: impl Into<LayerInput>,
@@ -327,7 +297,7 @@ impl TransformerStack {
             "TransformerStack: a position encoding was given to a stack that has its own"
         );
         assert!(
-            self.layers.len() == 1 || !more.has_projected_memory(),
+            self.layers.len() == 1 || !matches!(more.memory, Some(CrossMemory::Projected(_))),
             "TransformerStack: a projected memory belongs to one of the {} layers; project_memory takes that of a stack",
             self.layers.len()
         );
@@ -362,18 +332,5 @@ impl TransformerStack {
     /// The layers in the order in which they run, repeated if they run several times.
     pub(super) fn layers_in_order(&self) -> impl Iterator<Item = &TransformerLayer> {
         self.order.iter().map(|&index| &self.layers[index])
-    }
-
-    /// The number of positions in the shortest rotary table, if there is one.
-    pub(super) fn rotary_len(&self) -> Option<usize> {
-        let own = self
-            .layers
-            .iter()
-            .map(|layer| &layer.self_attention.heads.position);
-        let tables = self.positions.iter().chain(own);
-        tables
-            .filter_map(|position| position.rotary.as_ref())
-            .map(|rotary| rotary.max_len())
-            .min()
     }
 }

@@ -29,11 +29,7 @@ pub struct RotaryConfig {
 }
 
 impl RotaryConfig {
-    /// Whether a module can be built for heads of width `d_head`.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
+    /// Whether a module can be built for heads of width `d_head`. The error names the fields and values that contradict each other.
     pub fn validate(&self, d_head: usize) -> Result<(), ConfigError> {
         const CONFIG: &str = "RotaryConfig";
         let rotary_dim = self.rotary_dim(d_head);
@@ -45,32 +41,21 @@ impl RotaryConfig {
                 ("rotary_dim", rotary_dim),
             ],
         )?;
-        let invalid = |reason: String| ConfigError::new(CONFIG, reason);
-        if rotary_dim > d_head {
-            return Err(invalid(format!(
-                "rotary_dim {rotary_dim} is more than d_head {d_head}"
-            )));
-        }
-        if !rotary_dim.is_multiple_of(2) {
+        ConfigError::check(CONFIG, rotary_dim <= d_head, || {
+            format!("rotary_dim {rotary_dim} is more than d_head {d_head}")
+        })?;
+        ConfigError::check(CONFIG, rotary_dim.is_multiple_of(2), || {
             let field = self.rotary_dim.map_or("d_head", |_| "rotary_dim");
-            return Err(invalid(format!(
-                "{field} {rotary_dim} is odd, but numbers are rotated in pairs"
-            )));
-        }
-        if !(self.base.is_finite() && self.base > 1.0) {
-            return Err(invalid(format!(
-                "base must be finite and more than 1, got {}",
-                self.base
-            )));
-        }
-        self.scaling.check(rotary_dim).map_err(invalid)
+            format!("{field} {rotary_dim} is odd, but numbers are rotated in pairs")
+        })?;
+        ConfigError::check(CONFIG, self.base.is_finite() && self.base > 1.0, || {
+            format!("base must be finite and more than 1, got {}", self.base)
+        })?;
+        let valid = self.scaling.check(rotary_dim);
+        valid.map_err(|reason| ConfigError::new(CONFIG, reason))
     }
 
-    /// Builds the tables for heads of width `d_head`.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// Builds the tables for heads of width `d_head`, or panics with the sentence of [`validate`](Self::validate).
     ///
     /// # Cost
     ///

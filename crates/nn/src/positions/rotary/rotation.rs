@@ -25,8 +25,6 @@ use crate::positions::{Positions, ResolvedOffset, TableRows, indices};
 /// Su et al., "RoFormer: enhanced transformer with rotary position embedding" (arXiv:2104.09864), equation 34. PyTorch
 /// equivalent: `apply_rotary_pos_emb` of Hugging Face's `transformers`.
 ///
-/// # Example
-///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
 /// use burn_attn::positions::{Positions, RotaryConfig};
