@@ -1,5 +1,8 @@
 //! Packed sequences, and integers of different types.
 
+#[cfg(test)]
+mod tests;
+
 use burn::tensor::{DType, Int, Tensor};
 
 /// Sequences packed into one row: a query sees only the keys of its segment.
@@ -32,29 +35,5 @@ pub(crate) fn common_type(first: DType, second: DType) -> DType {
         true => second,
         false if size < I64.size() => I32,
         false => I64,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_types_are_compared_in_one() {
-        use DType::{I8, I16, I32, I64, U8, U16, U32};
-
-        for (first, second, expected) in [
-            (I8, I8, I8),
-            (I8, I64, I64),
-            (U16, U8, U16),
-            (I8, U8, I32),
-            (I8, U16, I32),
-            (I16, U8, I32),
-            (U32, I32, I32),
-            (U8, I64, I64),
-        ] {
-            assert_eq!(common_type(first, second), expected);
-            assert_eq!(common_type(second, first), expected);
-        }
     }
 }

@@ -1,5 +1,8 @@
 //! How the scores of a call are cut into blocks.
 
+#[cfg(test)]
+mod tests;
+
 use core::ops::Range;
 
 use crate::composed::{part::Part, position::Reach};
@@ -21,13 +24,11 @@ pub(super) struct Sizes {
 
 /// Blocks of queries and keys, as equal in size as possible.
 pub(super) struct Plan {
-    len_q: usize,
-    len_kv: usize,
+    sizes: Sizes,
     /// Queries of a block.
     rows: usize,
     /// Keys of a block.
     columns: usize,
-    reach: Reach,
 }
 
 impl Plan {
@@ -35,61 +36,58 @@ impl Plan {
     pub(super) fn forward(sizes: Sizes) -> Self {
         let area = sizes.area();
         let of_all_keys = (area / sizes.len_kv).max(1);
-        let Some(width) = sizes.reach.width() else {
-            return Self::of(sizes, of_all_keys, sizes.len_kv);
+        let (rows, columns) = match sizes.reach.width() {
+            // `rows` queries see `rows + width` keys, if there are that many.
+            Some(width) => {
+                let longest = longest_block(width);
+                let rows = longest.min(area / (longest + width)).max(of_all_keys);
+                (rows, sizes.len_kv.min(rows + width))
+            }
+            None => (of_all_keys, sizes.len_kv),
         };
-        // `rows` queries see `rows + width` keys, if there are that many.
-        let longest = longest_block(width);
-        let rows = longest.min(area / (longest + width)).max(of_all_keys);
-        Self::of(sizes, rows, sizes.len_kv.min(rows + width))
+        Self {
+            sizes,
+            rows,
+            columns,
+        }
     }
 
     /// For the backward pass: squares, which leave the fewest gradients to add up.
     pub(super) fn backward(sizes: Sizes) -> Self {
         let area = sizes.area();
-        if let Some(width) = sizes.reach.width() {
-            let side = area.isqrt().min(longest_block(width));
-            return Self::of(sizes, side, side);
-        }
-        // Each side may use what the other leaves.
-        let rows = area.isqrt().max(area / sizes.len_kv).min(sizes.len_q);
-        Self::of(sizes, rows, area / rows)
-    }
-
-    fn of(sizes: Sizes, rows: usize, columns: usize) -> Self {
-        let Sizes {
-            len_q,
-            len_kv,
-            reach,
-            ..
-        } = sizes;
+        let (rows, columns) = match sizes.reach.width() {
+            Some(width) => [area.isqrt().min(longest_block(width)); 2].into(),
+            // Each side may use what the other leaves.
+            None => {
+                let rows = area.isqrt().max(area / sizes.len_kv).min(sizes.len_q);
+                (rows, area / rows)
+            }
+        };
         Self {
-            len_q,
-            len_kv,
+            sizes,
             rows,
             columns,
-            reach,
         }
     }
 
     /// Whether one block is everything.
     pub(super) fn is_whole(&self) -> bool {
-        self.rows >= self.len_q && self.columns >= self.len_kv
+        self.rows >= self.sizes.len_q && self.columns >= self.sizes.len_kv
     }
 
     /// The blocks of queries.
     pub(super) fn queries(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        cut(0..self.len_q, self.rows)
+        cut(0..self.sizes.len_q, self.rows)
     }
 
     /// The blocks of keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        cut(0..self.len_kv, self.columns)
+        cut(0..self.sizes.len_kv, self.columns)
     }
 
     /// The keys that at least one of the queries may see.
     pub(super) fn keys_of(&self, queries: &Range<usize>) -> Range<usize> {
-        self.reach.keys(queries, self.len_kv)
+        self.sizes.reach.keys(queries, self.sizes.len_kv)
     }
 
     /// Whether any of the queries may see any of the keys.
@@ -102,8 +100,8 @@ impl Plan {
         Part {
             queries: queries.clone(),
             keys: keys.clone(),
-            len_q: self.len_q,
-            len_kv: self.len_kv,
+            len_q: self.sizes.len_q,
+            len_kv: self.sizes.len_kv,
         }
     }
 }
@@ -143,84 +141,11 @@ fn cut(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     let even = (end - start).div_ceil(count).max(1);
     let round = even.next_multiple_of(STEP);
     let rest = (end - start) % round;
-    let size = if even >= 2 * STEP && (rest == 0 || rest >= STEP) {
-        round
-    } else {
-        even
+    let size = match even >= 2 * STEP && (rest == 0 || rest >= STEP) {
+        true => round,
+        false => even,
     };
     (start..end)
         .step_by(size)
         .map(move |first| first..end.min(first + size))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sizes(len_q: usize, len_kv: usize, reach: [Option<i64>; 2]) -> Sizes {
-        Sizes {
-            rows_of_heads: 2,
-            len_q,
-            len_kv,
-            dim: 64,
-            reach: Reach {
-                first: Some(len_kv as i64 - len_q as i64),
-                left: reach[0],
-                right: reach[1],
-            },
-            block_area: Some(1 << 14),
-        }
-    }
-
-    #[test]
-    fn blocks_are_all_queries_and_no_larger_than_they_may() {
-        for (len_q, len_kv) in [
-            (1, 1),
-            (1, 100_003),
-            (1009, 100_003),
-            (4096, 4096),
-            (5003, 7),
-        ] {
-            for reach in [
-                [None, None],
-                [None, Some(0)],
-                [Some(10), Some(0)],
-                [Some(1000), Some(1000)],
-                [Some(200_000), Some(0)],
-            ] {
-                let sizes = sizes(len_q, len_kv, reach);
-                for plan in [Plan::forward(sizes), Plan::backward(sizes)] {
-                    let queries: Vec<_> = plan.queries().collect();
-                    let counted: usize = queries.iter().map(Range::len).sum();
-                    assert_eq!(counted, len_q);
-                    assert!(queries.windows(2).all(|pair| pair[0].end == pair[1].start));
-                    if plan.is_whole() {
-                        assert!(len_q * len_kv <= sizes.area().max(len_kv), "{sizes:?}");
-                    }
-                }
-                for queries in Plan::forward(sizes).queries() {
-                    let scores = queries.len() * Plan::forward(sizes).keys_of(&queries).len();
-                    // A single query may see all keys, and 64 queries or more are rounded up to the next 32.
-                    let most = len_kv.max(sizes.area() * 9 / 4);
-                    assert!(scores <= most, "{queries:?} of {sizes:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn no_block_is_much_shorter_than_the_others() {
-        let lengths: Vec<_> = cut(0..193, 65).map(|block| block.len()).collect();
-        assert_eq!(lengths, [65, 65, 63]);
-        let lengths: Vec<_> = cut(0..1000, 100).map(|block| block.len()).collect();
-        assert_eq!(lengths, [128, 128, 128, 128, 128, 128, 128, 104]);
-    }
-
-    #[test]
-    fn a_window_makes_blocks_of_more_queries() {
-        let count = |reach| Plan::forward(sizes(4096, 4096, reach)).queries().count();
-        // 4 queries see 4096 keys; 61 see 71.
-        assert_eq!(count([None, None]), 1024);
-        assert_eq!(count([Some(10), Some(0)]), 68);
-    }
 }
