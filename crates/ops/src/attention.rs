@@ -2,16 +2,13 @@
 
 use burn::{
     backend::{Dispatch, tensor::FloatTensor},
-    tensor::{Bool, DType, Int, Tensor},
+    tensor::{DType, Tensor},
 };
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
     AttentionBias, AttentionOptions,
-    backend::{
-        AttentionOps, AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
-        Results, ScoreInputs,
-    },
+    backend::{AttentionOps, AttentionScalars, Body, MaskInputs, Results, ScoreInputs},
     blocks::VisibleBlocks,
     check,
     composed::statistics_dtype,
@@ -50,6 +47,7 @@ use crate::{
 /// | key lengths, query offsets, segments | i64, u32 or u64 |
 /// | mask, block table | two types of bools, or one that the device lacks |
 /// | a tensor, the output included | empty, or of 2³¹ elements or more |
+/// | `2 · batch · heads_q · (len_q + len_kv + 128)` | 2³¹ or more, with a mask, bias or option that is a tensor, except sinks |
 /// | `len_q`, `len_kv` | 2²⁹ or more, or over 32 times the cubes of a launch in its first dimension |
 /// | `batch · heads_q` | more than the cubes of a launch in its other two dimensions |
 /// | softcap | below 2⁻⁶⁰ or above 2⁶⁰ |
@@ -174,15 +172,13 @@ fn score_inputs(
         None => Some(options.mask.by_position.causal.unwrap_or_default()),
     };
     let (bias, distance_bias) = biases(&query, &key, alignment, statistics, options.bias);
+    let sinks = options.sinks.map(|sinks| sinks.cast(statistics));
     let mask = options.mask;
     let segments = mask.segments.map(Segments::of_one_type);
     let (query_segments, key_segments) = segments.map(|it| (it.query, it.key)).unzip();
     let lengths = [query.dims()[2], key.dims()[2]];
-    let (visible_blocks, block_size) =
-        match VisibleBlocks::intersection(mask.visible_blocks, lengths) {
-            Some(VisibleBlocks { table, size }) => (Some(table), Some(size)),
-            None => (None, None),
-        };
+    let blocks = VisibleBlocks::intersection(mask.visible_blocks, lengths);
+    let (visible_blocks, block_size) = blocks.map(|it| (it.table, it.size)).unzip();
     let scalars = AttentionScalars {
         scale: options
             .scale
@@ -196,16 +192,16 @@ fn score_inputs(
     ScoreInputs {
         query: query.into_dispatch(),
         key: key.into_dispatch(),
-        bias: optional_float(bias),
-        distance_bias: optional_float(distance_bias),
-        sinks: optional_float(options.sinks.map(|sinks| sinks.cast(statistics))),
+        bias: bias.map(Tensor::into_dispatch).into(),
+        distance_bias: distance_bias.map(Tensor::into_dispatch).into(),
+        sinks: sinks.map(Tensor::into_dispatch).into(),
         mask: MaskInputs {
-            visible_blocks: optional_bool(visible_blocks),
-            masked: optional_bool(mask.masked),
-            key_lengths: optional_int(mask.key_lengths),
-            query_offsets: optional_int(options.query_offsets),
-            query_segments: optional_int(query_segments),
-            key_segments: optional_int(key_segments),
+            visible_blocks: visible_blocks.map(Tensor::into_dispatch).into(),
+            masked: mask.masked.map(Tensor::into_dispatch).into(),
+            key_lengths: mask.key_lengths.map(Tensor::into_dispatch).into(),
+            query_offsets: options.query_offsets.map(Tensor::into_dispatch).into(),
+            query_segments: query_segments.map(Tensor::into_dispatch).into(),
+            key_segments: key_segments.map(Tensor::into_dispatch).into(),
         },
         scalars,
     }
@@ -235,16 +231,4 @@ fn biases(
     };
     let distance = distance_bias(axis, statistics, by_distance);
     (dense, distance)
-}
-
-fn optional_float<const D: usize>(tensor: Option<Tensor<D>>) -> OptionalFloat<Dispatch> {
-    OptionalFloat::from_option(tensor.map(Tensor::into_dispatch))
-}
-
-fn optional_int<const D: usize>(tensor: Option<Tensor<D, Int>>) -> OptionalInt<Dispatch> {
-    OptionalInt::from_option(tensor.map(Tensor::into_dispatch))
-}
-
-fn optional_bool(tensor: Option<Tensor<4, Bool>>) -> OptionalBool<Dispatch> {
-    OptionalBool::from_option(tensor.map(Tensor::into_dispatch))
 }

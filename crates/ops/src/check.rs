@@ -1,5 +1,7 @@
 //! One sentence, with the offending values, for bad shapes and options.
 
+use core::ops::RangeInclusive;
+
 use burn::tensor::{Device, Int, Tensor};
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
@@ -76,23 +78,31 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
             q[1]
         );
     }
-    if let Some(lengths) = &mask.key_lengths {
+    let of_batch = |name, numbers: &Tensor<1, Int>| {
+        let [count] = numbers.dims();
         assert!(
-            lengths.dims() == [q[0]],
-            "attention: {} key lengths were given for a batch of {}",
-            lengths.dims()[0],
+            count == q[0],
+            "attention: {count} {name} were given for a batch of {}",
             q[0]
         );
-        key_lengths(lengths, k[2]);
+    };
+    let (len_q, len_kv) = (q[2] as i64, k[2] as i64);
+    if let Some(lengths) = &mask.key_lengths {
+        of_batch("key lengths", lengths);
+        in_range(lengths, 0..=len_kv, |item, length| {
+            format!(
+                "attention: the key length of batch item {item} is {length}, but there are {len_kv} keys"
+            )
+        });
     }
     if let Some(offsets) = &options.query_offsets {
-        assert!(
-            offsets.dims() == [q[0]],
-            "attention: {} query offsets were given for a batch of {}",
-            offsets.dims()[0],
-            q[0]
-        );
-        query_offsets(offsets, q[2], k[2]);
+        of_batch("query offsets", offsets);
+        in_range(offsets, -len_q..=len_kv, |item, offset| {
+            format!(
+                "attention: the query offset of batch item {item} is {offset}, but must be from -{len_q} to {len_kv}, for {len_q} \
+                 queries and {len_kv} keys"
+            )
+        });
     }
     if let Some(segments) = &mask.segments {
         let (of_queries, of_keys) = (segments.query.dims(), segments.key.dims());
@@ -107,32 +117,19 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     numbers(options);
 }
 
-/// Panics unless every length is from 0 to `len_kv`, where the lengths can be read without waiting for a device.
-fn key_lengths(lengths: &Tensor<1, Int>, len_kv: usize) {
-    if !in_host_memory(&lengths.device()) {
+/// Panics with the sentence for a batch item and its number unless every number is in the range, where the numbers can be read
+/// without waiting for a device.
+fn in_range(
+    numbers: &Tensor<1, Int>,
+    range: RangeInclusive<i64>,
+    sentence: impl Fn(usize, i64) -> String,
+) {
+    if !in_host_memory(&numbers.device()) {
         return;
     }
-    let lengths = lengths.clone().into_data();
-    for (batch_item, length) in lengths.iter::<i64>().enumerate() {
-        assert!(
-            usize::try_from(length).is_ok_and(|length| length <= len_kv),
-            "attention: the key length of batch item {batch_item} is {length}, but there are {len_kv} keys"
-        );
-    }
-}
-
-/// Panics unless every offset is in range, where the offsets can be read without waiting for a device.
-fn query_offsets(offsets: &Tensor<1, Int>, len_q: usize, len_kv: usize) {
-    if !in_host_memory(&offsets.device()) {
-        return;
-    }
-    let offsets = offsets.clone().into_data();
-    for (batch_item, offset) in offsets.iter::<i64>().enumerate() {
-        assert!(
-            (-(len_q as i64)..=len_kv as i64).contains(&offset),
-            "attention: the query offset of batch item {batch_item} is {offset}, but must be from -{len_q} to {len_kv}, for {len_q} \
-             queries and {len_kv} keys"
-        );
+    let numbers = numbers.clone().into_data();
+    for (item, number) in numbers.iter::<i64>().enumerate() {
+        assert!(range.contains(&number), "{}", sentence(item, number));
     }
 }
 
@@ -160,9 +157,7 @@ fn visible_blocks(blocks: &VisibleBlocks, [batch, heads, len_q, len_kv]: [usize;
     let [rows, columns] = size.table(len_q, len_kv);
     let table = [batch, heads, rows, columns];
     assert!(
-        dims.iter()
-            .zip(table)
-            .all(|(&dim, full)| dim == full || dim == 1),
+        broadcasts(dims, table),
         "attention: visible_blocks {dims:?} do not broadcast to {table:?}, the [batch, heads, rows, columns] of {len_q} queries in \
          blocks of {} and {len_kv} keys in blocks of {}",
         size.queries,
@@ -242,9 +237,12 @@ fn numbers(options: &AttentionOptions) {
 /// Panics unless `dims` broadcasts to the shape of the scores.
 fn broadcastable(name: &str, dims: [usize; 4], scores: [usize; 4]) {
     assert!(
-        dims.iter()
-            .zip(scores)
-            .all(|(&dim, score)| dim == score || dim == 1),
+        broadcasts(dims, scores),
         "attention: {name} {dims:?} does not broadcast to the scores {scores:?} [batch, heads, len_q, len_kv]"
     );
+}
+
+fn broadcasts(dims: [usize; 4], full: [usize; 4]) -> bool {
+    let mut dims = dims.iter().zip(full);
+    dims.all(|(&dim, full)| dim == full || dim == 1)
 }

@@ -16,7 +16,7 @@ use crate::backend::AttentionOps;
 ///
 /// # Panics
 ///
-/// When the width of `x` is not a multiple of the number of heads, or there are no heads.
+/// When the width of `x` is not a multiple of the number of heads, or an operand has no heads.
 ///
 /// # Cost
 ///
@@ -38,6 +38,10 @@ pub fn split_heads<const N: usize>(x: Tensor<3>, heads: [usize; N]) -> [Tensor<4
     assert!(
         all > 0 && width % all == 0,
         "split_heads: a width of {width} is not a multiple of {all} heads"
+    );
+    assert!(
+        !heads.contains(&0),
+        "split_heads: every operand needs at least 1 head, but they have {heads:?}"
     );
     if batch == 0 || len == 0 {
         // A view of nothing divides by zero on ndarray.

@@ -6,7 +6,7 @@ use burn::{
 };
 pub use burn_attn_kernels_cpu::tiled::Activation;
 
-use crate::backend::{AttentionOps, OptionalFloat};
+use crate::backend::AttentionOps;
 
 /// A linear layer: `x · weight + bias`.
 ///
@@ -86,14 +86,13 @@ pub fn activated_linear(
     activation: Activation,
     gated: bool,
 ) -> Tensor<2> {
-    let ([rows, d_input], [d_weight, _]) = (x.dims(), weight.dims());
+    let ([rows, d_input], [d_weight, d_output]) = (x.dims(), weight.dims());
     assert!(
         d_input == d_weight,
         "linear: x {:?} does not fit weight {:?}",
         x.dims(),
         weight.dims()
     );
-    let d_output = weight.dims()[1];
     if let Some(bias) = &bias {
         assert!(
             bias.dims() == [d_output],
@@ -116,14 +115,9 @@ pub fn activated_linear(
         weight.dims()
     );
     let bias = bias.map(|bias| floats(bias, x.dtype()).into_dispatch());
-    let bias = OptionalFloat::from_option(bias);
-    Tensor::from_dispatch(<Dispatch as AttentionOps>::linear(
-        x.into_dispatch(),
-        weight.into_dispatch(),
-        bias,
-        activation,
-        gated,
-    ))
+    let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
+    let y = <Dispatch as AttentionOps>::linear(x, weight, bias.into(), activation, gated);
+    Tensor::from_dispatch(y)
 }
 
 /// `activation(x + bias)`. If `gated`, `x` is `[gate | up]` and the result is `activation(gate + bias) · (up + bias)`, each
@@ -184,7 +178,7 @@ pub fn activate(
         let columns = if gated { width / 2 } else { width };
         return Tensor::zeros([rows, columns], (&x.device(), x.dtype()));
     }
-    let bias = OptionalFloat::from_option(bias.map(Tensor::into_dispatch));
+    let bias = bias.map(Tensor::into_dispatch).into();
     let y = <Dispatch as AttentionOps>::activate(x.into_dispatch(), bias, activation, gated);
     Tensor::from_dispatch(y)
 }

@@ -1,10 +1,14 @@
 //! Which keys a query may see, as a value that composes.
 
-use burn::tensor::{Bool, Device, Int, Tensor, kind::Basic};
+use burn::{
+    backend::Dispatch,
+    tensor::{Bool, Device, Int, Tensor, kind::Basic},
+};
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::{
     blocks::{VisibleBlocks, broadcast_dims},
+    composed::{of_device, position::either},
     segments::{Segments, common_type},
 };
 
@@ -376,17 +380,11 @@ fn merge<T>(first: Option<T>, second: Option<T>, both: impl FnOnce(T, T) -> T) -
 /// Hidden in either of two dense masks, broadcast against each other.
 fn either_hides(first: Tensor<4, Bool>, second: Tensor<4, Bool>) -> Tensor<4, Bool> {
     let dims = broadcast_dims(first.dims(), second.dims());
-    match dims.contains(&0) {
-        true => of_nothing(dims, &first.device()),
-        false => {
-            let [first, second] = match first.dtype() == second.dtype() {
-                true => [first, second],
-                // In the device's type of bools.
-                false => [first, second].map(|mask| mask.int().not_equal_elem(0)),
-            };
-            first.expand(dims).bool_or(second.expand(dims))
-        }
+    if dims.contains(&0) {
+        return of_nothing(dims, &first.device());
     }
+    let [first, second] = [first, second].map(|mask| of_device::<Dispatch>(mask.into_dispatch()));
+    Tensor::from_dispatch(either::<Dispatch>(first, second))
 }
 
 /// A mask for no scores: Burn 0.22.1 cannot expand to an empty shape.

@@ -1,10 +1,16 @@
 //! Queries at any offset, in the cheapest form that the operation has.
 
-use burn::tensor::{Bool, Device, Tensor, TensorData};
+use burn::{
+    backend::Dispatch,
+    tensor::{Bool, Device, Tensor, TensorData},
+};
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
-    AttentionMask, AttentionOptions, bias::DistanceParts, check, composed::statistics_dtype,
+    AttentionMask, AttentionOptions,
+    bias::DistanceParts,
+    check,
+    composed::{scores::relative_shift, statistics_dtype},
     distance::at_positions,
 };
 
@@ -79,8 +85,10 @@ impl AttentionOptions {
             if by_formula {
                 self.bias.by_distance.numbers.push(numbers);
             } else {
-                let dense = spread(numbers, offsets.len(), lengths);
-                self.bias.dense.push(dense);
+                let numbers = numbers.reshape([heads, offsets.len(), len_q + len_kv - 1]);
+                let numbers = numbers.swap_dims(0, 1).into_dispatch();
+                let dense = relative_shift::<Dispatch>(numbers, len_q, len_kv);
+                self.bias.dense.push(Tensor::from_dispatch(dense));
             }
         }
         if is_masked {
@@ -108,25 +116,6 @@ fn numbers_at(
     let positions = || offsets.iter().flat_map(distances).collect();
     let dtype = statistics_dtype(query.dtype().into()).into();
     at_positions(positions, dtype, parts.alibi, parts.relative)
-}
-
-/// Biases by distance as a dense bias, `[offsets, heads_q, len_q, len_kv]`.
-fn spread(numbers: Tensor<2>, offsets: usize, [len_q, len_kv]: [usize; 2]) -> Tensor<4> {
-    let distances = len_q + len_kv - 1;
-    let [heads, _] = numbers.dims();
-    // From the farthest key on, so that row `i` begins at entry `len_q − 1 − i`.
-    let rows = numbers.reshape([heads, offsets, distances]).flip([2]);
-    if len_q == 1 {
-        return rows.reshape([heads, offsets, 1, len_kv]).swap_dims(0, 1);
-    }
-    // Read in rows one number shorter, each row begins one entry later. GPUs do not parallelise the gradient of a selection.
-    rows.unsqueeze_dim::<4>(2)
-        .expand([heads, offsets, len_q, distances])
-        .reshape([heads, offsets, len_q * distances])
-        .narrow(2, len_q - 1, len_q * (distances - 1))
-        .reshape([heads, offsets, len_q, distances - 1])
-        .narrow(3, 0, len_kv)
-        .swap_dims(0, 1)
 }
 
 /// True where a query at an offset does not see a key: `[offsets, 1, len_q, len_kv]`.

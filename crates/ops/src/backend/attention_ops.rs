@@ -11,9 +11,7 @@
 use burn::backend::{Backend, backend_extension, tensor::FloatTensor};
 use burn_attn_kernels_cpu::{AttentionDropout, tiled::Activation};
 
-use super::operands::{
-    Gradients, OptionalFloat, RequiredGrads, Rotation, SavedAndGrads, ScoreInputs,
-};
+use super::operands::{OptionalFloat, RequiredGrads, Rotation, SavedAndGrads, ScoreInputs};
 use crate::{blockwise, composed};
 
 /// The operations of this crate as operations of a backend. Users call [`attention`](crate::attention) and the other
@@ -39,13 +37,14 @@ pub trait AttentionOps: Backend {
         blockwise::forward::<Self>(inputs, value)
     }
 
-    /// The `required` gradients of [`fused_attention`](Self::fused_attention), from its results and their gradients.
+    /// The `required` gradients of [`fused_attention`](Self::fused_attention), from its results and their gradients: in the order of
+    /// [`RequiredGrads`], each in the shape and dtype of its tensor. There is none of a tensor that was not given.
     fn fused_attention_backward(
         #[extension_type] inputs: ScoreInputs<Self>,
         value: FloatTensor<Self>,
         #[extension_type] saved: SavedAndGrads<Self>,
         required: RequiredGrads,
-    ) -> Gradients<Self> {
+    ) -> Vec<FloatTensor<Self>> {
         blockwise::backward::<Self>(inputs, value, saved, required)
     }
 
@@ -81,14 +80,7 @@ pub trait AttentionOps: Backend {
         activation: Activation,
         gated: bool,
     ) -> FloatTensor<Self> {
-        composed::activation::activate::<Self>(
-            x,
-            bias,
-            activation,
-            gated,
-            |x, bias| Self::activate(x, bias, activation, gated),
-            Self::split_heads,
-        )
+        composed::activation::activate::<Self>(x, bias, activation, gated, Self::activate)
     }
 
     /// The gradient of `x` from the gradient of [`activate`](Self::activate)'s result. Its sum over the rows is the gradient of
@@ -106,7 +98,7 @@ pub trait AttentionOps: Backend {
             gradient,
             activation,
             gated,
-            |x, bias, gradient| Self::activate_backward(x, bias, gradient, activation, gated),
+            Self::activate_backward,
         )
     }
 

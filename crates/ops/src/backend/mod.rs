@@ -14,6 +14,6 @@ pub use crate::{
 pub use attention_ops::AttentionOps;
 pub use burn_attn_kernels_cpu::{AttentionDropoutRow, PositionMask};
 pub use operands::{
-    AttentionScalars, Body, Differentiable, Gradients, MaskInputs, OptionalBool, OptionalFloat,
-    OptionalInt, RequiredGrads, Results, Rotation, SavedAndGrads, ScoreInputs,
+    AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt, RequiredGrads,
+    Results, Rotation, SavedAndGrads, ScoreInputs,
 };

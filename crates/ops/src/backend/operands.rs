@@ -11,8 +11,8 @@ use burn_attn_kernels_cpu::{
 };
 
 macro_rules! optional {
-    ($(#[$doc:meta])* $name:ident, $tensor:ident) => {
-        $(#[$doc])*
+    ($name:ident, $tensor:ident, $doc:literal) => {
+        #[doc = $doc]
         #[derive(Clone, Debug, ExtensionType)]
         pub enum $name<B: Backend> {
             /// No tensor was given.
@@ -38,32 +38,26 @@ macro_rules! optional {
                 }
             }
 
-            /// The tensor that `option` holds.
-            pub fn from_option(option: Option<$tensor<B>>) -> Self {
-                match option {
-                    Some(tensor) => Self::Present(tensor),
-                    None => Self::Absent,
-                }
+            /// What `change` makes of the tensor, if there is one.
+            pub fn map<C: Backend>(
+                self,
+                change: impl FnOnce($tensor<B>) -> $tensor<C>,
+            ) -> $name<C> {
+                self.into_option().map(change).into()
+            }
+        }
+
+        impl<B: Backend> From<Option<$tensor<B>>> for $name<B> {
+            fn from(option: Option<$tensor<B>>) -> Self {
+                option.map_or(Self::Absent, Self::Present)
             }
         }
     };
 }
 
-optional!(
-    /// A float tensor or nothing.
-    OptionalFloat,
-    FloatTensor
-);
-optional!(
-    /// A bool tensor or nothing.
-    OptionalBool,
-    BoolTensor
-);
-optional!(
-    /// An int tensor or nothing.
-    OptionalInt,
-    IntTensor
-);
+optional!(OptionalFloat, FloatTensor, "A float tensor or nothing.");
+optional!(OptionalBool, BoolTensor, "A bool tensor or nothing.");
+optional!(OptionalInt, IntTensor, "An int tensor or nothing.");
 
 /// The part of [`AttentionOptions`](crate::AttentionOptions) that is not a tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,6 +128,23 @@ impl<B: Backend> ScoreInputs<B> {
             dim_v,
         }
     }
+
+    /// The tensors whose gradients are `required`, in the order of [`RequiredGrads`].
+    pub fn differentiable<'a>(
+        &'a self,
+        value: &'a FloatTensor<B>,
+        required: RequiredGrads,
+    ) -> [Option<&'a FloatTensor<B>>; 6] {
+        let only = |tensor: Option<&'a FloatTensor<B>>, required| tensor.filter(|_| required);
+        [
+            only(Some(&self.query), required.query),
+            only(Some(&self.key), required.key),
+            only(Some(value), required.value),
+            only(self.bias.as_ref(), required.bias),
+            only(self.distance_bias.as_ref(), required.distance_bias),
+            only(self.sinks.as_ref(), required.sinks),
+        ]
+    }
 }
 
 /// The tensors that hide keys or place queries. None has a gradient.
@@ -173,48 +184,34 @@ pub struct SavedAndGrads<B: Backend> {
     pub logsumexp_gradient: FloatTensor<B>,
 }
 
-/// The required gradients, each in the shape and dtype of its tensor.
-#[derive(Clone, Debug, ExtensionType)]
-pub struct Gradients<B: Backend> {
-    /// Of the query.
-    #[extension_type]
-    pub query: OptionalFloat<B>,
-    /// Of the key.
-    #[extension_type]
-    pub key: OptionalFloat<B>,
-    /// Of the value.
-    #[extension_type]
-    pub value: OptionalFloat<B>,
-    /// Of the dense bias.
-    #[extension_type]
-    pub bias: OptionalFloat<B>,
-    /// Of the distance bias.
-    #[extension_type]
-    pub distance_bias: OptionalFloat<B>,
-    /// Of the sinks.
-    #[extension_type]
-    pub sinks: OptionalFloat<B>,
-}
-
-/// One value for each tensor that may have a gradient.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Differentiable<X> {
-    /// Of the query.
-    pub query: X,
-    /// Of the key.
-    pub key: X,
-    /// Of the value.
-    pub value: X,
-    /// Of the dense bias.
-    pub bias: X,
-    /// Of the distance bias.
-    pub distance_bias: X,
-    /// Of the sinks.
-    pub sinks: X,
-}
-
 /// Which gradients are required.
-pub type RequiredGrads = Differentiable<bool>;
+#[derive(Clone, Copy, Debug)]
+pub struct RequiredGrads {
+    /// Of the query.
+    pub query: bool,
+    /// Of the key.
+    pub key: bool,
+    /// Of the value.
+    pub value: bool,
+    /// Of the dense bias.
+    pub bias: bool,
+    /// Of the distance bias.
+    pub distance_bias: bool,
+    /// Of the sinks.
+    pub sinks: bool,
+}
+
+impl RequiredGrads {
+    /// All of them.
+    pub const ALL: Self = Self {
+        query: true,
+        key: true,
+        value: true,
+        bias: true,
+        distance_bias: true,
+        sinks: true,
+    };
+}
 
 /// Output and logsumexp.
 pub type Results<B> = (FloatTensor<B>, FloatTensor<B>);

@@ -3,10 +3,7 @@
 use core::{ops::Range, slice};
 
 use burn::{
-    backend::{
-        Backend, TensorMetadata, get_or_init_device_settings,
-        tensor::{BoolTensor, FloatTensor},
-    },
+    backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
     tensor::{FloatDType, Shape},
 };
 
@@ -15,13 +12,13 @@ use super::{
     sums::{BlockSums, DistanceSums, sum_to},
 };
 use crate::{
-    backend::{Gradients, OptionalFloat, RequiredGrads, SavedAndGrads, ScoreInputs},
+    backend::{OptionalFloat, RequiredGrads, SavedAndGrads, ScoreInputs},
     composed::{
         DropoutRows, cast, float_dtype, is_minus_infinity,
         part::{Part, aligned, narrow},
         reshape,
         scalars::times_scalar,
-        scores::{Scores, times, times_transposed, zero_where},
+        scores::{Terms, scores, times, times_transposed, zero_where},
         statistics_dtype,
     },
 };
@@ -32,22 +29,28 @@ pub(crate) fn backward<B: Backend>(
     value: FloatTensor<B>,
     saved: SavedAndGrads<B>,
     required: RequiredGrads,
-) -> Gradients<B> {
+) -> Vec<FloatTensor<B>> {
+    let zeros = |inputs: &ScoreInputs<B>| -> Vec<_> {
+        let tensors = inputs.differentiable(&value, required);
+        let zeros = |like: &FloatTensor<B>| {
+            B::float_zeros(like.shape(), &like.device(), float_dtype(like.dtype()))
+        };
+        tensors.into_iter().flatten().map(zeros).collect()
+    };
     if inputs.query.shape().num_elements() == 0 {
-        return zeros::<B>(&inputs, &value, required);
+        return zeros(&inputs);
     }
     let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
     let rows = Rows::<B>::new(saved, statistics);
-    let of_sinks = inputs.sinks.as_ref().filter(|_| required.sinks);
-    let of_sinks = OptionalFloat::from_option(of_sinks.map(|sinks| rows.gradient_of_sinks(sinks)));
-    let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
-        return Gradients {
-            sinks: of_sinks,
-            ..zeros::<B>(&inputs, &value, required)
-        };
-    };
     // The logsumexp includes the sinks: no block needs them.
-    inputs.sinks = OptionalFloat::Absent;
+    let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
+    let sinks = sinks.filter(|_| required.sinks);
+    let of_sinks = sinks.map(|sinks| rows.gradient_of_sinks(&sinks));
+    let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
+        let mut gradients = zeros(&inputs);
+        gradients.extend(of_sinks);
+        return gradients;
+    };
     let plan = Plan::backward(sizes);
     let queries: Vec<_> = plan.queries().collect();
     let keys: Vec<_> = plan.keys().collect();
@@ -66,29 +69,9 @@ pub(crate) fn backward<B: Backend>(
             block.add_to(&mut sums, [row, column], required);
         }
     }
-    sums.into_gradients(&inputs, &value, required, [&queries, &keys], of_sinks)
-}
-
-/// The gradients of a call without scores.
-fn zeros<B: Backend>(
-    inputs: &ScoreInputs<B>,
-    value: &FloatTensor<B>,
-    required: RequiredGrads,
-) -> Gradients<B> {
-    let zeros =
-        |required: bool, like: Option<&FloatTensor<B>>| {
-            OptionalFloat::from_option(like.filter(|_| required).map(|like| {
-                B::float_zeros(like.shape(), &like.device(), float_dtype(like.dtype()))
-            }))
-        };
-    Gradients {
-        query: zeros(required.query, Some(&inputs.query)),
-        key: zeros(required.key, Some(&inputs.key)),
-        value: zeros(required.value, Some(value)),
-        bias: zeros(required.bias, inputs.bias.as_ref()),
-        distance_bias: zeros(required.distance_bias, inputs.distance_bias.as_ref()),
-        sinks: zeros(required.sinks, inputs.sinks.as_ref()),
-    }
+    let mut gradients = sums.into_gradients(&inputs, &value, required, [&queries, &keys]);
+    gradients.extend(of_sinks);
+    gradients
 }
 
 /// The values that exist once per row of scores, `[batch, heads_q, len_q, _]`.
@@ -127,17 +110,11 @@ impl<B: Backend> Rows<B> {
     }
 
     fn of(&self, queries: &Range<usize>) -> Self {
-        let Self {
-            logsumexp,
-            output_gradient,
-            delta,
-        } = self;
-        let [logsumexp, output_gradient, delta] =
-            [logsumexp, output_gradient, delta].map(|rows| narrow::<B>(rows.clone(), 2, queries));
+        let narrow = |rows: &FloatTensor<B>| narrow::<B>(rows.clone(), 2, queries);
         Self {
-            logsumexp,
-            output_gradient,
-            delta,
+            logsumexp: narrow(&self.logsumexp),
+            output_gradient: narrow(&self.output_gradient),
+            delta: narrow(&self.delta),
         }
     }
 
@@ -161,14 +138,7 @@ impl<B: Backend> Rows<B> {
 /// The recomputed weights of a block, and everything that its gradients need.
 struct Block<B: Backend> {
     part: Part,
-    /// The query, scaled, its heads grouped; see [`Scores`].
-    query: FloatTensor<B>,
-    /// `[batch, heads_kv, keys, dim_qk]`
-    key: FloatTensor<B>,
-    /// The hyperbolic tangents of the scores, if there is a softcap.
-    squashed: Option<FloatTensor<B>>,
-    /// True where a pair is hidden.
-    hidden: Option<BoolTensor<B>>,
+    terms: Terms<B>,
     /// `[batch, heads_q, queries, keys]`, before dropout.
     weights: FloatTensor<B>,
     /// What dropout multiplies the weights by, before its scale.
@@ -192,21 +162,10 @@ impl<B: Backend> Block<B> {
     ) -> Self {
         let statistics = float_dtype(value.dtype());
         let scalars = inputs.scalars;
-        let Scores {
-            tensor: scores,
-            squashed,
-            hidden,
-            query,
-            key,
-            unseen,
-            rows_without_keys,
-        } = Scores::<B>::new(part.of(inputs), &part, statistics);
-        let Rows {
-            logsumexp,
-            output_gradient,
-            delta,
-        } = rows.of(&part.queries);
-        let output_gradient = zero_where::<B>(output_gradient, rows_without_keys);
+        let (scores, terms) = scores::<B>(part.of(inputs), &part, statistics);
+        let rows = rows.of(&part.queries);
+        let output_gradient =
+            zero_where::<B>(rows.output_gradient, terms.rows_without_keys.clone());
         let output_gradient = match scalars.dropout {
             Some(dropout) => B::float_mul_scalar(output_gradient, dropout.kept_scale().into()),
             None => output_gradient,
@@ -214,39 +173,40 @@ impl<B: Backend> Block<B> {
         let [batch, heads_q, len_q, dim_v] = output_gradient.shape().dims::<4>();
         let heads_kv = value.shape().dims::<4>()[1];
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_v]);
-        let weights = B::float_exp(B::float_sub(scores, logsumexp));
+        let weights = B::float_exp(B::float_sub(scores, rows.logsumexp));
         Self {
             // A logsumexp of NaN would make weights of NaN where a pair is hidden.
-            weights: zero_where::<B>(weights, hidden.clone()),
+            weights: zero_where::<B>(weights, terms.hidden.clone()),
             kept: dropout.map(|rows| rows.kept(&part, statistics)),
             output_gradient: reshape::<B>(output_gradient, grouped),
-            value: zero_where::<B>(value.clone(), unseen),
-            part,
-            query,
-            key,
-            squashed,
-            hidden,
-            delta,
+            value: zero_where::<B>(value.clone(), terms.unseen.clone()),
+            delta: rows.delta,
             scale: scalars.scale,
+            terms,
+            part,
         }
     }
 
     /// `[batch, heads_q, queries, keys]` as the matrices of the key/value heads.
     fn grouped(&self, weights: FloatTensor<B>) -> FloatTensor<B> {
-        let [batch, heads_kv, rows, _] = self.query.shape().dims::<4>();
+        let [batch, heads_kv, rows, _] = self.terms.query.shape().dims::<4>();
         reshape::<B>(
             weights,
             Shape::new([batch, heads_kv, rows, self.part.keys.len()]),
         )
     }
 
+    /// Zeros where dropout has dropped the weight.
+    fn dropped(&self, tensor: FloatTensor<B>) -> FloatTensor<B> {
+        match self.kept.clone() {
+            Some(kept) => B::float_mul(tensor, kept),
+            None => tensor,
+        }
+    }
+
     fn add_to(self, sums: &mut Sums<B>, [row, column]: [usize; 2], required: RequiredGrads) {
         if required.value {
-            let weights = match self.kept.clone() {
-                Some(kept) => B::float_mul(self.weights.clone(), kept),
-                None => self.weights.clone(),
-            };
-            let weights = self.grouped(weights);
+            let weights = self.grouped(self.dropped(self.weights.clone()));
             let term = transposed_times::<B>(weights, self.output_gradient.clone());
             sums.value.add(column, 0, term);
         }
@@ -265,7 +225,7 @@ impl<B: Backend> Block<B> {
         if !(required.query || required.key) {
             return;
         }
-        let gradient = match &self.squashed {
+        let gradient = match &self.terms.squashed {
             Some(squashed) => {
                 // The gradient of tanh.
                 let slope = B::float_mul(squashed.clone(), squashed.clone());
@@ -276,12 +236,12 @@ impl<B: Backend> Block<B> {
         };
         let gradient = self.grouped(gradient);
         if required.query {
-            let term = times::<B>(gradient.clone(), self.key.clone());
+            let term = times::<B>(gradient.clone(), self.terms.key.clone());
             sums.query.add(row, 0, times_scalar::<B>(term, self.scale));
         }
         if required.key {
             // The query is scaled.
-            let term = transposed_times::<B>(gradient, self.query.clone());
+            let term = transposed_times::<B>(gradient, self.terms.query.clone());
             sums.key.add(column, 0, term);
         }
     }
@@ -290,13 +250,9 @@ impl<B: Backend> Block<B> {
     fn gradient_of_scores(&self) -> FloatTensor<B> {
         let of_weights = times_transposed::<B>(self.output_gradient.clone(), self.value.clone());
         let of_weights = reshape::<B>(of_weights, self.weights.shape());
-        let of_weights = match self.kept.clone() {
-            Some(kept) => B::float_mul(of_weights, kept),
-            None => of_weights,
-        };
-        let centered = B::float_sub(of_weights, self.delta.clone());
+        let centered = B::float_sub(self.dropped(of_weights), self.delta.clone());
         let gradient = B::float_mul(self.weights.clone(), centered);
-        zero_where::<B>(gradient, self.hidden.clone())
+        zero_where::<B>(gradient, self.terms.hidden.clone())
     }
 }
 
@@ -352,16 +308,15 @@ impl<B: Backend> Sums<B> {
         value: &FloatTensor<B>,
         required: RequiredGrads,
         [queries, keys]: [&[Range<usize>]; 2],
-        sinks: OptionalFloat<B>,
-    ) -> Gradients<B> {
+    ) -> Vec<FloatTensor<B>> {
         let len_q = inputs.query.shape().dims::<4>()[2];
-        let join = |sums: BlockSums<B>, required: bool, like: &FloatTensor<B>, rows| {
+        let [query, key, value, bias, distance_bias, _] = inputs.differentiable(value, required);
+        let join = |sums: BlockSums<B>, like: Option<&FloatTensor<B>>, rows| {
+            let like = like?;
             let width = 0..like.shape().dims::<4>()[3];
-            let gradient = required.then(|| sums.join(like, rows, slice::from_ref(&width)));
-            OptionalFloat::from_option(gradient)
+            Some(sums.join(like, rows, slice::from_ref(&width)))
         };
-        let bias = self.bias.zip(inputs.bias.as_ref());
-        let bias = bias.map(|((sums, dims), bias)| {
+        let bias = self.bias.zip(bias).map(|((sums, dims), bias)| {
             let all = 0..1;
             let blocks = |dim: usize, blocks| match dims[dim] {
                 1 => slice::from_ref(&all),
@@ -369,17 +324,17 @@ impl<B: Backend> Sums<B> {
             };
             sums.join(bias, blocks(2, queries), blocks(3, keys))
         });
-        let distance_bias = self.distance_bias.zip(inputs.distance_bias.as_ref());
+        let distance_bias = self.distance_bias.zip(distance_bias);
         let offsets = inputs.mask.query_offsets.as_ref();
         let distance_bias =
             distance_bias.map(|(sums, like)| sums.into_gradient(like, offsets, len_q));
-        Gradients {
-            query: join(self.query, required.query, &inputs.query, queries),
-            key: join(self.key, required.key, &inputs.key, keys),
-            value: join(self.value, required.value, value, keys),
-            bias: OptionalFloat::from_option(bias),
-            distance_bias: OptionalFloat::from_option(distance_bias),
-            sinks,
-        }
+        let gradients = [
+            join(self.query, query, queries),
+            join(self.key, key, keys),
+            join(self.value, value, keys),
+            bias,
+            distance_bias,
+        ];
+        gradients.into_iter().flatten().collect()
     }
 }

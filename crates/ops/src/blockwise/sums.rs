@@ -7,7 +7,7 @@ use burn::{
         Backend, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{FloatDType, IndexingUpdateOp, Shape, Slice},
+    tensor::{IndexingUpdateOp, Shape, Slice},
 };
 
 use crate::composed::{cast, float_dtype, part::entries_by_offset, scores::reversed};
@@ -103,12 +103,11 @@ impl<B: Backend> DistanceSums<B> {
         let [batch, ..] = self.sum.shape().dims::<3>();
         let dims = [batch, usize::MAX, usize::MAX, usize::MAX];
         let term = diagonals::<B>(sum_to::<B>(gradient, dims));
+        let term = cast::<B>(term, float_dtype(self.sum.dtype()));
         let first = queries.start + self.len_kv - keys.end;
         let entries = first..first + queries.len() + keys.len() - 1;
         let slices = [Slice::full(), Slice::full(), Slice::from(entries)];
-        let sum = B::float_slice(self.sum.clone(), &slices);
-        let dtype: FloatDType = float_dtype(sum.dtype());
-        let sum = B::float_add(sum, cast::<B>(term, dtype));
+        let sum = B::float_add(B::float_slice(self.sum.clone(), &slices), term);
         self.sum = B::float_slice_assign(self.sum.clone(), &slices, sum);
     }
 

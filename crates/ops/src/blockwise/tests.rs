@@ -55,25 +55,10 @@ fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
         output_gradient: tensor(7, &[batch, heads_q, len_q, dim_v]),
         logsumexp_gradient: tensor(8, &[batch, heads_q, len_q]),
     };
-    let required = RequiredGrads {
-        query: true,
-        key: true,
-        value: true,
-        bias: true,
-        distance_bias: true,
-        sinks: true,
+    let gradients = B::fused_attention_backward(inputs, value, saved, RequiredGrads::ALL);
+    let Ok([query, key, value, bias, distance_bias, sinks]) = <[_; 6]>::try_from(gradients) else {
+        panic!("every gradient is required");
     };
-    let gradients = B::fused_attention_backward(inputs, value, saved, required);
-    let gradients = [
-        gradients.query,
-        gradients.key,
-        gradients.value,
-        gradients.bias,
-        gradients.distance_bias,
-        gradients.sinks,
-    ];
-    let [query, key, value, bias, distance_bias, sinks] =
-        gradients.map(|gradient| gradient.into_option().expect("every gradient is required"));
     // One by one: with Burn 0.22.1 on Mesa's driver, bytes that were read and are still held change while more is computed.
     [
         output,

@@ -5,14 +5,14 @@ use burn::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, FloatTensor},
     },
-    tensor::{FloatDType, Shape},
+    tensor::Shape,
 };
 
 use super::{
     dropout::DropoutRows,
     dtype::{cast, float_dtype, least, reshape, statistics_dtype},
     part::{Part, aligned},
-    scores::{Scores, expand, times, zero_where},
+    scores::{Terms, expand, scores, times, zero_where},
 };
 use crate::backend::{OptionalFloat, Results, ScoreInputs};
 
@@ -39,7 +39,7 @@ pub(crate) fn without_scores<B: Backend>(
     let device = inputs.query.device();
     let dtype = float_dtype(inputs.query.dtype());
     let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
-    let dim_v = value.shape().dims::<4>()[3];
+    let [.., dim_v] = value.shape().dims::<4>();
     let row_shape = Shape::new([batch, heads_q, len_q]);
     let logsumexp = match inputs.sinks.into_option() {
         Some(sinks) if row_shape.num_elements() > 0 => {
@@ -68,9 +68,16 @@ pub(crate) fn of_part<B: Backend>(
     let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
     let [_, heads_kv, len_kv, dim_v] = value.shape().dims::<4>();
 
-    let (scores, sinks) = scores_and_sinks::<B>(inputs, part, statistics);
-    let value = zero_where::<B>(cast::<B>(value, statistics), scores.unseen.clone());
-    let (scores, rows_without_keys) = scores.into_masked();
+    let sinks = inputs.sinks.clone();
+    let (
+        scores,
+        Terms {
+            unseen,
+            rows_without_keys,
+            ..
+        },
+    ) = scores::<B>(inputs, part, statistics);
+    let value = zero_where::<B>(cast::<B>(value, statistics), unseen);
     let Exponentials {
         tensor: exponentials,
         maximum,
@@ -99,18 +106,6 @@ pub(crate) fn of_part<B: Backend>(
     (output, B::float_reshape(logsumexp, row_shape))
 }
 
-/// The scores of a part, and the sinks `[1, heads_q, 1, 1]`.
-fn scores_and_sinks<B: Backend>(
-    mut inputs: ScoreInputs<B>,
-    part: &Part,
-    statistics: FloatDType,
-) -> (Scores<B>, Option<FloatTensor<B>>) {
-    let heads_q = inputs.query.shape().dims::<4>()[1];
-    let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
-    let sinks = sinks.map(|sinks| B::float_reshape(sinks, Shape::new([1, heads_q, 1, 1])));
-    (Scores::new(inputs, part, statistics), sinks)
-}
-
 /// The weights; see [`AttentionOps::attention_weights`](crate::backend::AttentionOps::attention_weights).
 pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
     let dtype = float_dtype(inputs.query.dtype());
@@ -121,9 +116,9 @@ pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
         return B::float_zeros(shape, &inputs.query.device(), dtype);
     }
     let whole = Part::whole(len_q, len_kv);
-    let inputs = aligned::<B>(inputs);
-    let (scores, sinks) = scores_and_sinks::<B>(inputs, &whole, statistics_dtype(dtype));
-    let Exponentials { tensor, sum, .. } = Exponentials::<B>::new(scores.tensor, sinks);
+    let sinks = inputs.sinks.clone();
+    let (scores, _) = scores::<B>(aligned::<B>(inputs), &whole, statistics_dtype(dtype));
+    let Exponentials { tensor, sum, .. } = Exponentials::<B>::new(scores, sinks);
     cast::<B>(B::float_div(tensor, sum), dtype)
 }
 
@@ -140,28 +135,32 @@ struct Exponentials<B: Backend> {
 }
 
 impl<B: Backend> Exponentials<B> {
-    /// `sinks`: `[1, heads_q, 1, 1]`
-    fn new(tensor: FloatTensor<B>, sinks: Option<FloatTensor<B>>) -> Self {
-        let bool_dtype = get_or_init_device_settings::<B>(&tensor.device()).bool_dtype;
+    /// `sinks`: `[heads_q]`
+    fn new(scores: FloatTensor<B>, sinks: OptionalFloat<B>) -> Self {
+        let bool_dtype = get_or_init_device_settings::<B>(&scores.device()).bool_dtype;
+        let [_, heads_q, ..] = scores.shape().dims::<4>();
         // The result does not depend on the maximum, so the maximum needs no gradient. A row that sees nothing has a maximum
         // of −∞; any finite number in place of −∞ makes every exponential exactly 0 instead of NaN.
-        let maximum = B::float_max_dim(B::float_detach(tensor.clone()), 3);
-        let sinks = sinks.map(|sinks| expand::<B>(sinks, &maximum.shape()));
+        let maximum = B::float_max_dim(B::float_detach(scores.clone()), 3);
+        let sinks = sinks.into_option().map(|sinks| {
+            let sinks = B::float_reshape(sinks, Shape::new([1, heads_q, 1, 1]));
+            expand::<B>(sinks, &maximum.shape())
+        });
         let maximum = match sinks.clone() {
             Some(sinks) => larger::<B>(maximum, B::float_detach(sinks)),
             None => maximum,
         };
         let least = least(float_dtype(maximum.dtype()));
         let maximum = B::float_clamp_min(maximum, least.into());
-        let exponentials = B::float_exp(B::float_sub(tensor, maximum.clone()));
+        let exponentials = B::float_exp(B::float_sub(scores, maximum.clone()));
         let sum = B::float_sum_dim(exponentials.clone(), 3);
         let sum = match sinks {
             Some(sinks) => B::float_add(sum, B::float_exp(B::float_sub(sinks, maximum.clone()))),
             None => sum,
         };
-        // A row with a term has a sum of about 1 or more (not exactly: fusion may compute the scores twice, with different
-        // rounding). A NaN is not lower.
-        let without_term = B::float_lower_elem(sum.clone(), 0.5.into(), bool_dtype);
+        // A row with a term has a sum of about 1 or more, but not exactly: fusion may compute the scores twice, with different
+        // rounding, whose exponential is 0 only if large scores differ by more than 87. A NaN is not 0.
+        let without_term = B::float_equal_elem(sum.clone(), 0.0.into(), bool_dtype);
         Self {
             tensor: exponentials,
             maximum,

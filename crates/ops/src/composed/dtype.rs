@@ -23,6 +23,16 @@ pub(crate) fn is_minus_infinity<B: Backend>(tensor: FloatTensor<B>) -> BoolTenso
     B::float_lower_elem(tensor, least.into(), bool_dtype)
 }
 
+/// The mask in the type of the device's own bools: a tensor from elsewhere may have another.
+pub(crate) fn of_device<B: Backend>(mask: BoolTensor<B>) -> BoolTensor<B> {
+    let settings = get_or_init_device_settings::<B>(&mask.device());
+    if mask.dtype() == settings.bool_dtype.into() {
+        return mask;
+    }
+    let ones = B::bool_into_int(mask, settings.int_dtype);
+    B::int_not_equal_elem(ones, 0.into(), settings.bool_dtype)
+}
+
 /// The least finite number: only −∞ is lower.
 pub(crate) fn least(dtype: FloatDType) -> f64 {
     match dtype {

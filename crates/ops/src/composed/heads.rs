@@ -14,16 +14,9 @@ pub(crate) fn split<B: Backend>(x: FloatTensor<B>, heads: &[usize]) -> Vec<Float
     let mut first = 0;
     let parts = heads.iter().map(|&heads| {
         let range = first..first + heads;
-        first += heads;
-        B::float_slice(
-            x.clone(),
-            &[
-                Slice::full(),
-                Slice::from(range),
-                Slice::full(),
-                Slice::full(),
-            ],
-        )
+        first = range.end;
+        let slices = [Slice::full(), range.into(), Slice::full(), Slice::full()];
+        B::float_slice(x.clone(), &slices)
     });
     parts.collect()
 }

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::{
-    dtype::is_minus_infinity,
+    dtype::{is_minus_infinity, of_device},
     part::{Part, clamped},
     position::{Reach, either, expand_int, range},
 };
@@ -40,41 +40,12 @@ impl<B: Backend> Hidden<B> {
         biases: [Option<FloatTensor<B>>; 2],
     ) -> Self {
         let (len_q, len_kv) = (part.queries.len(), part.keys.len());
-        let MaskInputs {
-            visible_blocks,
-            masked,
-            key_lengths,
-            query_offsets,
-            query_segments,
-            key_segments,
-        } = mask;
         let settings = get_or_init_device_settings::<B>(device);
         let bool_dtype = settings.bool_dtype;
-        // A tensor from elsewhere may have another type of bools than the device's results.
-        let of_device = |tensor: BoolTensor<B>| match tensor.dtype() == bool_dtype.into() {
-            true => tensor,
-            false => {
-                let ones = B::bool_into_int(tensor, settings.int_dtype);
-                B::int_not_equal_elem(ones, 0.into(), bool_dtype)
-            }
-        };
-        let visible_blocks = visible_blocks.into_option().map(of_device);
-        let masked = masked.into_option().map(of_device);
-        let key_lengths = key_lengths.into_option();
-        let segments = query_segments.into_option().zip(key_segments.into_option());
-        let by_tensors = masked.is_some()
-            || visible_blocks.is_some()
-            || key_lengths.is_some()
-            || segments.is_some()
-            || biases.iter().any(Option::is_some);
-        let query_offsets = query_offsets.into_option();
+        let query_offsets = mask.query_offsets.into_option();
         let reach = Reach::of_part(part, scalars, query_offsets.is_some());
-        let may_have_unseen = by_tensors || reach.leaves_unseen(len_q, len_kv);
-        let may_have_rows_without_keys =
-            by_tensors || reach.leaves_rows_without_keys(len_q, len_kv);
-
         let by_position = reach.hidden::<B>(device, batch, part, query_offsets);
-        let padding = key_lengths.map(|lengths| {
+        let padding = mask.key_lengths.into_option().map(|lengths| {
             // Not in the type of the lengths, which may be too narrow to count the keys.
             let dtype = settings.int_dtype;
             let keys = part.keys.start as i64..part.keys.end as i64;
@@ -88,6 +59,8 @@ impl<B: Backend> Hidden<B> {
                 bool_dtype,
             )
         });
+        let of_queries = mask.query_segments.into_option();
+        let segments = of_queries.zip(mask.key_segments.into_option());
         let segments = segments.map(|(query, key)| {
             let query = B::int_reshape(query, Shape::new([batch, 1, len_q, 1]));
             let key = B::int_reshape(key, Shape::new([batch, 1, 1, len_kv]));
@@ -98,8 +71,9 @@ impl<B: Backend> Hidden<B> {
                 bool_dtype,
             )
         });
-        let blocks = visible_blocks.zip(scalars.block_size);
+        let blocks = mask.visible_blocks.into_option().zip(scalars.block_size);
         let blocks = blocks.map(|(visible, size)| {
+            let visible = of_device::<B>(visible);
             // The part may begin and end inside a block.
             let inside = |tokens: &Range<usize>, size: usize| {
                 let start = tokens.start % size;
@@ -111,23 +85,19 @@ impl<B: Backend> Hidden<B> {
             let visible = repeat::<B>(visible, 3, size.keys, keys);
             B::bool_not(visible)
         });
+        let masked = mask.masked.into_option().map(of_device::<B>);
         let [dense, distance] = biases.map(|bias| bias.map(is_minus_infinity::<B>));
-        let tensor = [
-            by_position,
-            padding,
-            segments,
-            blocks,
-            masked,
-            dense,
-            distance,
-        ]
-        .into_iter()
-        .flatten()
-        .reduce(either::<B>);
+        let by_tensors = [padding, segments, blocks, masked, dense, distance];
+        let by_tensors = by_tensors.into_iter().flatten().reduce(either::<B>);
+        let may_hide_any = by_tensors.is_some();
         Self {
-            tensor,
-            may_have_unseen,
-            may_have_rows_without_keys,
+            tensor: [by_position, by_tensors]
+                .into_iter()
+                .flatten()
+                .reduce(either::<B>),
+            may_have_unseen: may_hide_any || reach.leaves_unseen(len_q, len_kv),
+            may_have_rows_without_keys: may_hide_any
+                || reach.leaves_rows_without_keys(len_q, len_kv),
         }
     }
 

@@ -17,4 +17,6 @@ pub(crate) mod scores;
 
 pub(crate) use attention::{forward, of_part, weights, without_scores};
 pub(crate) use dropout::DropoutRows;
-pub(crate) use dtype::{cast, float_dtype, is_minus_infinity, least, reshape, statistics_dtype};
+pub(crate) use dtype::{
+    cast, float_dtype, is_minus_infinity, least, of_device, reshape, statistics_dtype,
+};

@@ -10,7 +10,7 @@ use burn::{
     tensor::{DType, IntDType, Shape, Slice},
 };
 
-use crate::backend::{MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
+use crate::backend::{MaskInputs, ScoreInputs};
 
 /// Some queries and some keys of a call.
 pub(crate) struct Part {
@@ -41,53 +41,40 @@ impl Part {
     /// The operands of the part's queries and keys, from operands that are [`aligned`]. A part that is the whole call copies
     /// nothing.
     pub(crate) fn of<B: Backend>(&self, inputs: &ScoreInputs<B>) -> ScoreInputs<B> {
-        let ScoreInputs {
-            query,
-            key,
-            bias,
-            distance_bias,
-            sinks,
-            mask,
-            scalars,
-        } = inputs.clone();
+        let inputs = inputs.clone();
+        let (mask, scalars) = (inputs.mask, inputs.scalars);
         // A pair has entry `i − j + len_kv − 1`, in the call and in the part, each with its indices and number of keys.
         let first = self.queries.start + self.len_kv - self.keys.end;
         let distances = first..first + self.queries.len() + self.keys.len() - 1;
-        let distance_bias = distance_bias.into_option();
-        let query_segments = mask.query_segments.into_option();
-        let key_segments = mask.key_segments.into_option();
+        let blocks = |table| {
+            let size = scalars.block_size.expect("a table of blocks has a size");
+            let table = narrow_bool::<B>(table, 2, &entries(&self.queries, size.queries));
+            narrow_bool::<B>(table, 3, &entries(&self.keys, size.keys))
+        };
         ScoreInputs {
-            query: narrow::<B>(query, 2, &self.queries),
-            key: narrow::<B>(key, 2, &self.keys),
-            bias: OptionalFloat::from_option(bias.into_option().map(|bias| {
+            query: narrow::<B>(inputs.query, 2, &self.queries),
+            key: narrow::<B>(inputs.key, 2, &self.keys),
+            bias: inputs.bias.map(|bias| {
                 let bias = narrow::<B>(bias, 2, &self.queries);
                 narrow::<B>(bias, 3, &self.keys)
-            })),
-            distance_bias: OptionalFloat::from_option(
-                distance_bias.map(|bias| narrow::<B>(bias, 2, &distances)),
-            ),
-            sinks,
+            }),
+            distance_bias: inputs
+                .distance_bias
+                .map(|bias| narrow::<B>(bias, 2, &distances)),
+            sinks: inputs.sinks,
             mask: MaskInputs {
-                visible_blocks: OptionalBool::from_option(mask.visible_blocks.into_option().map(
-                    |table| {
-                        let size = scalars.block_size.expect("a table of blocks has a size");
-                        let table =
-                            narrow_bool::<B>(table, 2, &entries(&self.queries, size.queries));
-                        narrow_bool::<B>(table, 3, &entries(&self.keys, size.keys))
-                    },
-                )),
-                masked: OptionalBool::from_option(mask.masked.into_option().map(|masked| {
+                visible_blocks: mask.visible_blocks.map(blocks),
+                masked: mask.masked.map(|masked| {
                     let masked = narrow_bool::<B>(masked, 2, &self.queries);
                     narrow_bool::<B>(masked, 3, &self.keys)
-                })),
-                key_lengths: mask.key_lengths,
-                query_offsets: mask.query_offsets,
-                query_segments: OptionalInt::from_option(
-                    query_segments.map(|ids| narrow_int::<B>(ids, 1, &self.queries)),
-                ),
-                key_segments: OptionalInt::from_option(
-                    key_segments.map(|ids| narrow_int::<B>(ids, 1, &self.keys)),
-                ),
+                }),
+                query_segments: mask
+                    .query_segments
+                    .map(|segments| narrow_int::<B>(segments, 1, &self.queries)),
+                key_segments: mask
+                    .key_segments
+                    .map(|segments| narrow_int::<B>(segments, 1, &self.keys)),
+                ..mask
             },
             scalars,
         }
@@ -97,24 +84,19 @@ impl Part {
 /// The operands with the distance bias in the form that every part reads, `[batch or 1, heads_q, len_q + len_kv − 1]`, entry
 /// `i − j + len_kv − 1` for score `(i, j)`: with query offsets, each batch item has other entries.
 pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> {
-    let Some(bias) = inputs.distance_bias.into_option() else {
-        inputs.distance_bias = OptionalFloat::Absent;
-        return inputs;
-    };
-    let [heads_q, entries] = bias.shape().dims::<2>();
-    let bias = B::float_reshape(bias, Shape::new([1, heads_q, entries]));
     let len_q = inputs.query.shape().dims::<4>()[2];
     let len_kv = inputs.key.shape().dims::<4>()[2];
-    let bias = match inputs.mask.query_offsets.as_ref() {
-        Some(offsets) => {
-            let entries = entries_by_offset::<B>(offsets, heads_q, [len_q, len_kv]);
-            let mut shape = bias.shape();
-            shape[0] = offsets.shape()[0];
-            B::float_gather(2, B::float_expand(bias, shape), entries)
-        }
-        None => bias,
-    };
-    inputs.distance_bias = OptionalFloat::Present(bias);
+    let offsets = inputs.mask.query_offsets.as_ref();
+    inputs.distance_bias = inputs.distance_bias.map(|bias| {
+        let [heads_q, entries] = bias.shape().dims::<2>();
+        let bias = B::float_reshape(bias, Shape::new([1, heads_q, entries]));
+        let Some(offsets) = offsets else {
+            return bias;
+        };
+        let places = entries_by_offset::<B>(offsets, heads_q, [len_q, len_kv]);
+        let shape = Shape::new([offsets.shape()[0], heads_q, entries]);
+        B::float_gather(2, B::float_expand(bias, shape), places)
+    });
     inputs
 }
 
@@ -128,10 +110,8 @@ pub(crate) fn entries_by_offset<B: Backend>(
     let batch = offsets.shape()[0];
     let len = len_q + len_kv - 1;
     let dtype = get_or_init_device_settings::<B>(&offsets.device()).int_dtype;
-    let first = B::int_add_scalar(
-        clamped_offsets::<B>(offsets, [len_q, len_kv]),
-        (len_q as i64).into(),
-    );
+    let first = clamped_offsets::<B>(offsets, [len_q, len_kv]);
+    let first = B::int_add_scalar(first, (len_q as i64).into());
     let first = B::int_reshape(first, Shape::new([batch, 1, 1]));
     let shape = Shape::new([batch, heads_q, len]);
     let entries = B::int_arange(0..len as i64, &offsets.device(), dtype);
@@ -165,15 +145,12 @@ pub(super) fn clamped<B: Backend>(
         DType::U64 | DType::U32 => B::int_clamp_max(tensor, most.into()),
         _ => tensor,
     };
-    B::int_clamp(in_type::<B>(tensor, dtype), least.into(), most.into())
-}
-
-/// Casts only if the type differs: Burn 0.22.1's remote servers cannot cast integers.
-pub(super) fn in_type<B: Backend>(tensor: IntTensor<B>, dtype: IntDType) -> IntTensor<B> {
-    match tensor.dtype() == dtype.into() {
+    // Only if the type differs: Burn 0.22.1's remote servers cannot cast integers.
+    let tensor = match tensor.dtype() == dtype.into() {
         true => tensor,
         false => B::int_cast(tensor, dtype),
-    }
+    };
+    B::int_clamp(tensor, least.into(), most.into())
 }
 
 /// The entries of a table for the blocks of `size` that contain some of `tokens`.

@@ -28,10 +28,9 @@ impl Reach {
     /// `has_offsets` says whether batch items differ in the position of their first query.
     pub(super) fn of_part(part: &Part, scalars: &AttentionScalars, has_offsets: bool) -> Self {
         let whole = Self::new(scalars, has_offsets, part.len_q, part.len_kv);
-        let Some(first) = whole.first else {
+        let Some(first) = whole.first.map(|first| first + part.shift()) else {
             return whole;
         };
-        let first = first + part.shift();
         let (queries, keys) = (part.queries.len() as i64, part.keys.len() as i64);
         Self {
             first: Some(first),
@@ -48,16 +47,9 @@ impl Reach {
     ) -> Self {
         let Window { left, right } = scalars.by_position.reach();
         // A bound longer than both sequences is equivalent to none, and does not overflow.
-        let tokens = |tokens: usize| {
-            i64::try_from(tokens)
-                .unwrap_or(i64::MAX)
-                .min((len_q + len_kv) as i64)
-        };
+        let tokens = |tokens: usize| tokens.min(len_q + len_kv) as i64;
         Self {
-            first: match has_offsets {
-                true => None,
-                false => Some(scalars.by_position.offset(len_q, len_kv) as i64),
-            },
+            first: (!has_offsets).then(|| scalars.by_position.offset(len_q, len_kv) as i64),
             left: left.map(tokens),
             right: right.map(tokens),
         }
@@ -69,12 +61,9 @@ impl Reach {
             return 0..len_kv;
         };
         let key = |position: i64| position.clamp(0, len_kv as i64) as usize;
-        let start = self
-            .left
-            .map_or(0, |left| key(first + queries.start as i64 - left));
-        let end = self
-            .right
-            .map_or(len_kv, |right| key(first + queries.end as i64 + right));
+        let (start, end) = (first + queries.start as i64, first + queries.end as i64);
+        let start = self.left.map_or(0, |left| key(start - left));
+        let end = self.right.map_or(len_kv, |right| key(end + right));
         start..end.max(start)
     }
 
@@ -87,7 +76,7 @@ impl Reach {
     }
 
     /// Whether it hides anything.
-    pub(crate) fn is_bounded(&self) -> bool {
+    fn is_bounded(&self) -> bool {
         self.left.is_some() || self.right.is_some()
     }
 
@@ -123,14 +112,14 @@ impl Reach {
         let (bool_dtype, int_dtype) = (settings.bool_dtype, settings.int_dtype);
         let (len_q, len_kv) = (part.queries.len(), part.keys.len());
         // The position of the first query, `[batch or 1, 1, 1, 1]`.
-        let first = match (self.first, query_offsets) {
-            (None, Some(offsets)) => {
+        let first = match query_offsets {
+            Some(offsets) => {
                 let first = clamped_offsets::<B>(&offsets, [part.len_q, part.len_kv]);
                 let first = B::int_add_scalar(first, part.shift().into());
                 B::int_reshape(first, Shape::new([batch, 1, 1, 1]))
             }
-            (first, _) => {
-                let first = first.unwrap_or_default();
+            None => {
+                let first = self.first.unwrap_or_default();
                 range::<B>(first..first + 1, [1; 4], device, int_dtype)
             }
         };
@@ -147,18 +136,17 @@ impl Reach {
             let positions = B::int_add(expand_int::<B>(queries, column), first);
             expand_int::<B>(positions, shape)
         };
-        let after = self
-            .right
-            .map(|right| B::int_greater(keys.clone(), positions(right), bool_dtype));
-        let before = self
-            .left
-            .map(|left| B::int_lower(keys, positions(-left), bool_dtype));
-        [after, before].into_iter().flatten().reduce(either::<B>)
+        let after = |right| B::int_greater(keys.clone(), positions(right), bool_dtype);
+        let before = |left: i64| B::int_lower(keys.clone(), positions(-left), bool_dtype);
+        [self.right.map(after), self.left.map(before)]
+            .into_iter()
+            .flatten()
+            .reduce(either::<B>)
     }
 }
 
 /// Hidden in either of two masks, broadcast to their common shape.
-pub(super) fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor<B> {
+pub(crate) fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor<B> {
     let (a, b) = (first.shape().dims::<4>(), second.shape().dims::<4>());
     let shape = Shape::new(core::array::from_fn::<_, 4, _>(|dim| a[dim].max(b[dim])));
     B::bool_or(

@@ -7,10 +7,11 @@ use burn::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{Device, FloatTensor},
     },
-    tensor::{DType, FloatDType, Shape, Slice, TensorData},
+    tensor::{DType, Shape, Slice, TensorData},
 };
 use burn_attn_kernels_cpu::tiled::RotaryLayout;
 
+use super::dtype::cast;
 use crate::backend::Rotation;
 
 /// See [`rotate`](crate::rotate).
@@ -28,19 +29,17 @@ pub(crate) fn rotate<B: Backend>(
         let [count, _] = rows.shape().dims::<2>();
         B::float_reshape(rows, Shape::new([count / len, len, 1, pairs]))
     });
-    let sin = if rotation.inverse {
-        B::float_neg(sin)
-    } else {
-        sin
+    let sin = match rotation.inverse {
+        true => B::float_neg(sin),
+        false => sin,
     };
 
     // The memory order of a projection, so that merging the heads needs no copy.
     let x = B::float_swap_dims(x, 1, 2);
     let kept = (width < d_head).then(|| numbers::<B>(x.clone(), width..d_head));
-    let x = if width < d_head {
-        numbers::<B>(x, 0..width)
-    } else {
-        x
+    let x = match kept {
+        Some(_) => numbers::<B>(x, 0..width),
+        None => x,
     };
     let mut parts = match rotation.layout {
         RotaryLayout::HalfSplit => halves::<B>(x, cos, sin),
@@ -72,11 +71,7 @@ pub(crate) fn rows<B: Backend>(
             B::float_select(table, 0, B::int_from_data(rows, &device))
         }
     };
-    if rows.dtype() == dtype {
-        rows
-    } else {
-        B::float_cast(rows, FloatDType::from(dtype))
-    }
+    cast::<B>(rows, dtype.into())
 }
 
 /// Both halves of `[batch, len, heads, 2 · pairs]`, rotated.

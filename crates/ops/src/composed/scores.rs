@@ -16,10 +16,8 @@ use super::{
 };
 use crate::backend::ScoreInputs;
 
-/// The masked scores of one part of a call, and the values they were computed from.
-pub(crate) struct Scores<B: Backend> {
-    /// `[batch, heads_q, len_q, len_kv]`, −∞ where hidden.
-    pub(crate) tensor: FloatTensor<B>,
+/// What masked scores were computed from.
+pub(crate) struct Terms<B: Backend> {
     /// The hyperbolic tangents of the scores, if there is a softcap.
     pub(crate) squashed: Option<FloatTensor<B>>,
     /// True where a pair is hidden, of the shape of the scores.
@@ -34,71 +32,69 @@ pub(crate) struct Scores<B: Backend> {
     pub(crate) rows_without_keys: Option<BoolTensor<B>>,
 }
 
-impl<B: Backend> Scores<B> {
-    /// From the [`aligned`](super::part::aligned) operands of the part; computed in `dtype`.
-    pub(crate) fn new(inputs: ScoreInputs<B>, part: &Part, dtype: FloatDType) -> Self {
-        let [batch, heads_q, len_q, dim_qk] = inputs.query.shape().dims::<4>();
-        let [_, heads_kv, len_kv, _] = inputs.key.shape().dims::<4>();
-        let scalars = inputs.scalars;
-        let shape = Shape::new([batch, heads_q, len_q, len_kv]);
+/// The scores of one part of a call, `[batch, heads_q, len_q, len_kv]`, −∞ where hidden: from the
+/// [`aligned`](super::part::aligned) operands of the part, computed in `dtype`.
+pub(crate) fn scores<B: Backend>(
+    inputs: ScoreInputs<B>,
+    part: &Part,
+    dtype: FloatDType,
+) -> (FloatTensor<B>, Terms<B>) {
+    let [batch, heads_q, len_q, dim_qk] = inputs.query.shape().dims::<4>();
+    let [_, heads_kv, len_kv, _] = inputs.key.shape().dims::<4>();
+    let scalars = inputs.scalars;
+    let shape = Shape::new([batch, heads_q, len_q, len_kv]);
 
-        let bias = inputs.bias.into_option();
-        let bias = bias.map(|bias| cast::<B>(bias, dtype));
-        let distance = inputs.distance_bias.into_option();
-        let distance = distance.map(|distance| relative_shift::<B>(distance, len_q, len_kv));
-        let hidden = Hidden::<B>::new(
-            &inputs.query.device(),
-            batch,
-            part,
-            inputs.mask,
-            &scalars,
-            [bias.clone(), distance.clone()],
-        );
-        let (unseen, rows_without_keys) = (hidden.unseen(heads_kv), hidden.rows_without_keys());
-        let key = zero_where::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
-        let query = zero_where::<B>(cast::<B>(inputs.query, dtype), rows_without_keys.clone());
+    let bias = inputs.bias.into_option();
+    let bias = bias.map(|bias| cast::<B>(bias, dtype));
+    let distance = inputs.distance_bias.into_option();
+    let distance = distance.map(|distance| relative_shift::<B>(distance, len_q, len_kv));
+    let hidden = Hidden::<B>::new(
+        &inputs.query.device(),
+        batch,
+        part,
+        inputs.mask,
+        &scalars,
+        [bias.clone(), distance.clone()],
+    );
+    let (unseen, rows_without_keys) = (hidden.unseen(heads_kv), hidden.rows_without_keys());
+    let key = zero_where::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
+    let query = zero_where::<B>(cast::<B>(inputs.query, dtype), rows_without_keys.clone());
 
-        // Scaling the query touches `dim_qk` numbers per row; scaling the scores would touch `len_kv`, and overflow earlier.
-        let query = times_scalar::<B>(query, scalars.scale);
-        let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
-        let query = reshape::<B>(query, grouped);
-        let scores = times_transposed::<B>(query.clone(), key.clone());
-        let scores = reshape::<B>(scores, shape.clone());
-        let hidden = hidden.over(&shape);
+    // Scaling the query touches `dim_qk` numbers per row; scaling the scores would touch `len_kv`, and overflow earlier.
+    let query = times_scalar::<B>(query, scalars.scale);
+    let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
+    let query = reshape::<B>(query, grouped);
+    let scores = times_transposed::<B>(query.clone(), key.clone());
+    let scores = reshape::<B>(scores, shape.clone());
+    let hidden = hidden.over(&shape);
 
-        let (scores, squashed) = match scalars.softcap {
-            Some(softcap) => {
-                // The product of a hidden pair may overflow to NaN, by which the gradient of tanh would multiply.
-                let scores = zero_where::<B>(scores, hidden.clone());
-                let (capped, squashed) = cap::<B>(scores, softcap);
-                (capped, Some(squashed))
-            }
-            None => (scores, None),
-        };
-        let biases = [bias, distance].into_iter().flatten();
-        let scores = biases.fold(scores, |scores, bias| {
-            B::float_add(scores, expand::<B>(bias, &shape))
-        });
-        // The mask comes last, so that no bias, not even +∞ or NaN, can make a hidden key win.
-        let tensor = match hidden.clone() {
-            Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
-            None => scores,
-        };
-        Self {
-            tensor,
-            squashed,
-            hidden,
-            query,
-            key,
-            unseen,
-            rows_without_keys,
+    let (scores, squashed) = match scalars.softcap {
+        Some(softcap) => {
+            // The product of a hidden pair may overflow to NaN, by which the gradient of tanh would multiply.
+            let scores = zero_where::<B>(scores, hidden.clone());
+            let (capped, squashed) = cap::<B>(scores, softcap);
+            (capped, Some(squashed))
         }
-    }
-
-    /// The masked scores and the queries that see nothing, without the rest.
-    pub(crate) fn into_masked(self) -> (FloatTensor<B>, Option<BoolTensor<B>>) {
-        (self.tensor, self.rows_without_keys)
-    }
+        None => (scores, None),
+    };
+    let biases = [bias, distance].into_iter().flatten();
+    let scores = biases.fold(scores, |scores, bias| {
+        B::float_add(scores, expand::<B>(bias, &shape))
+    });
+    // The mask comes last, so that no bias, not even +∞ or NaN, can make a hidden key win.
+    let masked = match hidden.clone() {
+        Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
+        None => scores,
+    };
+    let terms = Terms {
+        squashed,
+        hidden,
+        query,
+        key,
+        unseen,
+        rows_without_keys,
+    };
+    (masked, terms)
 }
 
 /// The distance bias `[batch or 1, heads_q, len_q + len_kv − 1]` of every pair, `[batch or 1, heads_q, len_q, len_kv]`.

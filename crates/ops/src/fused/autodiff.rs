@@ -2,15 +2,17 @@
 //!
 //! A node of Burn has one result. In an operation with several results, one node does the work; the other nodes, its children,
 //! only hand over their gradients and make sure that the working node runs. In attention, the working node is the node of the
-//! logsumexp, whose parents are all tensors with a gradient; in split heads, it is a node without a result.
+//! logsumexp, whose parents are all tensors with a gradient; in split heads, it is a node whose result nobody uses.
 
 mod activation;
 mod split_heads;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use burn::backend::{AutodiffBackend, TensorMetadata, tensor::FloatTensor};
-use burn::tensor::{FloatDType, Shape};
+use burn::{
+    backend::{AutodiffBackend, Backend, TensorMetadata, tensor::FloatTensor},
+    tensor::{FloatDType, Shape},
+};
 use burn_autodiff::{
     Autodiff, NodeId,
     checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
@@ -21,10 +23,9 @@ use burn_autodiff::{
 use crate::{
     Activation,
     backend::{
-        AttentionOps, AttentionScalars, Differentiable, MaskInputs, OptionalBool, OptionalFloat,
-        OptionalInt, Results, Rotation, SavedAndGrads, ScoreInputs,
+        AttentionOps, AttentionScalars, MaskInputs, OptionalFloat, RequiredGrads, Results,
+        Rotation, SavedAndGrads, ScoreInputs,
     },
-    composed,
 };
 
 impl<B, C> AttentionOps for Autodiff<B, C>
@@ -56,11 +57,8 @@ where
         rotation: Rotation,
     ) -> FloatTensor<Self> {
         let [cos, sin] = [cos, sin].map(|table| table.into_primitive());
-        match RotationRule
-            .prepare::<C>([x.node()])
-            .compute_bound()
-            .stateful()
-        {
+        let prep = RotationRule.prepare::<C>([x.node()]).compute_bound();
+        match prep.stateful() {
             OpsKind::Tracked(prep) => {
                 let state = (cos.clone(), sin.clone(), rotation.clone());
                 prep.finish(state, B::rotate(x.into_primitive(), cos, sin, rotation))
@@ -81,14 +79,10 @@ impl<B: AttentionOps> Backward<B, 1> for RotationRule {
 
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
-        let (cos, sin, rotation) = ops.state;
-        let [parent] = ops.parents;
-        if let Some(parent) = parent {
-            let inverse = Rotation {
-                inverse: !rotation.inverse,
-                ..rotation
-            };
-            gradients.register::<B>(parent.id, B::rotate(gradient, cos, sin, inverse));
+        let (cos, sin, mut rotation) = ops.state;
+        rotation.inverse = !rotation.inverse;
+        if let [Some(parent)] = ops.parents {
+            gradients.register::<B>(parent.id, B::rotate(gradient, cos, sin, rotation));
         }
     }
 }
@@ -98,37 +92,13 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
     inputs: ScoreInputs<Autodiff<B, C>>,
     value: FloatTensor<Autodiff<B, C>>,
 ) -> Results<Autodiff<B, C>> {
-    let ScoreInputs {
-        query,
-        key,
-        bias,
-        distance_bias,
-        sinks,
-        ..
-    } = &inputs;
+    let operands = inputs.differentiable(&value, RequiredGrads::ALL);
     // Absent operands take part as constants: the rule always has six parents.
-    let absent = <Autodiff<B, C> as AutodiffBackend>::from_inner(query.primitive().clone());
-    let node = |tensor: &OptionalFloat<Autodiff<B, C>>| tensor.as_ref().unwrap_or(&absent).node();
-    let nodes = [
-        query.node(),
-        key.node(),
-        value.node(),
-        node(bias),
-        node(distance_bias),
-        node(sinks),
-    ];
-
+    let absent = <Autodiff<B, C> as AutodiffBackend>::from_inner(inputs.query.primitive().clone());
+    let nodes = operands.map(|operand| operand.unwrap_or(&absent).node());
     match LogsumexpRule.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
-            let mut saved = |tensor| prep.checkpoint(tensor);
-            let operands = Differentiable {
-                query: Some(saved(query)),
-                key: Some(saved(key)),
-                value: Some(saved(&value)),
-                bias: bias.as_ref().map(&mut saved),
-                distance_bias: distance_bias.as_ref().map(&mut saved),
-                sinks: sinks.as_ref().map(&mut saved),
-            };
+            let operands = operands.map(|operand| operand.map(|operand| prep.checkpoint(operand)));
             let inputs = inner(inputs);
             let (mask, scalars) = (inputs.mask.clone(), inputs.scalars);
             let (output, logsumexp) =
@@ -143,15 +113,7 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
                 output_gradient: slot.clone(),
             };
             let logsumexp = prep.finish(state, logsumexp);
-            let output = match OutputRule
-                .prepare::<C>([logsumexp.node()])
-                .compute_bound()
-                .stateful()
-            {
-                OpsKind::Tracked(prep) => prep.finish(slot, output),
-                OpsKind::UnTracked(prep) => prep.finish(output),
-            };
-            (output, logsumexp)
+            (child::<B, C>(output, &logsumexp, slot), logsumexp)
         }
         OpsKind::UnTracked(prep) => {
             let (output, logsumexp) =
@@ -168,93 +130,64 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
 fn inner<B: AttentionOps, C: CheckpointStrategy>(
     inputs: ScoreInputs<Autodiff<B, C>>,
 ) -> ScoreInputs<B> {
-    let optional = |tensor: OptionalFloat<Autodiff<B, C>>| {
-        OptionalFloat::from_option(tensor.into_option().map(|tensor| tensor.into_primitive()))
-    };
+    let mask = inputs.mask;
     ScoreInputs {
         query: inputs.query.into_primitive(),
         key: inputs.key.into_primitive(),
-        bias: optional(inputs.bias),
-        distance_bias: optional(inputs.distance_bias),
-        sinks: optional(inputs.sinks),
-        mask: inputs.mask.of_inner(),
+        bias: inputs.bias.map(|bias| bias.into_primitive()),
+        distance_bias: inputs.distance_bias.map(|bias| bias.into_primitive()),
+        sinks: inputs.sinks.map(|sinks| sinks.into_primitive()),
+        // Bool and int tensors have no graph: they are tensors of the backend below.
+        mask: MaskInputs {
+            visible_blocks: mask.visible_blocks.into_option().into(),
+            masked: mask.masked.into_option().into(),
+            key_lengths: mask.key_lengths.into_option().into(),
+            query_offsets: mask.query_offsets.into_option().into(),
+            query_segments: mask.query_segments.into_option().into(),
+            key_segments: mask.key_segments.into_option().into(),
+        },
         scalars: inputs.scalars,
     }
 }
 
-impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
-    /// Bool and int tensors have no graph: they are tensors of the backend below.
-    fn of_inner(self) -> MaskInputs<B> {
-        let Self {
-            visible_blocks,
-            masked,
-            key_lengths,
-            query_offsets,
-            query_segments,
-            key_segments,
-        } = self;
-        MaskInputs {
-            visible_blocks: OptionalBool::from_option(visible_blocks.into_option()),
-            masked: OptionalBool::from_option(masked.into_option()),
-            key_lengths: OptionalInt::from_option(key_lengths.into_option()),
-            query_offsets: OptionalInt::from_option(query_offsets.into_option()),
-            query_segments: OptionalInt::from_option(query_segments.into_option()),
-            key_segments: OptionalInt::from_option(key_segments.into_option()),
-        }
+/// Where a child leaves its gradient for the working node; empty until the child has run.
+type GradientSlot<P> = Arc<Mutex<Option<P>>>;
+
+fn held<P>(slot: &GradientSlot<P>) -> MutexGuard<'_, Option<P>> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A result as a child of the working node, which finds the gradient in `slot`.
+fn child<B: Backend, C: CheckpointStrategy>(
+    result: FloatTensor<B>,
+    working: &FloatTensor<Autodiff<B, C>>,
+    slot: GradientSlot<FloatTensor<B>>,
+) -> FloatTensor<Autodiff<B, C>> {
+    let state = (slot, working.shape(), FloatDType::from(working.dtype()));
+    let prep = ChildRule.prepare::<C>([working.node()]).compute_bound();
+    match prep.stateful() {
+        OpsKind::Tracked(prep) => prep.finish(state, result),
+        OpsKind::UnTracked(prep) => prep.finish(result),
     }
 }
 
-/// Where one node leaves a gradient for another; empty until the first has run.
+/// Hands a gradient over to the working node.
 #[derive(Debug)]
-struct GradientSlot<P>(Arc<Mutex<Option<P>>>);
+struct ChildRule;
 
-impl<P> Clone for GradientSlot<P> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<P> Default for GradientSlot<P> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<P> GradientSlot<P> {
-    fn put(&self, gradient: P) {
-        *self
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(gradient);
-    }
-
-    fn take(&self) -> Option<P> {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .take()
-    }
-}
-
-/// Hands the gradient of the output to the node of the logsumexp.
-#[derive(Debug)]
-struct OutputRule;
-
-impl<B: AttentionOps> Backward<B, 1> for OutputRule {
-    type State = GradientSlot<FloatTensor<B>>;
+impl<B: Backend> Backward<B, 1> for ChildRule {
+    /// The slot, and the shape and dtype of the working node's result.
+    type State = (GradientSlot<FloatTensor<B>>, Shape, FloatDType);
 
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
-        let [parent] = ops.parents;
-        if let Some(parent) = parent {
-            // A node whose output has no gradient would not run; zeros change nothing.
-            let [batch, heads, len_q, _] = gradient.shape().dims::<4>();
-            let dtype = composed::statistics_dtype(gradient.dtype().into());
-            let zeros =
-                B::float_zeros(Shape::new([batch, heads, len_q]), &gradient.device(), dtype);
-            gradients.register::<B>(parent.id, zeros);
+        let (slot, shape, dtype) = ops.state;
+        if let [Some(working)] = ops.parents {
+            // A node whose result has no gradient would not run; zeros change nothing.
+            let zeros = B::float_zeros(shape, &gradient.device(), dtype);
+            gradients.register::<B>(working.id, zeros);
         }
-        ops.state.put(gradient);
+        *held(&slot) = Some(gradient);
     }
 }
 
@@ -265,7 +198,8 @@ struct LogsumexpRule;
 /// Everything that is kept between the passes.
 #[derive(Clone, Debug)]
 struct Saved<B: AttentionOps> {
-    operands: Differentiable<Option<NodeId>>,
+    /// In the order of [`RequiredGrads`].
+    operands: [Option<NodeId>; 6],
     mask: MaskInputs<B>,
     scalars: AttentionScalars,
     output: FloatTensor<B>,
@@ -284,59 +218,51 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
     ) {
         let logsumexp_gradient = gradients.consume::<B>(&ops.node);
         let saved = ops.state;
-        let mut retrieve =
-            |node: Option<NodeId>| node.map(|node| checkpointer.retrieve_node_output(node));
-        let required = "query, key and value are always saved";
+        let [query, key, value, bias, distance_bias, sinks] = saved
+            .operands
+            .map(|node| node.map(|node| checkpointer.retrieve_node_output(node)));
+        let always = "query, key and value are always saved";
         let inputs = ScoreInputs::<B> {
-            query: retrieve(saved.operands.query).expect(required),
-            key: retrieve(saved.operands.key).expect(required),
-            bias: OptionalFloat::from_option(retrieve(saved.operands.bias)),
-            distance_bias: OptionalFloat::from_option(retrieve(saved.operands.distance_bias)),
-            sinks: OptionalFloat::from_option(retrieve(saved.operands.sinks)),
+            query: query.expect(always),
+            key: key.expect(always),
+            bias: bias.into(),
+            distance_bias: distance_bias.into(),
+            sinks: sinks.into(),
             mask: saved.mask,
             scalars: saved.scalars,
         };
-        let value_operand = retrieve(saved.operands.value).expect(required);
-        let output_gradient = saved.output_gradient.take();
+        let value: FloatTensor<B> = value.expect(always);
+        let zeros = |like: &FloatTensor<B>| {
+            B::float_zeros(like.shape(), &like.device(), like.dtype().into())
+        };
+        let output_gradient = held(&saved.output_gradient).take();
         let output_was_used = output_gradient.is_some();
-        let output_gradient = output_gradient.unwrap_or_else(|| {
-            let dtype = FloatDType::from(saved.output.dtype());
-            B::float_zeros(saved.output.shape(), &saved.output.device(), dtype)
-        });
         let saved = SavedAndGrads {
+            output_gradient: output_gradient.unwrap_or_else(|| zeros(&saved.output)),
             output: saved.output,
             logsumexp: saved.logsumexp,
-            output_gradient,
             logsumexp_gradient,
         };
-        let [query, key, value, bias, distance_bias, sinks] = ops.parents;
-        // The logsumexp does not depend on the value, but distributed training waits for a gradient of every tracked tensor.
-        let unused = value.as_ref().filter(|_| !output_was_used).map(|_| {
-            let dtype = FloatDType::from(value_operand.dtype());
-            B::float_zeros(value_operand.shape(), &value_operand.device(), dtype)
-        });
-        let required = Differentiable {
-            query: query.is_some(),
-            key: key.is_some(),
-            value: value.is_some() && output_was_used,
-            bias: bias.is_some(),
-            distance_bias: distance_bias.is_some(),
-            sinks: sinks.is_some(),
+        let [query, key, of_value, bias, distance_bias, sinks] =
+            ops.parents.each_ref().map(Option::is_some);
+        let required = RequiredGrads {
+            query,
+            key,
+            value: of_value && output_was_used,
+            bias,
+            distance_bias,
+            sinks,
         };
-        let computed = B::fused_attention_backward(inputs, value_operand, saved, required);
-        let of_value = computed.value.into_option().or(unused);
-        for (parent, gradient) in [
-            (query, computed.query.into_option()),
-            (key, computed.key.into_option()),
-            (value, of_value),
-            (bias, computed.bias.into_option()),
-            (distance_bias, computed.distance_bias.into_option()),
-            (sinks, computed.sinks.into_option()),
-        ] {
-            if let Some(parent) = parent {
-                let gradient = gradient.expect("every required gradient was computed");
-                gradients.register::<B>(parent.id, gradient);
+        let mut parents = ops.parents;
+        if !output_was_used {
+            // The logsumexp does not depend on the value, but distributed training waits for a gradient of every tracked tensor.
+            if let Some(parent) = parents[2].take() {
+                gradients.register::<B>(parent.id, zeros(&value));
             }
+        }
+        let computed = B::fused_attention_backward(inputs, value, saved, required);
+        for (parent, gradient) in parents.into_iter().flatten().zip(computed) {
+            gradients.register::<B>(parent.id, gradient);
         }
     }
 }

@@ -14,7 +14,6 @@ use burn::{
     },
     tensor::{BoolDType, DType, Shape},
 };
-use burn_attn_kernels_cpu::Problem;
 use burn_attn_kernels_cube::{self as kernels, Operand, Refusal};
 use burn_cubecl::{
     CubeBackend, CubeDevice,
@@ -25,8 +24,8 @@ use burn_cubecl::{
 
 use crate::{
     backend::{
-        AttentionOps, Body, Gradients, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
-        RequiredGrads, Results, SavedAndGrads, ScoreInputs,
+        AttentionOps, Body, OptionalBool, OptionalFloat, OptionalInt, RequiredGrads, Results,
+        SavedAndGrads, ScoreInputs,
     },
     blockwise,
 };
@@ -64,37 +63,27 @@ const SOFTCAPS: RangeInclusive<f64> = 1.0 / (1_u64 << 60) as f64..=(1_u64 << 60)
 /// Whether the interface of the kernels can express the call.
 fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool {
     use DType::{BF16, F16, F32, F64, I8, I16, I32, U8, U16};
-    let MaskInputs {
-        visible_blocks,
-        masked,
-        key_lengths,
-        query_offsets,
-        query_segments,
-        key_segments,
-    } = &inputs.mask;
+    let mask = &inputs.mask;
     let (query, key) = (&inputs.query, &inputs.key);
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        dim_v,
-        ..
-    } = inputs.problem(value);
-    let output = Shape::new([batch, heads_q, len_q, dim_v]);
+    let p = inputs.problem(value);
+    let output = Shape::new([p.batch, p.heads_q, p.len_q, p.dim_v]);
     let shapes = [query.shape(), key.shape(), value.shape(), output];
-    let mut floats = [&inputs.bias, &inputs.distance_bias, &inputs.sinks]
-        .into_iter()
-        .filter_map(OptionalFloat::as_ref);
-    let mut ints = [key_lengths, query_offsets, query_segments, key_segments]
-        .into_iter()
-        .filter_map(OptionalInt::as_ref);
-    let bools = [masked, visible_blocks]
-        .into_iter()
-        .filter_map(OptionalBool::as_ref);
+    let floats = [&inputs.bias, &inputs.distance_bias, &inputs.sinks];
+    let ints = [
+        &mask.key_lengths,
+        &mask.query_offsets,
+        &mask.query_segments,
+        &mask.key_segments,
+    ];
+    let bools = [&mask.masked, &mask.visible_blocks];
+    let mut floats = floats.into_iter().filter_map(OptionalFloat::as_ref);
+    let mut ints = ints.into_iter().filter_map(OptionalInt::as_ref);
+    let bools = bools.into_iter().filter_map(OptionalBool::as_ref);
     // A device has one type of bools, stored as integers, but a tensor from elsewhere may have another.
-    let same_bools = bools.clone().all(|x| {
-        Some(x.dtype()) == bools.clone().next().map(|x| x.dtype())
-            && x.dtype() != DType::Bool(BoolDType::Native)
+    let of_bools = bools.clone().map(|x| x.dtype()).next();
+    let mut readable_bools = bools.map(|x| {
+        let dtype = x.dtype();
+        Some(dtype) == of_bools && dtype != DType::Bool(BoolDType::Native) && indexable(&x.shape())
     });
     // Numbers that f32 holds as they are, also multiplied by log2 e.
     let size = inputs.scalars.scale.abs();
@@ -109,8 +98,7 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
         && floats.all(|x| matches!(x.dtype(), F64 | F32 | F16 | BF16) && indexable(&x.shape()))
         // The kernels read i32: wider segment numbers could become equal, and wider lengths small.
         && ints.all(|x| matches!(x.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(&x.shape()))
-        && same_bools
-        && bools.clone().all(|x| indexable(&x.shape()))
+        && readable_bools.all(|readable| readable)
 }
 
 /// Whether there are elements, and no more than indices of 31 bits reach.
@@ -135,7 +123,7 @@ impl AttentionOps for CubeBackend {
         value: CubeTensor,
         saved: SavedAndGrads<Self>,
         required: RequiredGrads,
-    ) -> Gradients<Self> {
+    ) -> Vec<FloatTensor<Self>> {
         match supports(&inputs, &value) {
             true => backward(&inputs, &value, saved, required)
                 .unwrap_or_else(|refusal| panic!("{refusal}")),
@@ -150,16 +138,11 @@ pub(super) fn forward(
     value: &CubeTensor,
 ) -> Result<Results<CubeBackend>, Refusal> {
     let inputs = inputs_of(operands, value);
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        dim_v,
-        ..
-    } = operands.problem(value);
+    let p = operands.problem(value);
     let query = &operands.query;
-    let output = empty_rows(query, &inputs.query, [batch, heads_q, len_q, dim_v]);
-    let logsumexp = empty(query, [batch, heads_q, len_q], DType::F32);
+    let shape = [p.batch, p.heads_q, p.len_q, p.dim_v];
+    let output = empty_rows(query, &inputs.query, shape);
+    let logsumexp = empty(query, [p.batch, p.heads_q, p.len_q], DType::F32);
     kernels::forward(
         &query.client,
         &inputs,
@@ -175,7 +158,7 @@ pub(super) fn backward(
     value: &CubeTensor,
     saved: SavedAndGrads<CubeBackend>,
     required: RequiredGrads,
-) -> Result<Gradients<CubeBackend>, Refusal> {
+) -> Result<Vec<CubeTensor>, Refusal> {
     let inputs = inputs_of(operands, value);
     let upstream = kernels::Upstream {
         output: rows(saved.output),
@@ -183,78 +166,59 @@ pub(super) fn backward(
         output_gradient: rows(saved.output_gradient),
         logsumexp_gradient: contiguous(saved.logsumexp_gradient, DType::F32),
     };
-    let narrow = |required: bool, tensor: &CubeTensor, operand: &Operand| {
-        required.then(|| empty_rows(tensor, operand, tensor.shape().dims()))
-    };
-    let wide = |required: bool, tensor: &OptionalFloat<CubeBackend>| {
-        let tensor = tensor.as_ref().filter(|_| required)?;
-        Some(empty(tensor, tensor.shape(), DType::F32))
-    };
-    let query = narrow(required.query, &operands.query, &inputs.query);
-    let key = narrow(required.key, &operands.key, &inputs.key);
-    let value = narrow(required.value, value, &inputs.value);
-    let bias = wide(required.bias, &operands.bias);
-    let distance_bias = wide(required.distance_bias, &operands.distance_bias);
-    let sinks = wide(required.sinks, &operands.sinks);
+    let [query, key, value, bias, distance_bias, sinks] = operands.differentiable(value, required);
+    let narrow = [
+        (query, &inputs.query),
+        (key, &inputs.key),
+        (value, &inputs.value),
+    ];
+    let narrow = narrow.map(|(like, order)| {
+        let like = like?;
+        Some(empty_rows(like, order, like.shape().dims()))
+    });
+    let wide = [bias, distance_bias, sinks];
+    let wide =
+        wide.map(|like| like.map(|like| (empty(like, like.shape(), DType::F32), like.dtype)));
+    let [query, key, value] = narrow.clone().map(|x| x.map(operand));
+    let [bias, distance_bias, sinks] = wide.clone().map(|x| x.map(|(x, _)| operand(x)));
     let gradients = kernels::Gradients {
-        query: query.clone().map(operand),
-        key: key.clone().map(operand),
-        value: value.clone().map(operand),
-        bias: bias.clone().map(operand),
-        distance_bias: distance_bias.clone().map(operand),
-        sinks: sinks.clone().map(operand),
+        query,
+        key,
+        value,
+        bias,
+        distance_bias,
+        sinks,
     };
     kernels::backward(&operands.query.client, &inputs, &upstream, &gradients)?;
-
-    let in_dtype_of = |gradient: Option<CubeTensor>, tensor: &OptionalFloat<CubeBackend>| {
-        let gradient = gradient.zip(tensor.as_ref());
-        OptionalFloat::from_option(gradient.map(|(x, tensor)| cast(x, tensor.dtype)))
-    };
-    Ok(Gradients {
-        query: OptionalFloat::from_option(query),
-        key: OptionalFloat::from_option(key),
-        value: OptionalFloat::from_option(value),
-        bias: in_dtype_of(bias, &operands.bias),
-        distance_bias: in_dtype_of(distance_bias, &operands.distance_bias),
-        sinks: in_dtype_of(sinks, &operands.sinks),
-    })
+    let wide = wide.into_iter().flatten();
+    let wide = wide.map(|(x, dtype)| cast(x, dtype));
+    Ok(narrow.into_iter().flatten().chain(wide).collect())
 }
 
 /// The operands as the kernels read them, copied where that is necessary.
 fn inputs_of(operands: &ScoreInputs<CubeBackend>, value: &CubeTensor) -> kernels::Inputs {
-    let MaskInputs {
-        visible_blocks,
-        masked,
-        key_lengths,
-        query_offsets,
-        query_segments,
-        key_segments,
-    } = &operands.mask;
+    let (mask, scalars) = (&operands.mask, operands.scalars);
     let float = |tensor: &CubeTensor| contiguous(tensor.clone(), DType::F32);
     let int = |tensor: &CubeTensor| contiguous(tensor.clone(), DType::I32);
-    let segments = query_segments.as_ref().zip(key_segments.as_ref());
+    let strided_in = |tensor: &CubeTensor| strided(tensor.clone());
+    let segments = mask.query_segments.as_ref().zip(mask.key_segments.as_ref());
     let segments = segments.map(|(queries, keys)| {
         let segments = [queries, keys].map(|tensor| cast(untile(tensor.clone()), DType::I32));
         int(&CubeBackend::int_cat(segments.into(), 1))
     });
-    let scalars = operands.scalars;
+    let bias = operands.bias.as_ref();
+    let blocks = mask.visible_blocks.as_ref().map(strided_in);
     kernels::Inputs {
         query: rows(operands.query.clone()),
         key: rows(operands.key.clone()),
         value: rows(value.clone()),
-        bias: operands
-            .bias
-            .as_ref()
-            .map(|bias| strided(cast(untile(bias.clone()), DType::F32))),
+        bias: bias.map(|bias| strided(cast(untile(bias.clone()), DType::F32))),
         distance_bias: operands.distance_bias.as_ref().map(float),
         sinks: operands.sinks.as_ref().map(float),
-        masked: masked.as_ref().map(|masked| strided(masked.clone())),
-        visible_blocks: visible_blocks
-            .as_ref()
-            .map(|table| strided(table.clone()))
-            .zip(scalars.block_size),
-        key_lengths: key_lengths.as_ref().map(int),
-        query_offsets: query_offsets.as_ref().map(int),
+        masked: mask.masked.as_ref().map(strided_in),
+        visible_blocks: blocks.zip(scalars.block_size),
+        key_lengths: mask.key_lengths.as_ref().map(int),
+        query_offsets: mask.query_offsets.as_ref().map(int),
         segments,
         by_position: scalars.by_position,
         scale: scalars.scale,

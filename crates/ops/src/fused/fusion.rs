@@ -5,13 +5,12 @@
 //!
 //! Burn caches the order of recorded operations by their names and tensors. The options of a call stay in the closure that runs it.
 
-use core::{fmt, slice::Iter};
+use core::fmt;
 
 use burn::{
     backend::{TensorMetadata, tensor::FloatTensor},
     tensor::{DType, Shape},
 };
-use burn_attn_kernels_cpu::Problem;
 use burn_attn_kernels_cube::Refusal;
 use burn_cubecl::{
     CubeBackend,
@@ -20,7 +19,6 @@ use burn_cubecl::{
 };
 use burn_fusion::{
     ExecutionError, Fusion, FusionTensor,
-    client::GlobalFusionClient,
     custom::{
         CustomOpIr, HandleContainer, Operation, OperationIr, OperationOutput, StreamId, TensorIr,
     },
@@ -29,13 +27,12 @@ use burn_fusion::{
 use super::cube::{self, supports};
 use crate::{
     backend::{
-        AttentionOps, AttentionScalars, Gradients, MaskInputs, OptionalBool, OptionalFloat,
-        OptionalInt, RequiredGrads, Results, SavedAndGrads, ScoreInputs,
+        AttentionOps, AttentionScalars, MaskInputs, RequiredGrads, Results, SavedAndGrads,
+        ScoreInputs,
     },
     blockwise,
 };
 
-type Client = GlobalFusionClient<FusionCubeRuntime>;
 type Tensor = FusionTensor<FusionCubeRuntime>;
 type Handles = HandleContainer<CubeFusionHandle>;
 
@@ -44,29 +41,20 @@ impl AttentionOps for Fusion<CubeBackend> {
         if !supports(&inputs, &value) {
             return blockwise::forward(inputs, value);
         }
-        let Problem {
-            batch,
-            heads_q,
-            len_q,
-            dim_v,
-            ..
-        } = inputs.problem(&value);
+        let p = inputs.problem(&value);
         let outputs = [
             (
-                Shape::new([batch, heads_q, len_q, dim_v]),
+                Shape::new([p.batch, p.heads_q, p.len_q, p.dim_v]),
                 inputs.query.dtype,
             ),
-            (Shape::new([batch, heads_q, len_q]), DType::F32),
+            (Shape::new([p.batch, p.heads_q, p.len_q]), DType::F32),
         ];
-        let client = inputs.query.client.clone();
-        let (tensors, operands) = recorded(inputs, value);
-        let run = move |mut reader: Reader<'_>| {
-            let (inputs, value) = reader.inputs(operands);
+        let run: Box<Run> = Box::new(|inputs, value, _| {
             let (output, logsumexp) = cube::forward(&inputs, &value)?;
             Ok(vec![output, logsumexp])
-        };
-        let [output, logsumexp] =
-            record("burn_attn::attention", tensors, &outputs, run, &client).outputs();
+        });
+        let name = "burn_attn::attention";
+        let [output, logsumexp] = record(name, inputs, value, vec![], outputs, run).outputs();
         (output, logsumexp)
     }
 
@@ -75,146 +63,93 @@ impl AttentionOps for Fusion<CubeBackend> {
         value: FloatTensor<Self>,
         saved: SavedAndGrads<Self>,
         required: RequiredGrads,
-    ) -> Gradients<Self> {
+    ) -> Vec<FloatTensor<Self>> {
         if !supports(&inputs, &value) {
             return blockwise::backward(inputs, value, saved, required);
         }
-        let like = |required: bool, tensor: Option<&Tensor>| {
-            let tensor = tensor.filter(|_| required)?;
-            Some((tensor.shape(), tensor.dtype))
-        };
-        let outputs = [
-            like(required.query, Some(&inputs.query)),
-            like(required.key, Some(&inputs.key)),
-            like(required.value, Some(&value)),
-            like(required.bias, inputs.bias.as_ref()),
-            like(required.distance_bias, inputs.distance_bias.as_ref()),
-            like(required.sinks, inputs.sinks.as_ref()),
+        let outputs: Vec<_> = inputs
+            .differentiable(&value, required)
+            .into_iter()
+            .flatten()
+            .map(|tensor| (tensor.shape(), tensor.dtype))
+            .collect();
+        let saved = vec![
+            saved.output,
+            saved.logsumexp,
+            saved.output_gradient,
+            saved.logsumexp_gradient,
         ];
-        let client = inputs.query.client.clone();
-        let (mut tensors, operands) = recorded(inputs, value);
-        let SavedAndGrads {
-            output,
-            logsumexp,
-            output_gradient,
-            logsumexp_gradient,
-        } = saved;
-        let saved = [output, logsumexp, output_gradient, logsumexp_gradient];
-        tensors.extend(saved.map(Tensor::into_ir));
-        let run = move |mut reader: Reader<'_>| {
-            let (inputs, value) = reader.inputs(operands);
+        let run: Box<Run> = Box::new(move |inputs, value, saved| {
+            let [output, logsumexp, output_gradient, logsumexp_gradient] =
+                saved.try_into().expect("four tensors were recorded");
             let saved = SavedAndGrads {
-                output: reader.float(),
-                logsumexp: reader.float(),
-                output_gradient: reader.float(),
-                logsumexp_gradient: reader.float(),
+                output,
+                logsumexp,
+                output_gradient,
+                logsumexp_gradient,
             };
-            let gradients = cube::backward(&inputs, &value, saved, required)?;
-            let gradients = [
-                gradients.query,
-                gradients.key,
-                gradients.value,
-                gradients.bias,
-                gradients.distance_bias,
-                gradients.sinks,
-            ]
-            .into_iter();
-            Ok(gradients.filter_map(OptionalFloat::into_option).collect())
-        };
-        let computed = outputs.each_ref().map(Option::is_some);
-        let outputs: Vec<_> = outputs.into_iter().flatten().collect();
-        let name = "burn_attn::attention_backward";
-        let mut gradients = record(name, tensors, &outputs, run, &client).into_iter();
-        let [query, key, value, bias, distance_bias, sinks] = computed.map(|computed| {
-            let gradient =
-                computed.then(|| gradients.next().expect("as many outputs as gradients"));
-            OptionalFloat::from_option(gradient)
+            cube::backward(&inputs, &value, saved, required)
         });
-        Gradients {
-            query,
-            key,
-            value,
-            bias,
-            distance_bias,
-            sinks,
-        }
+        let name = "burn_attn::attention_backward";
+        record(name, inputs, value, saved, outputs, run)
     }
 }
 
-/// Everything of a call that is not a tensor.
-#[derive(Clone, Copy)]
-struct Operands {
-    /// Which optional tensors there are, in the order of [`recorded`].
-    present: [bool; 9],
-    scalars: AttentionScalars,
-}
+/// Computes the results of an operation, one for each of its outputs, from its operands, its value, and the other tensors that it reads.
+type Run = dyn Fn(ScoreInputs<CubeBackend>, CubeTensor, Vec<CubeTensor>) -> Result<Vec<CubeTensor>, Refusal>
+    + Send
+    + Sync;
 
-/// The tensors of a call, which [`Reader::inputs`] reads in the same order, and the rest.
-fn recorded(inputs: ScoreInputs<Fusion<CubeBackend>>, value: Tensor) -> (Vec<TensorIr>, Operands) {
-    let ScoreInputs {
-        query,
-        key,
-        bias,
-        distance_bias,
-        sinks,
-        mask,
-        scalars,
-    } = inputs;
-    let MaskInputs {
-        visible_blocks,
-        masked,
-        key_lengths,
-        query_offsets,
-        query_segments,
-        key_segments,
-    } = mask;
+/// Records a call, whose outputs have these shapes and dtypes.
+fn record(
+    name: &'static str,
+    inputs: ScoreInputs<Fusion<CubeBackend>>,
+    value: Tensor,
+    others: Vec<Tensor>,
+    outputs: impl IntoIterator<Item = (Shape, DType)>,
+    run: Box<Run>,
+) -> Vec<Tensor> {
+    let client = inputs.query.client.clone();
+    let (mask, scalars) = (inputs.mask, inputs.scalars);
     let optional = [
-        bias.into_option(),
-        distance_bias.into_option(),
-        sinks.into_option(),
-        visible_blocks.into_option(),
-        masked.into_option(),
-        key_lengths.into_option(),
-        query_offsets.into_option(),
-        query_segments.into_option(),
-        key_segments.into_option(),
+        inputs.bias.into_option(),
+        inputs.distance_bias.into_option(),
+        inputs.sinks.into_option(),
+        mask.visible_blocks.into_option(),
+        mask.masked.into_option(),
+        mask.key_lengths.into_option(),
+        mask.query_offsets.into_option(),
+        mask.query_segments.into_option(),
+        mask.key_segments.into_option(),
     ];
     let present = optional.each_ref().map(Option::is_some);
     // A tensor may be several operands: the last use in this order frees it.
-    let tensors = [query, key, value]
+    let tensors: Vec<_> = [inputs.query, inputs.key, value]
         .into_iter()
         .chain(optional.into_iter().flatten())
+        .chain(others)
         .map(Tensor::into_ir)
         .collect();
-    (tensors, Operands { present, scalars })
-}
-
-/// Records a call; its outputs have these shapes and dtypes, and `run` computes one result for each of them.
-fn record(
-    name: &'static str,
-    tensors: Vec<TensorIr>,
-    outputs: &[(Shape, DType)],
-    run: impl Fn(Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> + Send + Sync + 'static,
-    client: &Client,
-) -> Vec<Tensor> {
     let outputs: Vec<_> = outputs
-        .iter()
-        .map(|(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape.clone(), *dtype))
+        .into_iter()
+        .map(|(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape, dtype))
         .collect();
     let call = CustomOpIr::new(name, &tensors, &outputs);
     let operation = Recorded {
         call: call.clone(),
-        run: Box::new(run),
+        present,
+        scalars,
+        run,
     };
     client.register(StreamId::current(), OperationIr::Custom(call), operation)
 }
 
-/// Computes the results of an operation, one for each of its outputs.
-type Run = dyn Fn(Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> + Send + Sync;
-
 /// A recorded call.
 struct Recorded {
     call: CustomOpIr,
+    /// Which optional operands there are, in the order of [`record`].
+    present: [bool; 9],
+    scalars: AttentionScalars,
     run: Box<Run>,
 }
 
@@ -226,10 +161,39 @@ impl fmt::Debug for Recorded {
 
 impl Operation<FusionCubeRuntime> for Recorded {
     fn execute(&self, handles: &mut Handles) -> Result<(), ExecutionError> {
-        let results = (self.run)(Reader {
-            handles,
-            tensors: self.call.inputs.iter(),
-        });
+        // On this backend, tensors of ints and bools have the type of a float tensor.
+        let tensors = self.call.inputs.iter();
+        let mut tensors = tensors.map(|tensor| handles.get_float_tensor::<CubeBackend>(tensor));
+        let mut next = || tensors.next().expect("every operand was recorded");
+        let [query, key, value] = [next(), next(), next()];
+        let [
+            bias,
+            distance_bias,
+            sinks,
+            visible_blocks,
+            masked,
+            key_lengths,
+            query_offsets,
+            query_segments,
+            key_segments,
+        ] = self.present.map(|present| present.then(&mut next));
+        let inputs = ScoreInputs {
+            query,
+            key,
+            bias: bias.into(),
+            distance_bias: distance_bias.into(),
+            sinks: sinks.into(),
+            mask: MaskInputs {
+                visible_blocks: visible_blocks.into(),
+                masked: masked.into(),
+                key_lengths: key_lengths.into(),
+                query_offsets: query_offsets.into(),
+                query_segments: query_segments.into(),
+                key_segments: key_segments.into(),
+            },
+            scalars: self.scalars,
+        };
+        let results = (self.run)(inputs, value, tensors.collect());
         // Whoever reads an output of this call gets the sentence; a panic would end the operations that Burn runs with the call.
         let results = results.map_err(|refusal| ExecutionError::generic(refusal.to_string()))?;
         debug_assert_eq!(results.len(), self.call.outputs.len());
@@ -243,70 +207,3 @@ impl Operation<FusionCubeRuntime> for Recorded {
         Ok(())
     }
 }
-
-/// Reads the tensors of a recorded call, one after the other.
-struct Reader<'a> {
-    handles: &'a mut Handles,
-    tensors: Iter<'a, TensorIr>,
-}
-
-impl Reader<'_> {
-    /// The operands and the value that [`recorded`] has listed.
-    fn inputs(&mut self, operands: Operands) -> (ScoreInputs<CubeBackend>, CubeTensor) {
-        let [query, key, value] = [self.float(), self.float(), self.float()];
-        let [
-            bias,
-            distance_bias,
-            sinks,
-            blocks,
-            masked,
-            lengths,
-            offsets,
-            of_queries,
-            of_keys,
-        ] = operands.present;
-        let inputs = ScoreInputs {
-            query,
-            key,
-            bias: self.optional_float(bias),
-            distance_bias: self.optional_float(distance_bias),
-            sinks: self.optional_float(sinks),
-            mask: MaskInputs {
-                visible_blocks: self.optional_bool(blocks),
-                masked: self.optional_bool(masked),
-                key_lengths: self.optional_int(lengths),
-                query_offsets: self.optional_int(offsets),
-                query_segments: self.optional_int(of_queries),
-                key_segments: self.optional_int(of_keys),
-            },
-            scalars: operands.scalars,
-        };
-        (inputs, value)
-    }
-
-    fn float(&mut self) -> CubeTensor {
-        let tensor = self.tensors.next().expect(TENSOR);
-        self.handles.get_float_tensor::<CubeBackend>(tensor)
-    }
-
-    fn optional_float(&mut self, present: bool) -> OptionalFloat<CubeBackend> {
-        OptionalFloat::from_option(present.then(|| self.float()))
-    }
-
-    fn optional_bool(&mut self, present: bool) -> OptionalBool<CubeBackend> {
-        OptionalBool::from_option(present.then(|| {
-            let tensor = self.tensors.next().expect(TENSOR);
-            self.handles.get_bool_tensor::<CubeBackend>(tensor)
-        }))
-    }
-
-    fn optional_int(&mut self, present: bool) -> OptionalInt<CubeBackend> {
-        OptionalInt::from_option(present.then(|| {
-            let tensor = self.tensors.next().expect(TENSOR);
-            self.handles.get_int_tensor::<CubeBackend>(tensor)
-        }))
-    }
-}
-
-/// A guarantee of [`recorded`].
-const TENSOR: &str = "every operand was recorded";

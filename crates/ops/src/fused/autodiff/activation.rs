@@ -2,8 +2,10 @@
 
 use core::marker::PhantomData;
 
-use burn::backend::{AutodiffBackend, TensorMetadata, tensor::FloatTensor};
-use burn::tensor::Shape;
+use burn::{
+    backend::{AutodiffBackend, TensorMetadata, tensor::FloatTensor},
+    tensor::Shape,
+};
 use burn_autodiff::{
     Autodiff, NodeId,
     checkpoint::{
@@ -38,48 +40,37 @@ pub(super) fn tracked<B: AttentionOps, C: CheckpointStrategy>(
             None => <Autodiff<B, C> as AutodiffBackend>::from_inner(x.primitive().clone()).node(),
         },
     ];
-    let again = Again::<B> {
+    let call = Call::<B> {
         x: x.node().id(),
         bias: bias.as_ref().map(|bias| bias.node().id()),
         activation,
         gated,
         backend: PhantomData,
     };
-    let inner = |bias: OptionalFloat<Autodiff<B, C>>| {
-        OptionalFloat::from_option(bias.into_option().map(|bias| bias.into_primitive()))
-    };
-    match ActivationRule
+    let prep = ActivationRule
         .prepare::<C>(nodes)
         .memory_bound()
-        .retro_forward(again)
-        .parents([&x].into_iter().chain(bias.as_ref()))
-        .stateful()
-    {
+        .retro_forward(call.clone())
+        .parents([&x].into_iter().chain(bias.as_ref()));
+    let compute = |x: FloatTensor<Autodiff<B, C>>, bias: OptionalFloat<Autodiff<B, C>>| {
+        let bias = bias.map(|bias| bias.into_primitive());
+        B::activate(x.into_primitive(), bias, activation, gated)
+    };
+    match prep.stateful() {
+        OpsKind::Tracked(prep) if is_sum => prep.finish(None, compute(x, bias)),
         OpsKind::Tracked(mut prep) => {
-            let operands = (!is_sum).then(|| Operands {
-                x: prep.checkpoint(&x),
-                bias: bias.as_ref().map(|bias| prep.checkpoint(bias)),
-            });
-            let state = Saved {
-                operands,
-                activation,
-                gated,
-            };
-            let y = B::activate(x.into_primitive(), inner(bias), activation, gated);
-            prep.finish(state, y)
+            for operand in [&x].into_iter().chain(bias.as_ref()) {
+                prep.checkpoint(operand);
+            }
+            prep.finish(Some(call), compute(x, bias))
         }
-        OpsKind::UnTracked(prep) => prep.finish(B::activate(
-            x.into_primitive(),
-            inner(bias),
-            activation,
-            gated,
-        )),
+        OpsKind::UnTracked(prep) => prep.finish(compute(x, bias)),
     }
 }
 
-/// Computes the result again, for a strategy that does not keep it.
-#[derive(Debug)]
-struct Again<B> {
+/// A call, by the nodes of its operands.
+#[derive(Clone, Debug)]
+struct Call<B> {
     x: NodeId,
     bias: Option<NodeId>,
     activation: Activation,
@@ -87,12 +78,14 @@ struct Again<B> {
     backend: PhantomData<B>,
 }
 
-impl<B: AttentionOps> RetroForward for Again<B> {
+/// Computes the result again, for a strategy that does not keep it.
+impl<B: AttentionOps> RetroForward for Call<B> {
     fn forward(&self, states: &mut BackwardStates, out_node: NodeId) {
         let x = states.get_state::<FloatTensor<B>>(&self.x);
-        let bias = self.bias.map(|bias| states.get_state(&bias));
-        let bias = OptionalFloat::from_option(bias);
-        let y = B::activate(x, bias, self.activation, self.gated);
+        let bias = self
+            .bias
+            .map(|bias| states.get_state::<FloatTensor<B>>(&bias));
+        let y = B::activate(x, bias.into(), self.activation, self.gated);
         states.save(out_node, y);
     }
 }
@@ -100,23 +93,9 @@ impl<B: AttentionOps> RetroForward for Again<B> {
 #[derive(Debug)]
 struct ActivationRule;
 
-/// What is kept between the passes.
-#[derive(Clone, Debug)]
-struct Saved {
-    /// `None` for a sum, whose gradient needs no operand.
-    operands: Option<Operands>,
-    activation: Activation,
-    gated: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Operands {
-    x: NodeId,
-    bias: Option<NodeId>,
-}
-
 impl<B: AttentionOps> Backward<B, 2> for ActivationRule {
-    type State = Saved;
+    /// `None` for a sum, whose gradient needs no operand.
+    type State = Option<Call<B>>;
 
     fn backward(
         self,
@@ -125,18 +104,12 @@ impl<B: AttentionOps> Backward<B, 2> for ActivationRule {
         checkpointer: &mut Checkpointer,
     ) {
         let gradient = gradients.consume::<B>(&ops.node);
-        let Saved {
-            operands,
-            activation,
-            gated,
-        } = ops.state;
-        let computed = match operands {
+        let computed = match ops.state {
             None => gradient,
-            Some(Operands { x, bias }) => {
-                let x: FloatTensor<B> = checkpointer.retrieve_node_output(x);
-                let bias = bias.map(|bias| checkpointer.retrieve_node_output(bias));
-                let bias = OptionalFloat::from_option(bias);
-                B::activate_backward(x, bias, gradient, activation, gated)
+            Some(call) => {
+                let mut operand = |node| checkpointer.retrieve_node_output::<FloatTensor<B>>(node);
+                let (x, bias) = (operand(call.x), call.bias.map(operand));
+                B::activate_backward(x, bias.into(), gradient, call.activation, call.gated)
             }
         };
         let [of_x, of_bias] = ops.parents;

@@ -16,7 +16,7 @@ use burn_wgpu::{
 
 use super::*;
 use crate::{
-    backend::{AttentionOps, AttentionScalars, OptionalBool},
+    backend::{AttentionScalars, MaskInputs},
     blockwise::tests::{finds_adapter, found},
 };
 

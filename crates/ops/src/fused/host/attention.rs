@@ -1,11 +1,8 @@
 //! Attention over tensors in host memory.
 
 use burn::{
-    backend::{
-        Backend, TensorMetadata,
-        tensor::{BoolTensor, FloatTensor},
-    },
-    tensor::{DType, Element, Shape},
+    backend::{Backend, TensorMetadata, tensor::FloatTensor},
+    tensor::{DType, Shape},
 };
 use burn_attn_kernels_cpu::{
     Blocks, Broadcast, InputError, Mask, Options, Problem, Segments,
@@ -13,12 +10,12 @@ use burn_attn_kernels_cpu::{
 };
 
 use super::tensors::{
-    Host, HostElement, Plain, READABLE, Strided, elements, in_dtype, readable_bools, row_major,
-    rows, with_rows,
+    Host, HostElement, Plain, READABLE, Strided, elements, readable_bools, row_major, rows,
+    strided, with_rows,
 };
-use crate::backend::{
-    AttentionScalars, Body, Gradients, MaskInputs, OptionalFloat, RequiredGrads, Results,
-    SavedAndGrads, ScoreInputs,
+use crate::{
+    backend::{Body, MaskInputs, RequiredGrads, Results, SavedAndGrads, ScoreInputs},
+    composed::cast,
 };
 
 /// Whether the kernels support this call, in the precision of the query; the blockwise body takes the others.
@@ -33,38 +30,28 @@ pub(super) fn forward<B: Host, T: HostElement>(
     value: &FloatTensor<B>,
 ) -> Results<B> {
     let readable = Readable::<B>::new::<T>(operands, value);
-    let problem = readable.problem;
-    let mut output = vec![T::default(); problem.output_elements()];
-    let mut logsumexp = vec![T::Real::default(); problem.query_rows()];
-    let execution = Execution::available();
-    let inputs = readable.inputs::<T>();
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        dim_v,
-        ..
-    } = problem;
-    let shape = [batch, heads_q, len_q, dim_v];
+    let p = readable.problem;
+    let mut output = vec![T::default(); p.output_elements()];
+    let mut logsumexp = vec![T::Real::default(); p.query_rows()];
+    let shape = [p.batch, p.heads_q, p.len_q, p.dim_v];
     let order = Order::of::<B, T>(&operands.query);
     let rows = order.rows(&mut output, shape);
+    let (inputs, execution) = (readable.inputs::<T>(), Execution::available());
     tiled::forward(&inputs, rows, &mut logsumexp, execution).unwrap_or_else(refuse);
     (
         order.tensor::<B, T>(output, shape),
-        B::float_tensor(logsumexp, Shape::new([batch, heads_q, len_q])),
+        B::float_tensor(logsumexp, Shape::new([p.batch, p.heads_q, p.len_q])),
     )
 }
 
 /// The required gradients.
 pub(super) fn backward<B: Host, T: HostElement>(
     operands: &ScoreInputs<B>,
-    value_operand: &FloatTensor<B>,
+    value: &FloatTensor<B>,
     saved: SavedAndGrads<B>,
     required: RequiredGrads,
-) -> Gradients<B> {
-    let readable = Readable::<B>::new::<T>(operands, value_operand);
-    let problem = readable.problem;
-    let inputs = readable.inputs::<T>();
+) -> Vec<FloatTensor<B>> {
+    let readable = Readable::<B>::new::<T>(operands, value);
     let output = with_rows::<B, T>(&saved.output);
     let output_gradient = with_rows::<B, T>(&saved.output_gradient);
     let logsumexp = row_major::<B, T::Real>(&saved.logsumexp);
@@ -76,57 +63,38 @@ pub(super) fn backward<B: Host, T: HostElement>(
         logsumexp_gradient: Some(elements::<B, T::Real>(&logsumexp_gradient)),
     };
 
-    let zeros = |required: bool, count| required.then(|| vec![T::default(); count]);
-    let wide_zeros = |required: bool, like: &Option<FloatTensor<B>>| {
-        let like = like.as_ref().filter(|_| required)?;
-        Some(vec![T::Real::default(); like.shape().num_elements()])
-    };
-    let mut query = zeros(required.query, problem.query_elements());
-    let mut key = zeros(required.key, problem.key_elements());
-    let mut value = zeros(required.value, problem.value_elements());
-    let mut bias = wide_zeros(required.bias, &readable.bias);
-    let mut distance_bias = wide_zeros(required.distance_bias, &readable.distance_bias);
-    let mut sinks = wide_zeros(required.sinks, &readable.sinks);
+    let [query, key, value, bias, distance_bias, sinks] = operands.differentiable(value, required);
+    let count = |like: &FloatTensor<B>| like.shape().num_elements();
+    let mut narrow = [query, key, value].map(|like| {
+        let like = like?;
+        let (order, shape) = (Order::of::<B, T>(like), like.shape().dims());
+        Some((vec![T::default(); count(like)], order, shape))
+    });
+    let likes = [bias, distance_bias, sinks];
+    let mut wide = likes.map(|like| Some(vec![T::Real::default(); count(like?)]));
+    let [q, k, v] = narrow.each_mut().map(|rows| {
+        rows.as_mut()
+            .map(|(data, order, shape)| order.rows(data, *shape))
+    });
+    let [bias, distance_bias, sinks] = wide.each_mut().map(Option::as_deref_mut);
     let gradients = tiled::Gradients {
-        q: query
-            .as_deref_mut()
-            .map(|data| Order::of::<B, T>(&operands.query).rows(data, shape_of(&operands.query))),
-        k: key
-            .as_deref_mut()
-            .map(|data| Order::of::<B, T>(&operands.key).rows(data, shape_of(&operands.key))),
-        v: value
-            .as_deref_mut()
-            .map(|data| Order::of::<B, T>(value_operand).rows(data, shape_of(value_operand))),
-        bias: bias.as_deref_mut(),
-        distance_bias: distance_bias.as_deref_mut(),
-        sinks: sinks.as_deref_mut(),
+        q,
+        k,
+        v,
+        bias,
+        distance_bias,
+        sinks,
     };
-    let execution = Execution::available();
+    let (inputs, execution) = (readable.inputs::<T>(), Execution::available());
     tiled::backward(&inputs, &upstream, gradients, execution).unwrap_or_else(refuse);
 
-    let narrow = |elements: Option<Vec<T>>, like: &FloatTensor<B>| {
-        let tensor = |elements| Order::of::<B, T>(like).tensor::<B, T>(elements, shape_of(like));
-        OptionalFloat::from_option(elements.map(tensor))
-    };
-    let wide = |elements: Option<Vec<T::Real>>, like: &OptionalFloat<B>| {
-        let gradient = elements.zip(like.as_ref()).map(|(elements, like)| {
-            let gradient = B::float_tensor(elements, like.shape());
-            in_dtype::<B>(gradient, like.dtype())
-        });
-        OptionalFloat::from_option(gradient)
-    };
-    Gradients {
-        query: narrow(query, &operands.query),
-        key: narrow(key, &operands.key),
-        value: narrow(value, value_operand),
-        bias: wide(bias, &operands.bias),
-        distance_bias: wide(distance_bias, &operands.distance_bias),
-        sinks: wide(sinks, &operands.sinks),
-    }
-}
-
-fn shape_of<P: TensorMetadata>(tensor: &P) -> [usize; 4] {
-    tensor.shape().dims()
+    let narrow = narrow.into_iter().flatten();
+    let narrow = narrow.map(|(data, order, shape)| order.tensor::<B, T>(data, shape));
+    let wide = wide.into_iter().zip(likes).filter_map(|(data, like)| {
+        let gradient = B::float_tensor(data?, like?.shape());
+        Some(cast::<B>(gradient, like?.dtype().into()))
+    });
+    narrow.chain(wide).collect()
 }
 
 /// The memory order of a `[batch, heads, len, dim]` tensor.
@@ -179,106 +147,94 @@ fn refuse(error: InputError) {
 /// Operands that can be read as slices, copied where necessary.
 struct Readable<B: Backend> {
     problem: Problem,
-    query: FloatTensor<B>,
-    key: FloatTensor<B>,
+    operands: ScoreInputs<B>,
     value: FloatTensor<B>,
-    bias: Option<FloatTensor<B>>,
-    distance_bias: Option<FloatTensor<B>>,
-    sinks: Option<FloatTensor<B>>,
-    visible_blocks: Option<BoolTensor<B>>,
-    masked: Option<BoolTensor<B>>,
     key_lengths: Option<Vec<usize>>,
     query_offsets: Option<Vec<i64>>,
     segments: Option<[Vec<i64>; 2]>,
-    scalars: AttentionScalars,
 }
 
 impl<B: Host> Readable<B> {
     fn new<T: HostElement>(operands: &ScoreInputs<B>, value: &FloatTensor<B>) -> Self {
         let problem = operands.problem(value);
-        let Problem { len_q, len_kv, .. } = problem;
-        let MaskInputs {
-            visible_blocks,
-            masked,
-            key_lengths,
-            query_offsets,
-            query_segments,
-            key_segments,
-        } = &operands.mask;
-        let wide = <T::Real as Element>::dtype();
+        let (len_q, len_kv) = (problem.len_q as i64, problem.len_kv as i64);
+        let ScoreInputs {
+            query,
+            key,
+            bias,
+            distance_bias,
+            sinks,
+            mask,
+            scalars,
+        } = operands.clone();
+        let row_major = |tensor: FloatTensor<B>| row_major::<B, T::Real>(&tensor);
+        let segments = mask.query_segments.as_ref().zip(mask.key_segments.as_ref());
+        // As in the general bodies, for callers that skip the checks: a length beyond the keys hides nothing, a negative length hides
+        // everything, and offsets are clamped to their range.
+        let clamped = |numbers, least| {
+            let numbers = B::ints(numbers).into_iter();
+            numbers.map(move |number: i64| number.clamp(least, len_kv))
+        };
         Self {
             problem,
-            query: with_rows::<B, T>(&operands.query),
-            key: with_rows::<B, T>(&operands.key),
             value: with_rows::<B, T>(value),
-            bias: operands.bias.as_ref().map(|bias| {
-                let bias = in_dtype::<B>(bias.clone(), wide);
-                if B::floats::<T::Real>(&bias).is_some() {
-                    bias
-                } else {
-                    B::copy_floats(&bias)
-                }
+            key_lengths: mask.key_lengths.as_ref().map(|lengths| {
+                let lengths = clamped(lengths, 0);
+                lengths.map(|length| length as usize).collect()
             }),
-            distance_bias: operands.distance_bias.as_ref().map(row_major::<B, T::Real>),
-            sinks: operands.sinks.as_ref().map(row_major::<B, T::Real>),
-            visible_blocks: visible_blocks.as_ref().map(readable_bools::<B>),
-            masked: masked.as_ref().map(readable_bools::<B>),
-            key_lengths: key_lengths.as_ref().map(|lengths| {
-                // As in the general bodies, for callers that skip the checks: a length beyond the keys hides nothing, a
-                // negative length hides everything.
-                let length = |length: i64| usize::try_from(length).unwrap_or(0).min(len_kv);
-                B::ints(lengths).into_iter().map(length).collect()
-            }),
-            query_offsets: query_offsets.as_ref().map(|offsets| {
-                // As in the general bodies, for callers that skip the checks.
-                let offset = |offset: i64| offset.clamp(-(len_q as i64), len_kv as i64);
-                B::ints(offsets).into_iter().map(offset).collect()
-            }),
-            segments: query_segments
+            query_offsets: mask
+                .query_offsets
                 .as_ref()
-                .zip(key_segments.as_ref())
-                .map(|(query, key)| [B::ints(query), B::ints(key)]),
-            scalars: operands.scalars,
+                .map(|offsets| clamped(offsets, -len_q).collect()),
+            segments: segments.map(|(query, key)| [B::ints(query), B::ints(key)]),
+            operands: ScoreInputs {
+                query: with_rows::<B, T>(&query),
+                key: with_rows::<B, T>(&key),
+                bias: bias.map(strided::<B, T::Real>),
+                distance_bias: distance_bias.map(row_major),
+                sinks: sinks.map(row_major),
+                mask: MaskInputs {
+                    visible_blocks: mask.visible_blocks.map(readable_bools::<B>),
+                    masked: mask.masked.map(readable_bools::<B>),
+                    ..mask
+                },
+                scalars,
+            },
         }
     }
 
     fn inputs<T: HostElement>(&self) -> tiled::Inputs<'_, T> {
-        let scalars = self.scalars;
+        let ScoreInputs { mask, scalars, .. } = &self.operands;
+        let segments = self.segments.as_ref();
+        let blocks = mask.visible_blocks.as_ref().zip(scalars.block_size);
+        let bools = |tensor| broadcast(B::bools(tensor), tensor.shape().dims());
+        let bias = self.operands.bias.as_ref();
+        let distance_bias = self.operands.distance_bias.as_ref();
+        let sinks = self.operands.sinks.as_ref();
         tiled::Inputs {
             problem: self.problem,
-            q: rows::<B, T>(&self.query),
-            k: rows::<B, T>(&self.key),
+            q: rows::<B, T>(&self.operands.query),
+            k: rows::<B, T>(&self.operands.key),
             v: rows::<B, T>(&self.value),
             options: Options {
                 mask: Mask {
                     by_position: scalars.by_position,
                     key_lengths: self.key_lengths.as_deref(),
                     query_offsets: self.query_offsets.as_deref(),
-                    segments: self
-                        .segments
-                        .as_ref()
-                        .map(|[queries, keys]| Segments { queries, keys }),
-                    blocks: self.visible_blocks.as_ref().zip(scalars.block_size).map(
-                        |(table, size)| Blocks {
-                            visible: broadcast(B::bools(table), table.shape().dims()),
-                            size,
-                        },
-                    ),
-                    masked: self
-                        .masked
-                        .as_ref()
-                        .map(|masked| broadcast(B::bools(masked), masked.shape().dims())),
+                    segments: segments.map(|[queries, keys]| Segments { queries, keys }),
+                    blocks: blocks.map(|(table, size)| Blocks {
+                        visible: bools(table),
+                        size,
+                    }),
+                    masked: mask.masked.as_ref().map(bools),
                 },
-                bias: self
-                    .bias
-                    .as_ref()
-                    .map(|bias| broadcast(B::floats::<T::Real>(bias), bias.shape().dims())),
-                sinks: self.sinks.as_ref().map(elements::<B, T::Real>),
+                bias: bias.map(|bias| broadcast(B::floats::<T::Real>(bias), bias.shape().dims())),
+                sinks: sinks.map(elements::<B, T::Real>),
                 softcap: scalars.softcap,
                 scale: Some(scalars.scale),
                 dropout: scalars.dropout,
             },
-            distance_bias: self.distance_bias.as_ref().map(elements::<B, T::Real>),
+            distance_bias: distance_bias.map(elements::<B, T::Real>),
         }
     }
 }

@@ -25,8 +25,7 @@ use burn_attn_kernels_cpu::{
 
 use crate::{
     backend::{
-        AttentionOps, Gradients, OptionalFloat, RequiredGrads, Results, Rotation, SavedAndGrads,
-        ScoreInputs,
+        AttentionOps, OptionalFloat, RequiredGrads, Results, Rotation, SavedAndGrads, ScoreInputs,
     },
     blockwise,
     composed::{self, activation},
@@ -58,7 +57,7 @@ impl<B: Host> AttentionOps for B {
         value: FloatTensor<B>,
         saved: SavedAndGrads<B>,
         required: RequiredGrads,
-    ) -> Gradients<B> {
+    ) -> Vec<FloatTensor<B>> {
         if !attention::supports(&inputs) {
             return blockwise::backward(inputs, value, saved, required);
         }
@@ -112,18 +111,13 @@ impl<B: Host> AttentionOps for B {
         if activation == Activation::Identity && !gated && bias.as_ref().is_none() {
             return x;
         }
-        let numbers = match bias.as_ref() {
-            Some(bias) if bias.dtype() == DType::F32 => contiguous::<B, f32>(bias),
-            Some(_) => None,
-            None => Some(&[][..]),
-        };
-        let Some(numbers) = numbers.filter(|_| x.dtype() == DType::F32) else {
-            let in_f32 = |x, bias| B::activate(x, bias, activation, gated);
-            return activation::activate::<B>(x, bias, activation, gated, in_f32, B::split_heads);
+        let in_f32 = x.dtype() == DType::F32;
+        let Some(bias) = numbers::<B>(bias.as_ref()).filter(|_| in_f32) else {
+            return activation::activate::<B>(x, bias, activation, gated, B::activate);
         };
         let columns = if gated { width / 2 } else { width };
         let activated = Activated {
-            bias: numbers,
+            bias,
             columns,
             activation,
         };
@@ -146,21 +140,15 @@ impl<B: Host> AttentionOps for B {
         gated: bool,
     ) -> FloatTensor<B> {
         let [rows, width] = x.shape().dims::<2>();
-        let numbers = match bias.as_ref() {
-            Some(bias) if bias.dtype() == DType::F32 => contiguous::<B, f32>(bias),
-            Some(_) => None,
-            None => Some(&[][..]),
-        };
         let in_f32 = [x.dtype(), gradient.dtype()] == [DType::F32; 2];
-        let Some(numbers) = numbers.filter(|_| in_f32) else {
-            let in_f32 =
-                |x, bias, gradient| B::activate_backward(x, bias, gradient, activation, gated);
+        let Some(bias) = numbers::<B>(bias.as_ref()).filter(|_| in_f32) else {
+            let in_f32 = B::activate_backward;
             return activation::activate_backward::<B>(
                 x, bias, gradient, activation, gated, in_f32,
             );
         };
         let activated = Activated {
-            bias: numbers,
+            bias,
             columns: if gated { width / 2 } else { width },
             activation,
         };
@@ -198,6 +186,15 @@ impl<B: Host> AttentionOps for B {
     }
 }
 
+/// The numbers of a bias, none without a bias; `None` if they cannot be read in place as f32.
+fn numbers<B: Host>(bias: Option<&FloatTensor<B>>) -> Option<&[f32]> {
+    match bias {
+        Some(bias) if bias.dtype() == DType::F32 => contiguous::<B, f32>(bias),
+        Some(_) => None,
+        None => Some(&[]),
+    }
+}
+
 /// The product of few rows, if the kernel can read it.
 fn skinny_gemm<B: Host, T: Element<Real = T> + Plain>(
     x: &FloatTensor<B>,
@@ -224,15 +221,10 @@ fn linear_layer<B: Host>(
     activation: Activation,
 ) -> Option<FloatTensor<B>> {
     let ([rows, _], [depth, columns]) = (x.shape().dims::<2>(), weight.shape().dims::<2>());
-    let bias = match bias {
-        Some(bias) if bias.dtype() == DType::F32 => contiguous::<B, f32>(bias)?,
-        Some(_) => return None,
-        None => &[],
-    };
     let layer = Linear {
         x: contiguous::<B, f32>(x)?,
         weight: contiguous::<B, f32>(weight)?,
-        bias,
+        bias: numbers::<B>(bias)?,
         rows,
         depth,
         columns,

@@ -5,9 +5,11 @@ use burn::{
         Backend, TensorMetadata,
         tensor::{BoolTensor, FloatTensor, IntTensor},
     },
-    tensor::{DType, Element, FloatDType, Shape},
+    tensor::{Element, Shape},
 };
 use burn_attn_kernels_cpu::tiled::{self, Rows};
+
+use crate::composed::cast;
 
 /// A slice that starts at a tensor's first element, and the tensor's strides in elements.
 pub(super) type Strided<'a, T> = (&'a [T], Vec<usize>);
@@ -49,11 +51,19 @@ pub(super) trait HostElement: tiled::Element<Real: Plain> + Plain {}
 impl<T: tiled::Element<Real: Plain> + Plain> HostElement for T {}
 
 /// The tensor, copied if it could not be read as a slice.
-pub(super) fn readable_bools<B: Host>(tensor: &BoolTensor<B>) -> BoolTensor<B> {
-    if B::bools(tensor).is_some() {
-        tensor.clone()
-    } else {
-        B::copy_bools(tensor)
+pub(super) fn readable_bools<B: Host>(tensor: BoolTensor<B>) -> BoolTensor<B> {
+    match B::bools(&tensor) {
+        Some(_) => tensor,
+        None => B::copy_bools(&tensor),
+    }
+}
+
+/// The tensor in the dtype of `R`, copied if it could not be read as a slice.
+pub(super) fn strided<B: Host, R: Plain>(tensor: FloatTensor<B>) -> FloatTensor<B> {
+    let tensor = cast::<B>(tensor, <R as Element>::dtype().into());
+    match B::floats::<R>(&tensor) {
+        Some(_) => tensor,
+        None => B::copy_floats(&tensor),
     }
 }
 
@@ -78,11 +88,10 @@ pub(super) fn rows<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> Rows<'_, T> {
 
 /// The tensor in the dtype of `R`, row-major.
 pub(super) fn row_major<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
-    let tensor = in_dtype::<B>(tensor.clone(), <R as Element>::dtype());
-    if contiguous::<B, R>(&tensor).is_some() {
-        tensor
-    } else {
-        B::copy_floats(&tensor)
+    let tensor = cast::<B>(tensor.clone(), <R as Element>::dtype().into());
+    match contiguous::<B, R>(&tensor) {
+        Some(_) => tensor,
+        None => B::copy_floats(&tensor),
     }
 }
 
@@ -105,14 +114,6 @@ pub(super) fn contiguous<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> Option<&
 /// The elements of a tensor that [`row_major`] has returned.
 pub(super) fn elements<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> &[R] {
     contiguous::<B, R>(tensor).expect(READABLE)
-}
-
-pub(super) fn in_dtype<B: Backend>(tensor: FloatTensor<B>, dtype: DType) -> FloatTensor<B> {
-    if tensor.dtype() == dtype {
-        tensor
-    } else {
-        B::float_cast(tensor, FloatDType::from(dtype))
-    }
 }
 
 /// Flex: bytes with a layout.

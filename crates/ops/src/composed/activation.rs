@@ -1,16 +1,38 @@
-//! The gradient of an activation by plain tensor operations.
+//! Bias, activation and gate between linear layers, by plain tensor operations.
 
 use burn::{
     backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
-    tensor::{FloatDType, Shape, Slice},
+    tensor::{DType, FloatDType, Shape, Slice},
 };
 use burn_attn_kernels_cpu::tiled::Activation;
 
-use super::function::{function, needs_f32, to_f32};
-use crate::{
-    backend::OptionalFloat,
-    composed::dtype::{cast, float_dtype},
-};
+use super::dtype::{cast, float_dtype};
+use crate::backend::OptionalFloat;
+
+/// See [`activate`](crate::activate). `in_f32` is the operation of the backend, which may have a kernel.
+pub(crate) fn activate<B: Backend>(
+    x: FloatTensor<B>,
+    bias: OptionalFloat<B>,
+    activation: Activation,
+    gated: bool,
+    in_f32: fn(FloatTensor<B>, OptionalFloat<B>, Activation, bool) -> FloatTensor<B>,
+) -> FloatTensor<B> {
+    if needs_f32(x.dtype(), activation, gated) {
+        let dtype = float_dtype(x.dtype());
+        let wide = |tensor| cast::<B>(tensor, FloatDType::F32);
+        return cast::<B>(in_f32(wide(x), bias.map(wide), activation, gated), dtype);
+    }
+    let x = biased::<B>(x, bias);
+    if !gated {
+        return function::<B>(x, activation);
+    }
+    let [gate, up] = halves::<B>(x);
+    let up = match activation {
+        Activation::ClampedQuickGelu => clamped_up::<B>(up),
+        _ => up,
+    };
+    B::float_mul(function::<B>(gate, activation), up)
+}
 
 /// The gradient of `x` from the gradient of [`activate`](crate::activate)'s result. `in_f32` is the operation of the backend,
 /// which may have a kernel.
@@ -20,41 +42,102 @@ pub(crate) fn activate_backward<B: Backend>(
     gradient: FloatTensor<B>,
     activation: Activation,
     gated: bool,
-    in_f32: impl FnOnce(FloatTensor<B>, OptionalFloat<B>, FloatTensor<B>) -> FloatTensor<B>,
+    in_f32: fn(
+        FloatTensor<B>,
+        OptionalFloat<B>,
+        FloatTensor<B>,
+        Activation,
+        bool,
+    ) -> FloatTensor<B>,
 ) -> FloatTensor<B> {
     if needs_f32(x.dtype(), activation, gated) {
         let dtype = float_dtype(x.dtype());
-        let (x, bias) = to_f32::<B>(x, bias);
-        let gradient = cast::<B>(gradient, FloatDType::F32);
-        let gradient = in_f32(x, bias, gradient);
+        let wide = |tensor| cast::<B>(tensor, FloatDType::F32);
+        let gradient = in_f32(wide(x), bias.map(wide), wide(gradient), activation, gated);
         return cast::<B>(gradient, dtype);
     }
-    let [rows, width] = x.shape().dims::<2>();
-    let x = match bias.into_option() {
-        Some(bias) => B::float_add(x, B::float_reshape(bias, Shape::new([1, width]))),
-        None => x,
-    };
+    let x = biased::<B>(x, bias);
     if !gated {
         return times_derivative::<B>(gradient, x, activation);
     }
-    let columns = width / 2;
-    let half = |from: usize| {
-        let slices = [Slice::from(0..rows), Slice::from(from..from + columns)];
-        B::float_slice(x.clone(), &slices)
-    };
-    let (gate, up) = (half(0), half(columns));
+    let [gate, up] = halves::<B>(x);
     let of_up = B::float_mul(gradient.clone(), function::<B>(gate.clone(), activation));
     let (up, of_up) = match activation {
         Activation::ClampedQuickGelu => {
-            let limit = Activation::LIMIT;
             let of_up = up_to_limit::<B>(of_up, B::float_abs(up.clone()));
-            let clamped = B::float_clamp(up, (-limit).into(), limit.into());
-            (B::float_add_scalar(clamped, 1.0.into()), of_up)
+            (clamped_up::<B>(up), of_up)
         }
         _ => (up, of_up),
     };
     let of_gate = times_derivative::<B>(B::float_mul(gradient, up), gate, activation);
     B::float_cat(vec![of_gate, of_up], 1)
+}
+
+/// Whether half precision would round intermediate results: in bf16, `1 + erf(−2)` is 1/256 instead of 0.00468.
+fn needs_f32(dtype: DType, activation: Activation, gated: bool) -> bool {
+    let is_half = matches!(dtype, DType::F16 | DType::BF16);
+    is_half && (gated || !matches!(activation, Activation::Identity | Activation::Relu))
+}
+
+/// `x + bias`
+fn biased<B: Backend>(x: FloatTensor<B>, bias: OptionalFloat<B>) -> FloatTensor<B> {
+    let [_, width] = x.shape().dims::<2>();
+    match bias.into_option() {
+        Some(bias) => B::float_add(x, B::float_reshape(bias, Shape::new([1, width]))),
+        None => x,
+    }
+}
+
+/// The columns of the gate, and those that it is multiplied with.
+fn halves<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
+    let [_, width] = x.shape().dims::<2>();
+    [0..width / 2, width / 2..width]
+        .map(|columns| B::float_slice(x.clone(), &[Slice::full(), Slice::from(columns)]))
+}
+
+/// What the clamped gate is multiplied with.
+fn clamped_up<B: Backend>(up: FloatTensor<B>) -> FloatTensor<B> {
+    let (low, high) = ((-Activation::LIMIT).into(), Activation::LIMIT.into());
+    B::float_add_scalar(B::float_clamp(up, low, high), 1.0.into())
+}
+
+/// The activation alone.
+fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
+    use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+    // x · (1 + y) / 2
+    let half_of_one_plus = |x, y| {
+        let factor = B::float_mul_scalar(B::float_add_scalar(y, 1.0.into()), 0.5.into());
+        B::float_mul(x, factor)
+    };
+    match activation {
+        Activation::Identity => x,
+        Activation::Relu => B::relu(x),
+        Activation::ReluSquared => {
+            let x = B::relu(x);
+            B::float_mul(x.clone(), x)
+        }
+        Activation::Gelu => {
+            let scaled = B::float_mul_scalar(x.clone(), FRAC_1_SQRT_2.into());
+            half_of_one_plus(x, B::float_erf(scaled))
+        }
+        // Without Burn's general power.
+        Activation::GeluTanh => {
+            let factor = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
+            let square = B::float_mul(x.clone(), x.clone());
+            let inner = B::float_mul_scalar(square, (0.044715 * factor).into());
+            let inner = B::float_mul(B::float_add_scalar(inner, factor.into()), x.clone());
+            half_of_one_plus(x, B::float_tanh(inner))
+        }
+        Activation::QuickGelu => {
+            let scaled = B::float_mul_scalar(x.clone(), Activation::QUICK.into());
+            B::float_mul(B::sigmoid(scaled), x)
+        }
+        Activation::Silu => B::float_mul(x.clone(), B::sigmoid(x)),
+        Activation::ClampedQuickGelu => {
+            let x = B::float_clamp_max(x, Activation::LIMIT.into());
+            function::<B>(x, Activation::QuickGelu)
+        }
+    }
 }
 
 /// `gradient`, but 0 where `x` is above the limit of clamped functions.
