@@ -34,9 +34,9 @@
 //!
 //! ```no_run
 //! use burn::tensor::Device;
-//! use burn_attn_models::{generate::{GenerateOptions, generate}, gpt2};
+//! use burn_attn_models::{generate::{GenerateOptions, generate}, language_model::LanguageModel};
 //!
-//! let model = gpt2::from_pretrained("path/to/gpt2", &Device::default())?;
+//! let model = LanguageModel::from_pretrained("path/to/gpt2", &Device::default())?; // or "openai-community/gpt2", with the feature `hub`
 //! let prompt = vec![464, 3290]; // token ids
 //! let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(20))?;
 //! println!("{:?}", outputs[0].tokens);

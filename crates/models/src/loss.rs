@@ -1,9 +1,8 @@
 //! Cross entropy with smoothed labels that ignores padding.
 //!
 //! Burn's `CrossEntropyLoss` gives the same number, but builds the smoothed targets as a matrix as large as the logits and
-//! records every operation for the backward pass: about twenty passes over `[tokens, vocabulary]`, by far the largest tensor of
-//! a step. The gradient of this loss has a closed form, `softmax(logits) - targets`, so it is computed
-//! outside the graph and passed to the logits directly.
+//! records every operation for the backward pass: about twenty passes over `[tokens, vocabulary]`, the largest tensor of
+//! a step. Here the gradient, `softmax(logits) - targets`, is computed outside the graph and passed to the logits directly.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{DType, IndexingUpdateOp, Int, Tensor};

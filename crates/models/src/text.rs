@@ -70,11 +70,14 @@ impl<'a> TextStream<'a> {
 
     /// What is left: the bytes of a character that was never completed, as U+FFFD.
     ///
-    /// # Errors
-    ///
-    /// When the decoder of the tokenizer fails.
+    /// It fails as [`push`](Self::push).
     pub fn finish(mut self) -> Result<String> {
         self.certain(0)
+    }
+
+    fn decoded(&self) -> Result<String> {
+        self.tokenizer
+            .decode(&self.tokens, self.skip_special_tokens)
     }
 
     /// The new text, but for so many U+FFFD at its end: more tokens may make a character of them.
@@ -82,22 +85,17 @@ impl<'a> TextStream<'a> {
         if self.tokens.is_empty() {
             return Ok(String::new());
         }
-        let mut text = self
-            .tokenizer
-            .decode(&self.tokens, self.skip_special_tokens)?;
+        let mut text = self.decoded()?;
         let last = text.chars().rev().take(open);
         let open = last.take_while(|&c| c == char::REPLACEMENT_CHARACTER);
         let open = open.count();
         text.truncate(text.len() - open * char::REPLACEMENT_CHARACTER.len_utf8());
         match text.strip_prefix(&self.shown) {
             Some(new) if open == 0 && !new.is_empty() => {
-                let new = new.to_string();
                 self.tokens.drain(..self.context);
                 self.context = self.tokens.len();
-                self.shown = self
-                    .tokenizer
-                    .decode(&self.tokens, self.skip_special_tokens)?;
-                Ok(new)
+                self.shown = self.decoded()?;
+                Ok(new.to_string())
             }
             Some(new) => {
                 let new = new.to_string();

@@ -267,19 +267,12 @@ impl<'a> Conversation<'a> {
         let same = self.tokens[..read].iter().zip(tokens);
         let same = same.take_while(|(read, token)| read == token).count();
         let known = same.min(tokens.len() - 1);
-        if known == read {
+        if self.state.can_truncate(&[known]) {
+            self.state.truncate(&[known]);
             return known;
         }
-        // Layers with windows may have dropped what they would need: then everything is read again.
-        match self.state.can_truncate(&[known]) {
-            true => {
-                self.state.truncate(&[known]);
-                known
-            }
-            false => {
-                self.state = self.model.start(1);
-                0
-            }
-        }
+        // Layers with windows have dropped what they would need, so everything is read again.
+        self.state = self.model.start(1);
+        0
     }
 }

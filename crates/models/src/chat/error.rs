@@ -1,4 +1,4 @@
-//! Why a model cannot answer.
+//! Errors of conversations.
 
 use std::path::PathBuf;
 

@@ -53,11 +53,8 @@ impl ChatModel {
         Self::from_pretrained_with(source, &device.into())
     }
 
-    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_pretrained`](Self::from_pretrained), and when the device does not compute in the dtype.
+    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters. It also fails when the device does not compute
+    /// in the dtype.
     pub fn from_pretrained_with(
         source: impl AsRef<Path>,
         options: &LoadOptions,

@@ -124,22 +124,25 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     }
     file.only("pruned_heads", json!({}))?;
     file.only("use_bfloat16", json!(false))?;
-    let of_other_heads = [
+    // For other heads, for training, and for the tokenizer.
+    let ignored = [
         "summary_activation",
         "summary_first_dropout",
         "summary_proj_to_labels",
         "summary_type",
         "summary_use_proj",
+        "embd_pdrop",
+        "n_special",
+        "predict_special_tokens",
     ];
-    // For training, and for the tokenizer.
-    let others = ["embd_pdrop", "n_special", "predict_special_tokens"];
-    for field in of_other_heads.into_iter().chain(others) {
+    for field in ignored {
         file.ignore(field);
     }
     let d_model = file.size("n_embd")?;
     let max_len = file.size("n_positions")?;
     file.only("n_ctx", json!(max_len))?;
     let d_ff = file.size_if_any("n_inner")?;
+    let d_ff = d_ff.unwrap_or(d_model.saturating_mul(4));
     let epsilon = file.number("layer_norm_epsilon", 1e-5)?;
     let activation = file.activation("activation_function", FeedForwardActivation::GeluTanh)?;
     let block = BlockConfig::new()
@@ -149,14 +152,13 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_dropout(file.number("resid_pdrop", 0.1)?)
         .with_attention_dropout(file.number("attn_pdrop", 0.1)?)
         .with_feed_forward_dropout(0.0);
-    let config = LanguageModelConfig::new(file.size("vocab_size")?)
+    Ok(LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(file.size("n_head")?)
         .with_n_layers(file.layers("n_layer")?)
-        .with_d_ff(d_ff.unwrap_or(d_model.saturating_mul(4)))
+        .with_d_ff(d_ff)
         .with_max_len(max_len)
         .with_block(block)
         .with_absolute_position(AbsolutePosition::Learned)
-        .with_scaled_embedding(false);
-    Ok(config)
+        .with_scaled_embedding(false))
 }

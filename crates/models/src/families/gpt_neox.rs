@@ -24,7 +24,7 @@ use crate::{
     weights::{Table, same, transposed},
 };
 
-/// [`LanguageModel::from_pretrained`] for a `model_type` of `gpt_neox`. Sequences have at most `max_position_embeddings` tokens, or the length that a
+/// [`LanguageModel::from_pretrained`] for a `model_type` of `gpt_neox`, such as `"EleutherAI/pythia-160m"`. Sequences have at most `max_position_embeddings` tokens, or the length that a
 /// linear scaling of the rotary positions reaches, if that is more. Other scalings are refused.
 ///
 /// A bare model (`GPTNeoXModel`, whose tensors have no `gpt_neox.` before their names) is loaded too. If it is not tied, it has states and
@@ -33,19 +33,6 @@ use crate::{
 /// # Source
 ///
 /// PyTorch equivalent: `GPTNeoXForCausalLM` of Hugging Face's `transformers`.
-///
-/// # Example
-///
-/// ```no_run
-/// // Not run: it reads a third of a gigabyte.
-/// use burn::tensor::{Device, Tensor};
-/// use burn_attn_models::gpt_neox;
-///
-/// let device = Device::default();
-/// let model = gpt_neox::from_pretrained("EleutherAI/pythia-160m", &device)?;
-/// let logits = model.forward(Tensor::from_data([[5, 6, 7], [8, 9, 2]], &device)); // [2, 3, vocab_size]
-/// # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
-/// ```
 pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
@@ -131,7 +118,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_dropout(file.number("hidden_dropout", 0.0)?)
         .with_attention_dropout(file.number("attention_dropout", 0.0)?)
         .with_feed_forward_dropout(0.0);
-    let config = LanguageModelConfig::new(file.size("vocab_size")?)
+    Ok(LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(n_heads)
         .with_n_layers(file.layers("num_hidden_layers")?)
@@ -139,8 +126,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_max_len(max_len)
         .with_block(block)
         .with_scaled_embedding(false)
-        .with_tied(file.flag("tie_word_embeddings", false)?);
-    Ok(config)
+        .with_tied(file.flag("tie_word_embeddings", false)?))
 }
 
 /// The rotary positions of heads of width `d_head`. Their fields have moved and been renamed over the years. Version 4 of transformers writes the base

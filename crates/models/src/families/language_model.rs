@@ -27,14 +27,7 @@ impl LanguageModel {
     ///
     /// # Example
     ///
-    /// ```no_run
-    /// // Not run: it reads half a gigabyte.
-    /// use burn::tensor::Device;
-    /// use burn_attn_models::language_model::LanguageModel;
-    ///
-    /// let model = LanguageModel::from_pretrained("openai-community/gpt2", &Device::default())?;
-    /// # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
-    /// ```
+    /// See [the crate](crate#published-models).
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         device: &Device,

@@ -121,22 +121,16 @@ fn stack(gated: bool, decoder: bool) -> Table {
         true => Table::new().linear("linear_inner", ["wi_0", "wi_1"]),
         false => Table::new().linear("linear_inner", "wi"),
     };
-    let layer = Table::new()
+    let mut layer = Table::new()
         .norm("self_attention_residual.norm", "layer.0.layer_norm")
         .part("self_attention", "layer.0.SelfAttention", self_attention);
-    let (layer, last) = match decoder {
-        true => {
-            let layer = layer
-                .norm("cross_attention_residual.norm", "layer.1.layer_norm")
-                .part(
-                    "cross_attention",
-                    "layer.1.EncDecAttention",
-                    cross_attention,
-                );
-            (layer, "layer.2")
-        }
-        false => (layer, "layer.1"),
-    };
+    if decoder {
+        let source = "layer.1.EncDecAttention";
+        layer = layer
+            .norm("cross_attention_residual.norm", "layer.1.layer_norm")
+            .part("cross_attention", source, cross_attention);
+    }
+    let last = if decoder { "layer.2" } else { "layer.1" };
     let layer = layer
         .norm("feed_forward_residual.norm", &format!("{last}.layer_norm"))
         .part(
@@ -181,10 +175,9 @@ const FEED_FORWARD: [(&str, &str, FeedForwardActivation); 8] = {
 fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
     file.only("model_type", json!("t5"))?;
     file.only("is_decoder", json!(false))?;
-    // For other heads; for random initialisation.
-    for field in ["classifier_dropout", "initializer_factor"] {
-        file.ignore(field);
-    }
+    // For other heads, and for random initialisation.
+    file.ignore("classifier_dropout");
+    file.ignore("initializer_factor");
     let choices = FEED_FORWARD.map(|(name, function, activation)| {
         (name, (name.starts_with("gated-"), function, activation))
     });
@@ -192,15 +185,11 @@ fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
     file.only("is_gated_act", json!(gated))?;
     file.only("dense_act_fn", json!(function))?;
 
+    let buckets = file.size_if_any("relative_attention_num_buckets")?;
+    let max_distance = file.size_if_any("relative_attention_max_distance")?;
     let relative = RelativeBiasConfig::new()
-        .with_buckets(
-            file.size_if_any("relative_attention_num_buckets")?
-                .unwrap_or(32),
-        )
-        .with_max_distance(
-            file.size_if_any("relative_attention_max_distance")?
-                .unwrap_or(128),
-        );
+        .with_buckets(buckets.unwrap_or(32))
+        .with_max_distance(max_distance.unwrap_or(128));
     let heads = HeadsConfig::new()
         .with_d_head(file.size("d_kv")?)
         .with_scale(1.0)

@@ -119,9 +119,8 @@ pub fn speculate<M: Speculative, D: Speculative>(
     // How many tokens were guessed the last time.
     let mut count = 0;
     loop {
-        let live: Vec<usize> = (0..pairs.len())
-            .filter(|&at| pairs[at].row.budget > 0)
-            .collect();
+        let live = (0..pairs.len()).filter(|&at| pairs[at].row.budget > 0);
+        let live: Vec<usize> = live.collect();
         if live.is_empty() {
             return Ok(found);
         }

@@ -284,11 +284,8 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     }
 
     fn drop_ended(&mut self) {
-        let rows = self.rows.iter().enumerate();
-        let live: Vec<usize> = rows
-            .filter(|(_, row)| row.budget > 0)
-            .map(|(at, _)| at)
-            .collect();
+        let live = (0..self.rows.len()).filter(|&at| self.rows[at].budget > 0);
+        let live: Vec<usize> = live.collect();
         // If all have ended, they stay for `into_state`.
         if !live.is_empty() && live.len() < self.rows.len() {
             self.model.reorder(&mut self.state, &live);

@@ -17,15 +17,8 @@ pub struct LanguageModelState {
 
 impl LanguageModelState {
     /// Makes room for `new` more tokens of every row, so that [`truncate`](Self::truncate) can forget any of them, in however many calls they are read.
-    /// Without windows it always can.
-    ///
-    /// # Cost
-    ///
-    /// As [`KvCache::reserve`](burn_attn::KvCache::reserve), for every layer.
-    ///
-    /// # Example
-    ///
-    /// See [`generate`](crate::generate#rolling-back).
+    /// Without windows it always can. The cost is that of [`KvCache::reserve`](burn_attn::KvCache::reserve) for every layer;
+    /// [`generate`](crate::generate#rolling-back) has an example.
     pub fn reserve(&mut self, new: usize) {
         self.cache.reserve(new);
     }
@@ -35,15 +28,11 @@ impl LanguageModelState {
         self.cache.can_truncate(lengths)
     }
 
-    /// Forgets all but the first `lengths[r]` tokens of each row `r`, for example after wrong guesses in speculative decoding.
+    /// Forgets all but the first `lengths[r]` tokens of each row `r`, for example after [wrong guesses](crate::generate#rolling-back).
     ///
     /// # Panics
     ///
     /// As [`KvCache::truncate`](burn_attn::KvCache::truncate), but not for tokens after [`reserve`](Self::reserve).
-    ///
-    /// # Example
-    ///
-    /// See [`generate`](crate::generate#rolling-back).
     pub fn truncate(&mut self, lengths: &[usize]) {
         self.cache.truncate(lengths);
     }
@@ -66,11 +55,8 @@ impl LanguageModel {
         (new, states)
     }
 
-    /// A state of `rows` rows that have read nothing yet, with room for [`max_len`](Self::max_len) tokens each.
-    ///
-    /// # Example
-    ///
-    /// See [`LanguageModel`](Self#example).
+    /// A state of `rows` rows that have read nothing yet, with room for [`max_len`](Self::max_len) tokens each;
+    /// [`generate`](crate::generate#example) has an example.
     pub fn start(&self, rows: usize) -> LanguageModelState {
         self.start_with(rows, &KvCacheConfig::new(self.max_len()))
     }

@@ -29,10 +29,7 @@ use crate::vocabulary;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use burn_attn_models::{
-///     generate::{GenerateOptions, generate},
-///     language_model::{AbsolutePosition, LanguageModelConfig},
-/// };
+/// use burn_attn_models::language_model::{AbsolutePosition, LanguageModelConfig};
 ///
 /// let device = Device::default();
 /// let model = LanguageModelConfig::new(100)
@@ -42,11 +39,6 @@ use crate::vocabulary;
 ///     .init(&device);
 /// let logits = model.forward(Tensor::from_data([[5, 6, 7], [8, 9, 2]], &device));
 /// assert_eq!(logits.dims(), [2, 3, 100]);
-///
-/// let prompts = [vec![5, 6, 7], vec![8]];
-/// let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(11))?;
-/// assert_eq!(outputs[1].tokens.len(), 11);
-/// # Ok::<(), burn_attn_models::generate::GenerateError>(())
 /// ```
 #[derive(Module, Debug)]
 pub struct LanguageModel {

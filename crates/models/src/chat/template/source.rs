@@ -30,12 +30,9 @@ pub fn for_minijinja(source: &str) -> String {
         let is_tag = tag.ends_with("%}");
         let inner = || tag[2..len - 2].trim_matches(['-', '+']).trim();
         match tag.as_bytes().get(1) {
-            // Both begin a scope and end it.
-            Some(b'%') if is_tag && inner() == "generation" => {
+            // `with` too begins a scope, and `endwith` ends it.
+            Some(b'%') if is_tag && ["generation", "endgeneration"].contains(&inner()) => {
                 written.push_str(&tag.replace("generation", "with"));
-            }
-            Some(b'%') if is_tag && inner() == "endgeneration" => {
-                written.push_str(&tag.replace("endgeneration", "endwith"));
             }
             Some(b'%') if is_tag && inner() == "raw" => {
                 let end = after.find("endraw").unwrap_or(after.len());

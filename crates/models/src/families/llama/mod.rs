@@ -33,7 +33,7 @@ use crate::{
     weights::Table,
 };
 
-/// [`LanguageModel::from_pretrained`] for a `model_type` of the [table](self), or for a [GGUF file](crate::pretrained#gguf) of a `llama`, `qwen2` or `qwen3`.
+/// [`LanguageModel::from_pretrained`] for a `model_type` of the [table](self), such as `"meta-llama/Llama-3.2-1B"`, or for a [GGUF file](crate::pretrained#gguf) of a `llama`, `qwen2` or `qwen3`.
 ///
 /// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or the length that YaRN or a linear scaling reaches, if that is more
 /// (not in Gemma 3, whose files have the length after scaling).
@@ -44,20 +44,6 @@ use crate::{
 /// # Cost
 ///
 /// Beyond [`LanguageModel::from_pretrained`], one rotary table of `2 · max_len · d_head / 2` numbers; Gemma 3 has two.
-///
-/// # Example
-///
-/// ```no_run
-/// // Not run: it reads several gigabytes.
-/// use burn::tensor::Device;
-/// use burn_attn_models::{generate::{GenerateOptions, generate}, llama};
-///
-/// let model = llama::from_pretrained("meta-llama/Llama-3.2-1B", &Device::default())?;
-/// let prompt = vec![128_000, 9906];
-/// let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(32))?;
-/// println!("{:?}", outputs[0].tokens);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,

@@ -15,14 +15,13 @@ const PROJECTIONS: [&str; 3] = ["self_attn.q_proj", "self_attn.k_proj", "self_at
 
 /// The table of `LlamaForCausalLM` and its relatives.
 pub(super) fn table(spec: &FamilySpec, config: &LanguageModelConfig) -> Table {
-    let projections = same(PROJECTIONS);
-    table_with(spec, config, projections)
+    table_with(spec, config, same(PROJECTIONS))
 }
 
 fn table_with(spec: &FamilySpec, config: &LanguageModelConfig, projections: Source) -> Table {
     let n_heads = config.n_heads;
     let n_kv_heads = config.block.heads.n_kv_heads.unwrap_or(n_heads);
-    let layer = Table::new()
+    let mut layer = Table::new()
         .linear(
             "self_attention.query_key_value",
             projections.shares([n_heads, n_kv_heads, n_kv_heads]),
@@ -34,10 +33,9 @@ fn table_with(spec: &FamilySpec, config: &LanguageModelConfig, projections: Sour
             ["mlp.gate_proj", "mlp.up_proj"],
         )
         .linear("feed_forward.linear_outer", "mlp.down_proj");
-    let layer = match &spec.experts {
-        Some(experts) => layer.part("mixture_of_experts", "", experts::table(experts)),
-        None => layer,
-    };
+    if let Some(experts) = &spec.experts {
+        layer = layer.part("mixture_of_experts", "", experts::table(experts));
+    }
     let [attention, feed_forward] = ["self_attention_residual", "feed_forward_residual"];
     let norms = match spec.placement {
         NormPlacement::Sandwich => vec![
@@ -55,24 +53,19 @@ fn table_with(spec: &FamilySpec, config: &LanguageModelConfig, projections: Sour
             (feed_forward, "norm", "post_attention_layernorm"),
         ],
     };
-    let layer = norms
-        .into_iter()
-        .fold(layer, |layer, (sublayer, norm, source)| {
-            layer.norm(&joined(sublayer, norm), source)
-        });
-    let layer = match spec.qk_norm {
-        QkNorm::None => layer,
-        QkNorm::PerHead | QkNorm::AcrossHeads => {
-            ["query", "key"].into_iter().fold(layer, |layer, of| {
-                let norm = same(format!("self_attn.{}_norm.weight", &of[..1]));
-                let norm = match spec.unit_offset {
-                    true => norm.plus_one(),
-                    false => norm,
-                };
-                layer.row(format!("self_attention.heads.qk_norm.{of}.gamma"), norm)
-            })
+    for (sublayer, norm, source) in norms {
+        layer = layer.norm(&joined(sublayer, norm), source);
+    }
+    if spec.qk_norm != QkNorm::None {
+        for (of, source) in [("query", "q_norm"), ("key", "k_norm")] {
+            let norm = same(format!("self_attn.{source}.weight"));
+            let norm = match spec.unit_offset {
+                true => norm.plus_one(),
+                false => norm,
+            };
+            layer = layer.row(format!("self_attention.heads.qk_norm.{of}.gamma"), norm);
         }
-    };
+    }
     let table = Table::new()
         .row("embedding.weight", "model.embed_tokens.weight")
         .part("transformer.layers.{layer}", "model.layers.{layer}", layer)
