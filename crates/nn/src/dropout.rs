@@ -8,21 +8,8 @@ use burn_attn_ops::backend::next_dropout_seed;
 
 /// The result of `layer.forward(x)`, cheaper on the CPU and repeatable by [`seed`](crate::seed).
 ///
-/// # Shapes
-///
-/// - input, output: any, the same
-///
-/// # Panics
-///
-/// When the layer's probability is not in `[0, 1)`, in training.
-///
-/// # Cost
-///
-/// That of [`ops::dropout`](crate::ops::dropout) in training; none in inference.
-///
-/// # Source
-///
-/// As [`ops::dropout`](crate::ops::dropout).
+/// Input and output have the same shape, whatever it is. Panics when the layer's probability is not in `[0, 1)`, in training. Cost and
+/// source are those of [`ops::dropout`](crate::ops::dropout); inference costs nothing.
 ///
 /// ```
 /// use burn::{nn::DropoutConfig, tensor::{Device, Tensor}};

@@ -11,16 +11,8 @@ use crate::parameter::{floats, select_rows};
 /// The result of `layer.forward(tokens)`. In training in half precision, the gradient of a row is accumulated in f32; burn-nn
 /// accumulates in bf16 and saturates, from about 256 tokens on.
 ///
-/// # Shapes
-///
-/// - tokens: `[batch, len]`, each below the layer's `n_embedding`
-/// - output: `[batch, len, d_model]`
-///
-/// Tokens at or beyond `n_embedding` are not checked: Burn's CPU backends panic, a GPU gives meaningless rows.
-///
-/// # Cost
-///
-/// A copy of the rows. In training, a table in half precision is cast to f32 first.
+/// The tokens are `[batch, len]`, the output is `[batch, len, d_model]`. Tokens at or beyond `n_embedding` are not checked: Burn's CPU
+/// backends panic, a GPU gives meaningless rows. In training, a table in half precision is cast to f32 first.
 ///
 /// ```
 /// use burn::{nn::EmbeddingConfig, tensor::{Device, Int, Tensor}};

@@ -5,17 +5,7 @@ use burn::tensor::Tensor;
 /// Bounds logits between `−cap` and `cap`: `cap · tanh(logits / cap)` hardly changes small logits and keeps the order of all. For
 /// the output logits of a model; attention has [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
 ///
-/// # Shapes
-///
-/// - logits, output: any, the same
-///
-/// # Panics
-///
-/// When `cap` is not positive and finite.
-///
-/// # Cost
-///
-/// Three operations per logit; training keeps one number per logit.
+/// Takes three operations per logit; training keeps one number per logit. Panics when `cap` is not positive and finite.
 ///
 /// # Source
 ///

@@ -107,37 +107,15 @@ pub struct TiedEmbedding {
 }
 
 impl TiedEmbedding {
-    /// The embedded tokens.
-    ///
-    /// # Shapes
-    ///
-    /// - tokens: `[batch, len]`, each below `vocab_size`
-    /// - output: `[batch, len, d_model]`
-    ///
-    /// Tokens at or beyond `vocab_size` are not checked: Burn's CPU backends panic, a GPU gives meaningless rows.
-    ///
-    /// # Cost
-    ///
-    /// A copy of the rows; no operation but the factor. In training, a table in half precision is cast to f32, where its
-    /// gradient is accumulated.
+    /// The embedded tokens, `[batch, len, d_model]`, of `tokens`, `[batch, len]`. Those at or beyond `vocab_size` are not checked: Burn's
+    /// CPU backends panic, a GPU gives meaningless rows. In training, a table in half precision is cast to f32, where its gradient is
+    /// accumulated.
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         times(embed::rows(&self.weight, tokens), self.input_factor)
     }
 
-    /// The logits of every token of the vocabulary for each state.
-    ///
-    /// # Shapes
-    ///
-    /// - states: `[.., d_model]`
-    /// - output: `[.., vocab_size]`
-    ///
-    /// # Panics
-    ///
-    /// When the last axis is not `d_model`.
-    ///
-    /// # Cost
-    ///
-    /// `2 · states · d_model · vocab_size` operations.
+    /// The logits of every token of the vocabulary, `[.., vocab_size]`, for each state, `[.., d_model]`. Panics when the last axis is not
+    /// `d_model`. It takes `2 · states · d_model · vocab_size` operations.
     pub fn logits<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
         let [vocab_size, d_model] = self.weight.dims();
         assert_shape!(states, [.., d_model]);

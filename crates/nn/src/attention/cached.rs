@@ -8,8 +8,8 @@ use super::{
     masks::{causal, first_keys, first_queries},
 };
 use crate::{
-    cache::{Appended, KvCache, KvCacheConfig, Shape},
-    positions::{Position, indices},
+    cache::{Appended, KvCache, KvCacheConfig},
+    positions::indices,
 };
 
 impl Heads {
@@ -20,20 +20,12 @@ impl Heads {
         batch: usize,
         config: &KvCacheConfig,
         (causal, window): (bool, Option<usize>),
-        (device, dtype): (Device, Option<DType>),
+        place: (Device, Option<DType>),
     ) -> KvCache {
         check_causal(module, causal);
         self.position.check_max_len(module, config.max_len);
-        let shape = Shape {
-            batch,
-            n_kv_heads: self.sizes.n_kv_heads,
-            d_head: self.sizes.d_head,
-            d_value_head: self.sizes.d_value_head,
-            dtype,
-            device,
-            window,
-        };
-        KvCache::new(shape, config)
+        let [_, keys, values] = self.sizes.parts();
+        KvCache::new(batch, [keys, values], place, window, config)
     }
 
     /// Causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache and themselves.
@@ -65,10 +57,16 @@ impl Heads {
         let [_, _, len_kv, _] = key.dims();
         let all_are_tokens = counts.iter().all(|&count| count == len_q);
         if all_are_tokens && new_at.iter().all(|&at| at + len_q == len_kv) {
-            return self.attend_from_last([query, key, value], position, window, cache);
+            // The queries end with the last key.
+            let bias = match len_q {
+                1 => cache.bias_of_last_query(position, len_kv),
+                _ => position.bias(),
+            };
+            let options = self.options(causal(window), bias);
+            return self.attend([query, key, value], options, false).0;
         }
         // The causal offset differs from row to row.
-        let (first, [key, value], bias) = match len_q == 1 && position.has_bias() {
+        let (first, [key, value], bias) = match len_q == 1 && position.bias_source().is_some() {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
             true => (first, cache.whole(), cache.bias_of_distances(position)),
             false => (0, [key, value], position.bias()),
@@ -82,23 +80,6 @@ impl Heads {
         };
         let options = self.options(mask, bias);
         let options = options.query_offsets(indices(starts, &device));
-        self.attend([query, key, value], options, false).0
-    }
-
-    /// Causal attention of queries that end with the last key.
-    fn attend_from_last(
-        &self,
-        [query, key, value]: Projected,
-        position: &Position,
-        window: Option<usize>,
-        cache: &mut KvCache,
-    ) -> Tensor<3> {
-        let ([_, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
-        let bias = match len_q {
-            1 => cache.bias_of_last_query(position, len_kv),
-            _ => position.bias(),
-        };
-        let options = self.options(causal(window), bias);
         self.attend([query, key, value], options, false).0
     }
 }

@@ -6,10 +6,11 @@ use super::{
 };
 
 impl MultiHeadAttention {
-    /// The same attention with query, key and value fused into one linear layer, for a single input.
+    /// The same attention with query, key and value fused into one linear layer, for a single input. The output projection and the heads
+    /// keep their parameters.
     ///
     /// That layer has new parameters, frozen if the old ones are; see [`into_multi_head`](SelfAttention::into_multi_head) for
-    /// quantised and adapted layers. The output projection and the heads keep their parameters.
+    /// quantised and adapted layers.
     ///
     /// # Panics
     ///
@@ -36,8 +37,7 @@ impl MultiHeadAttention {
     /// The same attention with key and value fused into one linear layer, for keys and values from one memory. Where positions
     /// count, the two modules have different defaults: [`QueryOffset`](crate::positions::QueryOffset).
     ///
-    /// That layer has new parameters, frozen if the old ones are; see [`into_multi_head`](SelfAttention::into_multi_head) for
-    /// quantised and adapted layers. The query and output projections and the heads keep their parameters.
+    /// What becomes of the parameters is as in [`into_self_attention`](Self::into_self_attention); those of the query projection are kept.
     ///
     /// # Panics
     ///

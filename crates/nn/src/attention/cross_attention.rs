@@ -195,34 +195,10 @@ impl CrossAttention {
         self.run(input, true).into()
     }
 
-    /// Keys and values of a memory, for any number of calls with [`CrossAttentionInput::new`]: while decoding, every token
-    /// attends to the same memory.
+    /// Keys and values of a memory, `[batch, len_kv, d_memory]`, for any number of calls with [`CrossAttentionInput::new`]: while decoding,
+    /// every token attends to the same memory. Panics when its width is not `d_memory`.
     ///
-    /// # Shapes
-    ///
-    /// - memory: `[batch, len_kv, d_memory]`
-    ///
-    /// # Panics
-    ///
-    /// When its width is not `d_memory`.
-    ///
-    /// # Cost
-    ///
-    /// `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations; memory for the keys and values.
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{CrossAttentionConfig, CrossAttentionInput};
-    ///
-    /// let device = Device::default();
-    /// let attention = CrossAttentionConfig::new(32, 4).init(&device);
-    /// let random = |len| Tensor::<3>::random([2, len, 32], Distribution::Default, &device);
-    /// let memory = attention.project_memory(random(7)); // once
-    /// for _ in 0..3 {
-    ///     let states = attention.forward(CrossAttentionInput::new(random(1), memory.clone()));
-    ///     assert_eq!(states.dims(), [2, 1, 32]);
-    /// }
-    /// ```
+    /// It takes `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations, and memory for the keys and values.
     pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {
         self.project_keys_and_values(memory, None, &self.heads.position)
     }

@@ -182,9 +182,7 @@ impl MultiHeadAttentionInput {
 }
 
 impl MultiHeadAttention {
-    /// The output for every query.
-    ///
-    /// [`QueryOffset`](crate::positions::QueryOffset) says where queries stand if queries and keys differ in number.
+    /// The output for every query. [`QueryOffset`](crate::positions::QueryOffset) says where queries stand if queries and keys differ in number.
     ///
     /// # Shapes
     ///
@@ -228,7 +226,7 @@ impl MultiHeadAttention {
     ///
     /// # Shapes
     ///
-    /// - query, output: `[batch, len, d_model]`; the output at padding is meaningless
+    /// - query, output: `[batch, len, d_model]`
     /// - key: `[batch, len, d_key_in]`
     /// - value: `[batch, len, d_value_in]`
     ///

@@ -163,11 +163,7 @@ impl From<Tensor<3>> for SelfAttentionInput {
 }
 
 impl SelfAttention {
-    /// The output at every position.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
+    /// The output at every position, `[batch, len, d_model]` as the input.
     ///
     /// # Panics
     ///
@@ -198,33 +194,12 @@ impl SelfAttention {
             .cache(NAME, batch, config, (self.causal, self.window), place)
     }
 
-    /// The output for the next tokens of each sequence, whose keys and values are added to the [cache](KvCache#decoding).
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`; the output at padding is meaningless
+    /// The output, `[batch, len, d_model]` as the input, for the next tokens of each sequence, whose keys and values are added to the
+    /// [cache](KvCache#decoding).
     ///
     /// # Panics
     ///
     /// When the module is not causal, the width is not `d_model`, the embedding does not fit, or the cache refuses the tokens.
-    ///
-    /// # Example
-    ///
-    /// Two prompts of different lengths, then one token of each.
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
-    ///
-    /// let device = Device::default();
-    /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
-    /// let random = |len| SelfAttentionInput::new(Tensor::random([2, len, 32], Distribution::Default, &device));
-    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
-    /// attention.forward_cached(random(6).lengths(&[6, 3]), &mut cache);
-    /// let next = attention.forward_cached(random(1), &mut cache);
-    /// assert_eq!(next.dims(), [2, 1, 32]);
-    /// assert_eq!(cache.lengths(), [7, 4]);
-    /// ```
     pub fn forward_cached(
         &self,
         input: impl Into<SelfAttentionInput>,

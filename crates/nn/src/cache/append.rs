@@ -69,11 +69,8 @@ impl KvCache {
     /// With a window, moving the buffers drops what the window has passed. Reserving before you draft guarantees that
     /// [`truncate`](Self::truncate) can undo every drafted token. Without a window it always can.
     ///
-    /// `new` counts up to `max_len`.
-    ///
-    /// # Cost
-    ///
-    /// Nothing if there is room; otherwise memory for the tokens, and a copy of the cached tokens, or of those in the window.
+    /// `new` counts up to `max_len`. If there is no room yet, it costs memory for the tokens, and a copy of the cached tokens, or of those in
+    /// the window.
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};

@@ -1,7 +1,7 @@
 //! Position biases for one query per sequence, computed once for many tokens.
 
-use burn::tensor::{FloatDType, Tensor};
-use burn_attn_ops::AttentionBias;
+use burn::tensor::{DType, Tensor};
+use burn_attn_ops::{AttentionBias, backend::bias_at_positions};
 
 use crate::positions::{BiasSource, Position};
 
@@ -42,14 +42,14 @@ impl PositionBias {
         &mut self,
         position: &Position,
         [len_kv, len]: [usize; 2],
-        dtype: FloatDType,
+        dtype: DType,
     ) -> AttentionBias {
         self.follow(position);
         let made = self.of_last_query.take();
         let made = made.filter(|bias| bias.dims()[3] >= len_kv);
         self.of_last_query = made.or_else(|| {
             let keys: Vec<isize> = (1 - len as isize..=0).collect();
-            let bias = position.bias_of_positions(&keys, dtype)?;
+            let bias = bias_at_positions(position.bias(), &keys, dtype)?;
             let [n_heads, _] = bias.dims();
             Some(bias.reshape([1, n_heads, 1, len]))
         });
@@ -65,7 +65,7 @@ impl PositionBias {
         &mut self,
         position: &Position,
         capacity: usize,
-        dtype: FloatDType,
+        dtype: DType,
     ) -> AttentionBias {
         self.follow(position);
         let made = self.distances.take();
@@ -73,7 +73,7 @@ impl PositionBias {
         self.distances = made.or_else(|| {
             let end = capacity as isize;
             let positions: Vec<isize> = (-end..=end).rev().collect();
-            position.bias_of_positions(&positions, dtype)
+            bias_at_positions(position.bias(), &positions, dtype)
         });
         let bias = self.distances.clone();
         bias.map_or_else(AttentionBias::none, AttentionBias::distances)

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::ConfigError;
 
 /// Configuration of a [`KvCache`](super::KvCache).
+///
+/// No cache can be made with a size of zero, with a `max_len` beyond the rotary table of the module, or in 8 bits on a device without 8-bit
+/// integers.
 #[derive(Config, Debug)]
 pub struct KvCacheConfig {
     /// Length of the longest sequence (tokens).

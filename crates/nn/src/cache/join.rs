@@ -3,15 +3,12 @@
 use super::KvCache;
 
 impl KvCache {
-    /// Appends the sequences of `other`: requests join a running batch. [`reorder`](Self::reorder) lets sequences leave.
+    /// Appends the sequences of `other`: requests join a running batch. [`reorder`](Self::reorder) lets sequences leave. Both are copied,
+    /// with the larger of the two capacities for every sequence.
     ///
     /// # Panics
     ///
     /// When the two caches differ in heads, widths, window, `max_len`, storage, dtype or device.
-    ///
-    /// # Cost
-    ///
-    /// A copy of both, with the larger of the two capacities for every sequence.
     pub fn join(&mut self, mut other: Self) {
         self.check_join(&other);
         // A cache that has had no keys yet may not know their dtype.

@@ -7,7 +7,7 @@ mod check;
 mod config;
 mod join;
 
-use burn::tensor::{DType, Device, FloatDType, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 use burn_attn_ops::AttentionBias;
 
 use crate::{
@@ -30,7 +30,7 @@ pub use config::{CacheStorage, KvCacheConfig};
 ///
 /// `forward_cached` of a causal module reads any number of new tokens: a whole prompt, then one token at a time. Its output equals what
 /// `forward` of the whole sequences gives for these tokens. Prompts of different lengths start at the front of their rows, with padding
-/// after them, which [`lengths`](crate::AttentionContext::lengths) of the input tell apart.
+/// after them, which [`lengths`](crate::AttentionContext::lengths) of the input tell apart. The output at padding is meaningless.
 ///
 /// A call panics when the input has a mask, a bias or an offset, its lengths do not fit, a token is beyond a rotary table, or the cache
 /// is full, has another window, or differs from the new keys and values in batch size, heads, widths, dtype or device (with or without
@@ -61,7 +61,7 @@ pub use config::{CacheStorage, KvCacheConfig};
 ///
 /// # Example
 ///
-/// [`TransformerCache`](crate::TransformerCache), which has the same methods, shows all of them in use.
+/// [`TransformerCache`](crate::TransformerCache) shows sequences that join, leave and are truncated.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -106,48 +106,42 @@ impl Tokens {
     }
 }
 
-/// What a layer knows about the cache it makes.
-pub(crate) struct Shape {
-    pub(crate) batch: usize,
-    pub(crate) n_kv_heads: usize,
-    pub(crate) d_head: usize,
-    pub(crate) d_value_head: usize,
-    /// The dtype of the keys, if the layer knows it before there are any.
-    pub(crate) dtype: Option<DType>,
-    pub(crate) device: Device,
-    pub(crate) window: Option<usize>,
-}
-
 impl KvCache {
-    pub(crate) fn new(shape: Shape, config: &KvCacheConfig) -> Self {
+    /// For keys and values of this many heads of this width, on a device and in the dtype of the keys, if it is known before there are any.
+    pub(crate) fn new(
+        batch: usize,
+        [keys, values]: [(usize, usize); 2],
+        (device, known_dtype): (Device, Option<DType>),
+        window: Option<usize>,
+        config: &KvCacheConfig,
+    ) -> Self {
         expect_valid(config.validate());
         assert!(
-            config.storage == CacheStorage::Float || shape.device.supports_dtype(DType::I8),
-            "KvCache: storage Int8 needs 8-bit integers, which {:?} does not have",
-            shape.device
+            config.storage == CacheStorage::Float || device.supports_dtype(DType::I8),
+            "KvCache: storage Int8 needs 8-bit integers, which {device:?} does not have"
         );
-        let default = || shape.device.settings().float_dtype.into();
-        let dtype = shape.dtype.unwrap_or_else(default);
+        let default = || device.settings().float_dtype.into();
+        let dtype = known_dtype.unwrap_or_else(default);
         let capacity = config.initial_capacity.min(config.max_len);
-        let buffer = |dim| {
+        let buffer = |(heads, dim)| {
             let layout = Layout {
-                batch: shape.batch,
-                heads: shape.n_kv_heads,
+                batch,
+                heads,
                 dim,
                 dtype,
-                device: shape.device.clone(),
+                device: device.clone(),
                 storage: config.storage,
             };
             Buffer::new(layout, capacity)
         };
         Self {
-            keys: buffer(shape.d_head),
-            values: buffer(shape.d_value_head),
-            tokens: vec![Tokens::default(); shape.batch],
+            keys: buffer(keys),
+            values: buffer(values),
+            tokens: vec![Tokens::default(); batch],
             max_len: config.max_len,
             initial_capacity: capacity,
-            dtype_is_fixed: shape.dtype.is_some(),
-            window: shape.window,
+            dtype_is_fixed: known_dtype.is_some(),
+            window,
             bias: PositionBias::default(),
         }
     }
@@ -203,15 +197,8 @@ impl KvCache {
     }
 
     /// Sequence `b` becomes what sequence `rows[b]` was. Rows may be repeated or left out, so the batch may grow or shrink: beam
-    /// search, several samples of one prompt, finished requests.
-    ///
-    /// # Panics
-    ///
-    /// When a row is not below [`batch`](Self::batch).
-    ///
-    /// # Cost
-    ///
-    /// A copy of the result, or nothing if every sequence keeps its place.
+    /// search, several samples of one prompt, finished requests. It costs a copy of the result, or nothing if every sequence keeps its
+    /// place. Panics when a row is not below [`batch`](Self::batch).
     pub fn reorder(&mut self, rows: &[usize]) {
         let batch = self.batch();
         if let Some(row) = rows.iter().find(|&&row| row >= batch) {
@@ -262,17 +249,14 @@ impl KvCache {
     }
 
     /// Keeps only the first `lengths[b]` tokens of each sequence `b`: undoes a rejected draft, for example. The
-    /// [crate's page](crate#speculative-decoding) shows speculative decoding as a whole.
+    /// [crate's page](crate#speculative-decoding) shows speculative decoding as a whole. It costs nothing: the next tokens overwrite the
+    /// removed ones.
     ///
     /// # Panics
     ///
     /// When there is not one length per sequence, a sequence has fewer tokens, or the window of the next token would need tokens
     /// that have been dropped. A length of 0 is always possible. So is a length that the sequence had at the last
     /// [`reserve`](Self::reserve), or has reached since within the reserved room.
-    ///
-    /// # Cost
-    ///
-    /// None: the next tokens overwrite the removed ones.
     pub fn truncate(&mut self, lengths: &[usize]) {
         if let Some(reason) = self.refuses_truncation(lengths) {
             panic!("{reason}");
@@ -329,7 +313,7 @@ impl KvCache {
     }
 
     /// The dtype in which scores are accumulated.
-    fn statistics(&self) -> FloatDType {
-        wide(self.keys.layout.dtype).into()
+    fn statistics(&self) -> DType {
+        wide(self.keys.layout.dtype)
     }
 }

@@ -21,11 +21,7 @@ pub struct AlibiConfig {
 }
 
 impl AlibiConfig {
-    /// Whether a module can be built for `n_heads` heads.
-    ///
-    /// # Errors
-    ///
-    /// When there are no heads.
+    /// Whether a module can be built for `n_heads` heads: an error if there are none.
     pub fn validate(&self, n_heads: usize) -> Result<(), ConfigError> {
         ConfigError::check_positive("AlibiConfig", &[("n_heads", n_heads)])
     }
@@ -87,20 +83,14 @@ impl Alibi {
         }
     }
 
-    /// The bias on the scores.
-    ///
-    /// # Cost
-    ///
-    /// Nothing here; in the attention, memory of `n_heads · (len_q + len_kv)` numbers.
+    /// The bias on the scores. In the attention, it takes memory of `n_heads · (len_q + len_kv)` numbers.
     pub fn bias(&self) -> AttentionBias {
         match &self.slopes {
             Some(learned) => AttentionBias::alibi(floats(learned)),
-            None => AttentionBias::paper_alibi(self.n_heads(), &self.paper.device()),
+            None => {
+                let [n_heads] = self.paper.dims();
+                AttentionBias::paper_alibi(n_heads, &self.paper.device())
+            }
         }
-    }
-
-    fn n_heads(&self) -> usize {
-        let [n_heads] = self.paper.dims();
-        n_heads
     }
 }

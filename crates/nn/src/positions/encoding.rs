@@ -3,9 +3,9 @@
 use burn::{
     config::Config,
     module::{Module, ParamId},
-    tensor::{Device, FloatDType, Tensor},
+    tensor::{Device, Tensor},
 };
-use burn_attn_ops::{AttentionBias, RelativeBuckets, backend::bias_at_positions};
+use burn_attn_ops::{AttentionBias, RelativeBuckets};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -64,12 +64,8 @@ impl PositionEncoding {
         self
     }
 
-    /// Whether a module can be built for `n_heads` query heads of width `d_head`. `config` is the configuration that has this
-    /// one as its field `position`.
-    ///
-    /// # Errors
-    ///
-    /// Names both configurations, and the fields and values that are wrong.
+    /// Whether a module can be built for `n_heads` query heads of width `d_head`. `config` is the configuration that has this one as its
+    /// field `position`. The error names both configurations, and the fields and values that are wrong.
     pub fn validate(
         &self,
         config: &'static str,
@@ -85,11 +81,8 @@ impl PositionEncoding {
         .map_err(|error| ConfigError::new(config, format!("position: {error}")))
     }
 
-    /// Builds the module for `n_heads` query heads of width `d_head`.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of the `validate` of the chosen configuration.
+    /// Builds the module for `n_heads` query heads of width `d_head`, or panics with the sentence of the `validate` of the chosen
+    /// configuration.
     pub fn init(&self, n_heads: usize, d_head: usize, device: &Device) -> Position {
         let mut position = Position {
             rotary: None,
@@ -113,17 +106,6 @@ impl PositionEncoding {
 /// # Source
 ///
 /// [`Rotary`], [`Alibi`] and [`RelativeBias`] name their sources.
-///
-/// ```
-/// use burn::tensor::{Device, Tensor};
-/// use burn_attn::positions::{PositionEncoding, Positions};
-///
-/// let device = Device::default();
-/// let position = PositionEncoding::rotary().init(3, 8, &device);
-/// let query = position.rotate(Tensor::zeros([2, 3, 5, 8], &device), &Positions::Offset(7));
-/// assert_eq!(query.dims(), [2, 3, 5, 8]);
-/// assert!(position.bias().is_none());
-/// ```
 #[derive(Module, Debug)]
 pub struct Position {
     /// Rotates queries and keys.
@@ -142,19 +124,8 @@ pub(crate) struct BiasSource {
 }
 
 impl Position {
-    /// Queries or keys, rotated to their positions, or unchanged if the encoding is not rotary.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, heads, len, d_head]`
-    ///
-    /// # Panics
-    ///
-    /// As [`Rotary::forward`].
-    ///
-    /// # Cost
-    ///
-    /// As [`Rotary::forward`], or none.
+    /// Queries or keys, `[batch, heads, len, d_head]`, rotated to their positions as by [`Rotary::forward`], or unchanged if the encoding is
+    /// not rotary.
     pub fn rotate(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
         match &self.rotary {
             Some(rotary) => rotary.forward(x, positions),
@@ -186,11 +157,6 @@ impl Position {
         bias.unwrap_or_default()
     }
 
-    /// Whether there is a [`bias`](Self::bias).
-    pub(crate) fn has_bias(&self) -> bool {
-        self.alibi.is_some() || self.relative.is_some()
-    }
-
     /// What the [`bias`](Self::bias) is computed from.
     pub(crate) fn bias_source(&self) -> Option<BiasSource> {
         let alibi = self.alibi.as_ref().map(|alibi| BiasSource {
@@ -202,15 +168,5 @@ impl Position {
             buckets: Some(relative.buckets),
         });
         alibi.or(relative)
-    }
-
-    /// The [`bias`](Self::bias) on the score of a key that is this many tokens after its query, for each of these positions, in
-    /// `dtype`: `[n_heads, positions]`.
-    pub(crate) fn bias_of_positions(
-        &self,
-        positions: &[isize],
-        dtype: FloatDType,
-    ) -> Option<Tensor<2>> {
-        bias_at_positions(self.bias(), positions, dtype.into())
     }
 }

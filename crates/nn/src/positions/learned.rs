@@ -71,12 +71,8 @@ impl Learned {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus its positions, for sequences that continue from one offset, or from an offset each, with or without padding at
-    /// the end. Texts packed into one row each start again at 0: [`Positions::PerToken`].
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
+    /// `x` plus its positions, both `[batch, len, d_model]`, for sequences that continue from one offset, or from an offset each, with or
+    /// without padding at the end. Texts packed into one row each start again at 0: [`Positions::PerToken`].
     ///
     /// # Panics
     ///

@@ -34,12 +34,8 @@ pub struct RelativeBiasConfig {
 }
 
 impl RelativeBiasConfig {
-    /// Whether a module can be built for `n_heads` heads.
-    ///
-    /// # Errors
-    ///
-    /// When there are no heads or too few buckets for the directions, or `max_distance` is among the distances that have a
-    /// bucket each.
+    /// Whether a module can be built for `n_heads` heads. It is an error if there are no heads or too few buckets for the directions, or
+    /// `max_distance` is among the distances that have a bucket each.
     pub fn validate(&self, n_heads: usize) -> Result<(), ConfigError> {
         let config = "RelativeBiasConfig";
         ConfigError::check_positive(config, &[("n_heads", n_heads)])?;
@@ -82,17 +78,7 @@ impl RelativeBiasConfig {
 /// section 2.1. PyTorch equivalent: `T5Attention.compute_bias` of Hugging Face's `transformers`, whose
 /// `relative_attention_bias.weight` is the table.
 ///
-/// ```
-/// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{SelfAttentionConfig, SelfAttentionInput, positions::RelativeBiasConfig};
-///
-/// let device = Device::default();
-/// let relative = RelativeBiasConfig::new().init(4, &device);
-/// let attention = SelfAttentionConfig::new(32, 4).init(&device);
-/// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
-/// let output = attention.forward(SelfAttentionInput::new(x).bias(relative.bias()));
-/// assert_eq!(output.dims(), [2, 7, 32]);
-/// ```
+/// By itself, it is used as [`Alibi`](super::Alibi) is.
 #[derive(Module, Debug)]
 pub struct RelativeBias {
     /// One row per bucket: `[buckets, n_heads]`.
@@ -102,11 +88,7 @@ pub struct RelativeBias {
 }
 
 impl RelativeBias {
-    /// The bias on the scores.
-    ///
-    /// # Cost
-    ///
-    /// Nothing here; in the attention, memory of `n_heads · (len_q + len_kv)` numbers.
+    /// The bias on the scores. In the attention, it takes memory of `n_heads · (len_q + len_kv)` numbers.
     pub fn bias(&self) -> AttentionBias {
         AttentionBias::relative(floats(&self.table), self.buckets)
     }

@@ -61,10 +61,7 @@ impl SinusoidalConfig {
     }
 
     /// Builds the table, or panics with the sentence of [`validate`](Self::validate).
-    ///
-    /// # Cost
-    ///
-    /// `max_len · d_model` numbers of memory.
+    /// It takes `max_len · d_model` numbers of memory.
     pub fn init(&self, device: &Device) -> Sinusoidal {
         expect_valid(self.validate());
         let positions: Vec<usize> = (0..self.max_len).collect();

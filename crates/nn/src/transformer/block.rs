@@ -1,9 +1,9 @@
 //! How the layers of a stack are built: choices common to encoder, decoder and causal stack.
 
-use burn::{nn::Initializer, tensor::Device};
+use burn::nn::Initializer;
 use burn_attn_derive::Config;
 
-use super::{ExpertsConfig, FeedForwardActivation, Norm, NormConfig, NormPlacement};
+use super::{ExpertsConfig, FeedForwardActivation, NormConfig, NormPlacement};
 use crate::{
     ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders, linear::kaiming_uniform,
 };
@@ -97,17 +97,5 @@ impl BlockConfig {
         let (attention, feed_forward) = (self.attention_dropout(), self.feed_forward_dropout());
         ConfigError::check_probability(config, "attention_dropout", attention)?;
         ConfigError::check_probability(config, "feed_forward_dropout", feed_forward)
-    }
-
-    /// The norm after a stack: as `wanted`, or by default unless the norm placement has normalised the last sum.
-    pub(super) fn final_norm(
-        &self,
-        wanted: Option<bool>,
-        d_model: usize,
-        device: &Device,
-    ) -> Option<Norm> {
-        wanted
-            .unwrap_or(self.norm_placement != NormPlacement::Post)
-            .then(|| self.norm.init(d_model, device))
     }
 }

@@ -11,8 +11,7 @@ impl TransformerStack {
     ///
     /// # Panics
     ///
-    /// When the stack is not causal, or `config` has a size of zero, asks for 8 bits on a device without 8-bit integers, or has a
-    /// `max_len` of more positions than a rotary encoding.
+    /// When the stack is not causal, or no cache can be made: see [`KvCacheConfig`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
         for position in &self.positions {
             position.check_max_len("TransformerStack", config.max_len);
@@ -37,10 +36,6 @@ impl TransformerStack {
     ///
     /// When the layers have no cross-attention, the cache has another number of layers or sequences, or the memory or its lengths do
     /// not fit.
-    ///
-    /// # Cost
-    ///
-    /// That of [`project_memory`](crate::CrossAttention::project_memory) for every layer.
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};

@@ -164,20 +164,12 @@ pub struct TransformerOutput {
 }
 
 impl Transformer {
-    /// The decoder's states.
-    ///
-    /// # Shapes
-    ///
-    /// - source: `[batch, len_source, d_model]`
-    /// - target, output: `[batch, len_target, d_model]`
+    /// The decoder's states, `[batch, len_target, d_model]`. The cost is that of [`TransformerStack::forward`] for the encoder and for the
+    /// decoder.
     ///
     /// # Panics
     ///
     /// When a width is not `d_model`, the batch sizes differ, or a mask or lengths do not fit.
-    ///
-    /// # Cost
-    ///
-    /// That of [`TransformerStack::forward`](crate::TransformerStack::forward), for the encoder and for the decoder.
     pub fn forward(&self, input: TransformerInput) -> Tensor<3> {
         let memory = self.encoder.forward(input.source);
         self.decoder.forward(input.target.memory(memory))

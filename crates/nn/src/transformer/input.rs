@@ -11,18 +11,7 @@ use crate::{
 /// Input of a [`TransformerLayer`](crate::TransformerLayer) or of a stack of them.
 ///
 /// Mask, bias, lengths and position encoding are for self-attention; builders that begin with `memory` are for cross-attention. A
-/// stack passes the same context to all layers.
-///
-/// ```
-/// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{LayerInput, TransformerLayerConfig};
-///
-/// let device = Device::default();
-/// let layer = TransformerLayerConfig::new(32, 64, 4).init(&device);
-/// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
-/// let output = layer.forward(LayerInput::new(x).lengths(&[7, 4]).weights(true));
-/// assert_eq!(output.self_weights.unwrap().dims(), [2, 4, 7, 7]);
-/// ```
+/// stack passes the same context to all layers. [`TransformerStack`](crate::TransformerStack) shows both in use.
 #[derive(Clone, Debug)]
 pub struct LayerInput {
     pub(super) x: Tensor<3>,

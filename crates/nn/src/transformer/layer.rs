@@ -226,11 +226,7 @@ pub struct LayerOutput {
 }
 
 impl TransformerLayer {
-    /// The states of every position.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
+    /// The states of every position, `[batch, len, d_model]` as the input.
     ///
     /// # Panics
     ///

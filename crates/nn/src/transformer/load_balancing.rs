@@ -25,10 +25,6 @@ use crate::parameter::wide;
 /// When there are no layers, layers differ in shape, `top_k` is not between 1 and the number of experts, or `counted` has
 /// another length.
 ///
-/// # Cost
-///
-/// A few operations per logit.
-///
 /// # Source
 ///
 /// "Switch transformers" (arXiv:2101.03961), equations 4 to 6, for several experts per position. PyTorch equivalent:

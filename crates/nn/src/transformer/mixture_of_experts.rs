@@ -155,15 +155,7 @@ pub struct MixtureOfExpertsOutput<const D: usize> {
 }
 
 impl MixtureOfExperts {
-    /// The weighted sum of the chosen experts' outputs, for every position.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[.., d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When the last axis is not `d_model`.
+    /// The weighted sum of the chosen experts' outputs, for every position, `[.., d_model]`. Panics when the last axis is not `d_model`.
     ///
     /// # Cost
     ///

@@ -190,19 +190,7 @@ impl Norm {
         }
     }
 
-    /// The normalised vectors, in the dtype of the input.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[.., d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When the last axis is not `d_model`.
-    ///
-    /// # Cost
-    ///
-    /// A few operations per number.
+    /// The normalised vectors, `[.., d_model]`, in the dtype of the input. Panics when the last axis is not `d_model`.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let [d_model] = self.gamma.dims();
         assert_shape!(x, [.., d_model]);

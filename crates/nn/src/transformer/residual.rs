@@ -72,19 +72,7 @@ impl SublayerConnection {
         self.placement
     }
 
-    /// The input of the sublayer.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When the width is not `d_model`.
-    ///
-    /// # Cost
-    ///
-    /// That of the norm, if there is one here: a few operations per number.
+    /// The input of the sublayer for `x`, both `[batch, len, d_model]`. Panics when the width is not `d_model` and there is a norm here.
     pub fn input(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
             NormPlacement::Pre | NormPlacement::Sandwich => self.norm.forward(x),
@@ -92,19 +80,8 @@ impl SublayerConnection {
         }
     }
 
-    /// The sum of `x` and `y`, the sublayer's output for [`input(x)`](Self::input).
-    ///
-    /// # Shapes
-    ///
-    /// - inputs, output: `[batch, len, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When the shapes differ.
-    ///
-    /// # Cost
-    ///
-    /// An addition per number, and the dropout and norm that belong here.
+    /// The sum of `x` and `y`, the sublayer's output for [`input(x)`](Self::input), all `[batch, len, d_model]`. Panics when the shapes
+    /// differ.
     pub fn sum(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
         let [batch, len, d_model] = x.dims();
         assert_shape!(y, [batch, len, d_model]);

@@ -7,7 +7,8 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    BlockConfig, LayerInput, LayerPattern, Norm, TransformerLayer, TransformerLayerConfig,
+    BlockConfig, LayerInput, LayerPattern, Norm, NormPlacement, TransformerLayer,
+    TransformerLayerConfig,
 };
 use crate::{
     CrossMemory,
@@ -103,11 +104,14 @@ impl TransformerStackConfig {
             }));
             layers.push(layer.init(device));
         }
+        // Post-norm has normalised the last sum.
+        let default = last.norm_placement != NormPlacement::Post;
+        let has_norm = self.final_norm.unwrap_or(default);
         let order = 0..self.n_layers;
         TransformerStack {
             layers,
             positions,
-            norm: last.final_norm(self.final_norm, self.d_model, device),
+            norm: has_norm.then(|| last.norm.init(self.d_model, device)),
             order: order
                 .map(|index| self.pattern.layer(index, self.n_layers))
                 .collect(),
@@ -198,19 +202,11 @@ pub struct TransformerStackOutput {
 }
 
 impl TransformerStack {
-    /// The states of every position.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
+    /// The states of every position, `[batch, len, d_model]` as the input, at the cost of [`TransformerLayer::forward`] layer by layer.
     ///
     /// # Panics
     ///
     /// As [`TransformerLayer::forward`], and when a position encoding is given to a stack whose layers share one.
-    ///
-    /// # Cost
-    ///
-    /// That of [`TransformerLayer::forward`], layer by layer.
     pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
         // Nobody could read the weights.
         let input = input.into().weights(false);
@@ -224,25 +220,9 @@ impl TransformerStack {
         self.traced(input.into().weights(true), |_| {})
     }
 
-    /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts). Here every
-    /// other layer has four experts, of which each position uses two:
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{BlockConfig, ExpertsConfig, LayerPattern, TransformerStackConfig, load_balancing_loss};
-    ///
-    /// let device = Device::default();
-    /// let dense = BlockConfig::new();
-    /// let sparse = dense.clone().with_experts(ExpertsConfig::new(4, 2));
-    /// let pattern = LayerPattern::Cycle(vec![dense, sparse]);
-    /// let stack = TransformerStackConfig::causal(32, 64, 4, 6).with_pattern(pattern).init(&device);
-    /// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
-    /// let output = stack.forward_with_router_logits(x);
-    /// assert_eq!(output.router_logits.len(), 3);
-    /// // To be added to the loss of the model.
-    /// let loss = load_balancing_loss(&output.router_logits, 2, None) * 0.02;
-    /// # assert_eq!(loss.dims(), [1]);
-    /// ```
+    /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts).
+    /// [`load_balancing_loss`](crate::load_balancing_loss) makes the loss of them, as
+    /// [`Transformer::forward_with_router_logits`](crate::Transformer::forward_with_router_logits) shows.
     pub fn forward_with_router_logits(
         &self,
         input: impl Into<LayerInput>,

@@ -56,10 +56,7 @@ impl RotaryConfig {
     }
 
     /// Builds the tables for heads of width `d_head`, or panics with the sentence of [`validate`](Self::validate).
-    ///
-    /// # Cost
-    ///
-    /// `max_len · rotary_dim` numbers of memory.
+    /// They take `max_len · rotary_dim` numbers of memory.
     pub fn init(&self, d_head: usize, device: &Device) -> Rotary {
         let angles = Angles {
             frequencies: self.frequencies(d_head),
@@ -76,15 +73,8 @@ impl RotaryConfig {
         }
     }
 
-    /// The angle per token of each pair (radians), stretched according to [`scaling`](RotaryScaling).
-    ///
-    /// # Shapes
-    ///
-    /// `[rotary_dim / 2]`
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// The angle per token of each of the `rotary_dim / 2` pairs (radians), stretched according to [`scaling`](RotaryScaling), or a panic
+    /// with the sentence of [`validate`](Self::validate).
     pub fn frequencies(&self, d_head: usize) -> Vec<f64> {
         expect_valid(self.validate(d_head));
         self.scaling.frequencies(self.base, self.rotary_dim(d_head))

@@ -55,11 +55,7 @@ impl Rotary {
         max_len
     }
 
-    /// `x`, with every row rotated to its position.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, heads, len, d_head]`
+    /// `x`, `[batch, heads, len, d_head]`, with every row rotated to its position.
     ///
     /// # Panics
     ///
