@@ -10,28 +10,28 @@ use cubecl::{
     client::Client,
     ir::{ElemType, FloatKind},
 };
+use half::{bf16, f16};
 
-fn operand(client: &Client, shape: [usize; 4], kind: FloatKind, seed: u32) -> Operand {
-    let count = shape.iter().product();
+fn operand(client: &Client, shape: &[usize], kind: FloatKind, seed: u32) -> Operand {
     let mut state = seed;
-    let mut next = || {
+    let numbers = (0..shape.iter().product()).map(|_: usize| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
-    let bytes: Vec<u8> = match kind {
-        FloatKind::F16 => (0..count)
-            .flat_map(|_| half::f16::from_f32(next()).to_le_bytes())
+    });
+    let bytes = match kind {
+        FloatKind::F16 => numbers
+            .flat_map(|x| f16::from_f32(x).to_le_bytes())
             .collect(),
-        FloatKind::BF16 => (0..count)
-            .flat_map(|_| half::bf16::from_f32(next()).to_le_bytes())
+        FloatKind::BF16 => numbers
+            .flat_map(|x| bf16::from_f32(x).to_le_bytes())
             .collect(),
-        _ => (0..count).flat_map(|_| next().to_le_bytes()).collect(),
+        _ => numbers.flat_map(f32::to_le_bytes).collect(),
     };
-    let [_, heads, len, dim] = shape;
+    let stride = |axis| shape[axis + 1..].iter().product();
     Operand {
         handle: client.create(Bytes::from_bytes_vec(bytes)),
         shape: shape.to_vec(),
-        strides: vec![heads * len * dim, len * dim, dim, 1],
+        strides: (0..shape.len()).map(stride).collect(),
         elem: ElemType::Float(kind),
     }
 }
@@ -58,13 +58,8 @@ fn main() {
     for kind in [FloatKind::F32, FloatKind::F16, FloatKind::BF16] {
         for dim in [64, 128] {
             for causal in [false, true] {
-                let tensor = |seed| operand(&client, [1, heads, len, dim], kind, seed);
-                let statistic = |seed| operand(&client, [1, 1, heads, len], FloatKind::F32, seed);
-                let rows = |operand: Operand| Operand {
-                    shape: vec![1, heads, len],
-                    strides: vec![heads * len, len, 1],
-                    ..operand
-                };
+                let tensor = |seed| operand(&client, &[1, heads, len, dim], kind, seed);
+                let rows = |seed| operand(&client, &[1, heads, len], FloatKind::F32, seed);
                 let inputs = Inputs {
                     query: tensor(1),
                     key: tensor(2),
@@ -87,9 +82,9 @@ fn main() {
                 };
                 let upstream = Upstream {
                     output: tensor(4),
-                    logsumexp: rows(statistic(5)),
+                    logsumexp: rows(5),
                     output_gradient: tensor(6),
-                    logsumexp_gradient: rows(statistic(7)),
+                    logsumexp_gradient: rows(7),
                 };
                 let gradients = Gradients {
                     query: Some(tensor(8)),

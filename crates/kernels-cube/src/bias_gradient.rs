@@ -12,13 +12,13 @@ use crate::{
     operands::dims,
     score::scored,
     scoring::{Config, Scoring},
-    tile::{Four, side, store_scores, unit, zeros},
-    visible::{has_visible, pairs, place, tile_is_visible, tiles_of_keys},
+    tile::{Four, side, store_scores, sum_of, unit, zeros},
+    visible::{clamped, has_visible, pairs, place, tile_is_visible, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
 /// What a cube adds up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Sums {
     /// Tiles of a diagonal, and the diagonals in them.
     pub(crate) diagonal: bool,
@@ -208,8 +208,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                     for quad in 1..quads {
                         total += unit.pool[quad];
                     }
-                    gradient[own_head] = (total.extract(0usize) + total.extract(1usize))
-                        + (total.extract(2usize) + total.extract(3usize));
+                    gradient[own_head] = sum_of(total);
                 }
             } else if index < quads {
                 #[unroll]
@@ -227,8 +226,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 for quad in 0..quads {
                     sum += unit.pool[index * quads + quad];
                 }
-                gradient[own_head * out_kv + column] = (sum.extract(0usize) + sum.extract(1usize))
-                    + (sum.extract(2usize) + sum.extract(3usize));
+                gradient[own_head * out_kv + column] = sum_of(sum);
             }
         } else {
             #[unroll]
@@ -266,15 +264,10 @@ pub(crate) fn distance_gradient(
         let head = at / entries;
         let mut sum = f32::new(0.0);
         for batch in 0..diagonals.shape(0) {
-            let mut zero = len_kv as i32 - 1;
-            #[comptime]
-            match query_offsets {
-                ComptimeOption::Some(offsets) => {
-                    let offset = offsets[batch].max(-(len_q as i32)).min(len_kv as i32);
-                    zero = offset + (len_q + len_kv) as i32 - 1;
-                }
-                ComptimeOption::None => {}
-            };
+            // Without offsets, as if the first query stood `len_q` before the first key.
+            let (before, len) = (-(len_q as i32), len_kv as i32);
+            let offset = clamped(query_offsets, batch, before, len, before);
+            let zero = offset + (len_q + len_kv) as i32 - 1;
             // Query less key, from the least on.
             let distance = (at % entries) as i32 - zero + len_kv as i32 - 1;
             if distance >= 0i32 && distance < (len_q + len_kv) as i32 - 1 {

@@ -21,8 +21,7 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
         ("key", &inputs.key, [batch, heads_kv, p.len_kv, p.dim_qk]),
         ("value", &inputs.value, [batch, heads_kv, p.len_kv, p.dim_v]),
     ] {
-        rows(name, operand, &shape);
-        of_type(name, operand, inputs.query.elem);
+        rows(name, operand, &shape, inputs.query.elem);
     }
     let all = [batch, heads_q, p.len_q, p.len_kv];
     if let Some(bias) = &inputs.bias {
@@ -65,18 +64,17 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
         ("segments", &inputs.segments, &[batch, lens], I32),
     ] {
         if let Some(operand) = operand {
-            row_major(name, operand, shape);
-            of_type(name, operand, elem);
+            row_major(name, operand, shape, elem);
         }
     }
 }
 
-/// Panics unless the results of the forward pass fit.
-pub(crate) fn results(output: &Operand, logsumexp: &Operand, problem: &Problem) {
+/// Panics unless the results of the forward pass fit; the output is of type `elem`.
+pub(crate) fn results(output: &Operand, logsumexp: &Operand, problem: &Problem, elem: ElemType) {
     let p = problem;
-    rows("output", output, &[p.batch, p.heads_q, p.len_q, p.dim_v]);
-    row_major("logsumexp", logsumexp, &[p.batch, p.heads_q, p.len_q]);
-    of_type("logsumexp", logsumexp, F32);
+    let shape = [p.batch, p.heads_q, p.len_q, p.dim_v];
+    rows("output", output, &shape, elem);
+    row_major("logsumexp", logsumexp, &shape[..3], F32);
 }
 
 /// Panics unless everything that the backward pass reads and writes besides its inputs fits.
@@ -86,26 +84,19 @@ pub(crate) fn gradients(
     gradients: &Gradients,
     problem: &Problem,
 ) {
-    results(&upstream.output, &upstream.logsumexp, problem);
     let elem = inputs.query.elem;
-    let (gradient, of_logsumexp) = (&upstream.output_gradient, &upstream.logsumexp_gradient);
-    rows("output_gradient", gradient, &upstream.output.shape);
-    row_major(
-        "logsumexp_gradient",
-        of_logsumexp,
-        &upstream.logsumexp.shape,
-    );
-    of_type("output", &upstream.output, elem);
-    of_type("output_gradient", gradient, elem);
-    of_type("logsumexp_gradient", of_logsumexp, F32);
+    results(&upstream.output, &upstream.logsumexp, problem, elem);
+    let (of_output, of_logsumexp) = (&upstream.output_gradient, &upstream.logsumexp_gradient);
+    rows("output_gradient", of_output, &upstream.output.shape, elem);
+    let shape = &upstream.logsumexp.shape;
+    row_major("logsumexp_gradient", of_logsumexp, shape, F32);
     for (name, gradient, input) in [
         ("gradient of query", &gradients.query, &inputs.query),
         ("gradient of key", &gradients.key, &inputs.key),
         ("gradient of value", &gradients.value, &inputs.value),
     ] {
         if let Some(gradient) = gradient {
-            rows(name, gradient, &input.shape);
-            of_type(name, gradient, elem);
+            rows(name, gradient, &input.shape, elem);
         }
     }
     for (name, gradient, input) in [
@@ -121,16 +112,16 @@ pub(crate) fn gradients(
             let input = input.as_ref();
             let input =
                 input.unwrap_or_else(|| panic!("there is a {name}, but nothing that it is of"));
-            row_major(name, gradient, &input.shape);
-            of_type(name, gradient, F32);
+            row_major(name, gradient, &input.shape, F32);
         }
     }
 }
 
 /// Of any strides, but with the numbers of a row beside each other.
-fn rows(name: &str, operand: &Operand, expected: &[usize]) {
+fn rows(name: &str, operand: &Operand, expected: &[usize], elem: ElemType) {
     shape(name, operand, expected);
     in_memory(name, operand);
+    of_type(name, operand, elem);
     let beside = operand.strides.last() == Some(&1) || operand.shape.last() == Some(&1);
     assert!(
         beside,
@@ -139,9 +130,10 @@ fn rows(name: &str, operand: &Operand, expected: &[usize]) {
     );
 }
 
-fn row_major(name: &str, operand: &Operand, expected: &[usize]) {
+fn row_major(name: &str, operand: &Operand, expected: &[usize], elem: ElemType) {
     shape(name, operand, expected);
     in_memory(name, operand);
+    of_type(name, operand, elem);
     let mut step = 1;
     for (&size, &stride) in operand.shape.iter().zip(&operand.strides).rev() {
         assert!(
@@ -184,7 +176,7 @@ fn in_memory(name: &str, operand: &Operand) {
     );
 }
 
-pub(crate) fn of_type(name: &str, operand: &Operand, expected: ElemType) {
+fn of_type(name: &str, operand: &Operand, expected: ElemType) {
     assert!(
         operand.elem == expected,
         "{name} is of {}, but must be of {expected}",

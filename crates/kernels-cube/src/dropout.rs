@@ -3,8 +3,8 @@
 use cubecl::prelude::*;
 
 use crate::{
-    scoring::{Config, Scoring},
-    tile::Four,
+    scoring::Scoring,
+    tile::{Four, zero_where},
     visible::{Pairs, head_of_row, query_of_row},
 };
 
@@ -55,7 +55,7 @@ fn row_state<M: Numeric>(
 
 /// Which weights of a unit are dropped: for every group of four columns, bit `row * 4 + column`.
 #[cube]
-pub(crate) fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
+fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
     let config = comptime!(pairs.config);
     let keys_in_rows = comptime!(pairs.keys_in_rows);
     let (place, row, column) = (pairs.place, pairs.row, pairs.column);
@@ -65,21 +65,19 @@ pub(crate) fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u
     #[unroll]
     for group in 0..groups {
         bits[group] = 0u32;
-        if comptime!(config.dropout) {
-            let column = column + comptime!(tile.skip(group));
-            let queries = comptime!(if keys_in_rows { 4 } else { tile.rows });
-            let keys = comptime!(if keys_in_rows { tile.rows } else { 4 });
-            let query = select(keys_in_rows, column, row);
-            let key = select(keys_in_rows, row, column);
-            for q in 0..queries {
-                let head = head_of_row(place, q, config);
-                let query = query + query_of_row(q, config);
-                let state = row_state::<M>(scoring, place.batch, head, query);
-                for k in 0..keys {
-                    if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
-                        let bit = select(keys_in_rows, k * 4 + q, q * 4 + k);
-                        bits[group] |= 1u32 << bit as u32;
-                    }
+        let column = column + comptime!(tile.skip(group));
+        let queries = comptime!(if keys_in_rows { 4 } else { tile.rows });
+        let keys = comptime!(if keys_in_rows { tile.rows } else { 4 });
+        let query = select(keys_in_rows, column, row);
+        let key = select(keys_in_rows, row, column);
+        for q in 0..queries {
+            let head = head_of_row(place, q, config);
+            let query = query + query_of_row(q, config);
+            let state = row_state::<M>(scoring, place.batch, head, query);
+            for k in 0..keys {
+                if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
+                    let bit = select(keys_in_rows, k * 4 + q, q * 4 + k);
+                    bits[group] |= 1u32 << bit as u32;
                 }
             }
         }
@@ -87,27 +85,22 @@ pub(crate) fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u
     bits
 }
 
-/// The weights that were kept, scaled; zeros in place of the others.
+/// Scales the weights that are kept, and sets the others to zero.
 #[cube]
 pub(crate) fn drop_weights<M: Numeric>(
     weights: &mut Array<Four>,
-    dropped: &Array<u32>,
     scoring: &Scoring<M>,
-    #[comptime] config: Config,
+    pairs: Pairs,
 ) {
+    let config = comptime!(pairs.config);
     if comptime!(config.dropout) {
+        let dropped = dropped::<M>(scoring, pairs);
         let groups = comptime!(config.tile.groups());
         #[unroll]
         for index in 0..comptime!(config.tile.vectors_per_unit()) {
             let (i, group) = comptime!((index / groups, index % groups));
-            let mut row = weights[index] * Four::new(scoring.keep_scale);
-            #[unroll]
-            for j in 0..4usize {
-                let bit = comptime!(1u32 << (i * 4 + j) as u32);
-                let dropped = dropped[group] & bit != 0;
-                row.insert(j, select(dropped, f32::new(0.0), row.extract(j)));
-            }
-            weights[index] = row;
+            let scaled = weights[index] * Four::new(scoring.keep_scale);
+            weights[index] = zero_where(scaled, dropped[group], i);
         }
     }
 }

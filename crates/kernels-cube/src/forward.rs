@@ -7,10 +7,12 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::{drop_weights, dropped},
+    dropout::drop_weights,
     score::{mark_seen, scored},
     scoring::{Config, LEAST, Scoring},
-    tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
+    tile::{
+        Four, add_weighted_rows, clear_flags, largest_of, side, sum_of, unit, zero_where, zeros,
+    },
     visible::{all_seen, has_visible, pairs, site, tile_is_visible, tiles_of_keys},
 };
 
@@ -82,9 +84,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     for group in 1..groups {
                         of_row = of_row.max(scored.scores[comptime!(first + group)]);
                     }
-                    let pair = of_row.extract(0usize).max(of_row.extract(1usize));
-                    let other = of_row.extract(2usize).max(of_row.extract(3usize));
-                    top.insert(i, pair.max(other));
+                    top.insert(i, largest_of(of_row));
                 }
                 let to = comptime!(tile.scores())
                     + (unit.y * comptime!(rows / 4) + four) * quads
@@ -111,16 +111,10 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     #[unroll]
                     for group in 0..groups {
                         let index = comptime!(row * groups + group);
-                        let mut weights = (scored.scores[index] - Four::new(maximum)).exp();
-                        #[unroll]
-                        for j in 0..4usize {
-                            let hidden =
-                                scored.hidden[group] & comptime!(1u32 << (row * 4 + j) as u32) != 0;
-                            weights.insert(j, select(hidden, f32::new(0.0), weights.extract(j)));
-                        }
+                        let weights = (scored.scores[index] - Four::new(maximum)).exp();
+                        let weights = zero_where(weights, scored.hidden[group], row);
                         scored.scores[index] = weights;
-                        totals[row] += (weights.extract(0usize) + weights.extract(1usize))
-                            + (weights.extract(2usize) + weights.extract(3usize));
+                        totals[row] += sum_of(weights);
                     }
                     #[unroll]
                     for part in 0..comptime!(parts * groups) {
@@ -128,8 +122,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     }
                 }
             }
-            let dropped = dropped::<M>(scoring, pairs);
-            drop_weights::<M>(&mut scored.scores, &dropped, scoring, config);
+            drop_weights::<M>(&mut scored.scores, scoring, pairs);
 
             let values = side::<F, N>(value, batch, site.head_kv, start, one);
             add_weighted_rows::<F, N>(

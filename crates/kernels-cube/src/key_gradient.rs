@@ -6,7 +6,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::{drop_weights, dropped},
+    dropout::drop_weights,
     query_gradient::store_gradient,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
@@ -76,8 +76,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                     for i in 0..vectors_per_unit {
                         after_dropout[i] = scored.scores[i];
                     }
-                    let dropped = dropped::<M>(scoring, pairs);
-                    drop_weights::<M>(&mut after_dropout, &dropped, scoring, config);
+                    drop_weights::<M>(&mut after_dropout, scoring, pairs);
                     add_weighted_rows::<F, N>(
                         &after_dropout,
                         output_gradient,

@@ -37,8 +37,7 @@ pub fn forward(
     logsumexp: &Operand,
 ) -> Result<(), Refusal> {
     let call = Call::new(client, inputs, Pass::Forward);
-    check::results(output, logsumexp, &call.problem);
-    check::of_type("output", output, inputs.query.elem);
+    check::results(output, logsumexp, &call.problem, inputs.query.elem);
     let call = match call.of_few_queries() {
         Some(call) => {
             call.forward_of_few_queries(output, logsumexp);
@@ -118,12 +117,9 @@ pub fn backward(
         backward.query(gradient);
     }
     let (key, value) = (gradients.key.as_ref(), gradients.value.as_ref());
-    let dim = backward
-        .call
-        .problem
-        .dim_qk
-        .max(backward.call.problem.dim_v);
-    if dim <= WIDEST_OF_TWO_SUMS && backward.call.has_room() {
+    let problem = &backward.call.problem;
+    let are_narrow = problem.dim_qk.max(problem.dim_v) <= WIDEST_OF_TWO_SUMS;
+    if are_narrow && backward.call.has_room() {
         backward.key_and_value(key, value);
     } else {
         backward.key_and_value(key, None);
@@ -273,10 +269,7 @@ impl Backward<'_> {
         let diagonals = call.scratch(&[p.batch, p.heads_q, tiles, 2 * tile.size]);
         let summed = Sums {
             diagonal: true,
-            batches: false,
-            heads: false,
-            queries: false,
-            keys: false,
+            ..Sums::default()
         };
         self.bias_tiles(&diagonals, summed, tiles, p.batch * p.heads_q);
         let entries = gradient.shape.iter().product::<usize>();

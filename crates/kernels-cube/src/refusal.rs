@@ -3,6 +3,9 @@
 //! A launch does not wait for the device. That a kernel is too large for it, or that its driver cannot compile it, CubeCL would say only to whoever
 //! reads the results.
 
+#[cfg(test)]
+pub(crate) mod tests;
+
 use std::{
     any::TypeId,
     collections::HashSet,
@@ -108,23 +111,4 @@ fn innermost(error: &str) -> String {
     let lines = cause.lines().map(|line| line.trim().trim_end_matches('.'));
     let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
     lines.join("; ")
-}
-
-#[cfg(test)]
-pub(crate) mod tests {
-    use core::cell::Cell;
-
-    thread_local! {
-        /// How often a device was asked.
-        pub(crate) static ASKED: Cell<usize> = const { Cell::new(0) };
-    }
-
-    #[test]
-    fn of_an_error_its_innermost_cause_is_said() {
-        let launch = "Several failures at once\nCaused by:\n  A launch error happened\nCaused by:\n  Too much.\nMore.\n\nBacktrace\nnone";
-        assert_eq!(super::innermost(launch), "Too much; More");
-        let compiler = "A launch error happened\nCaused by:\n  no such type\n[Source]\n__global__ void kernel() {}\nBacktrace:\nnone";
-        assert_eq!(super::innermost(compiler), "no such type");
-        assert_eq!(super::innermost("no more memory"), "no more memory");
-    }
 }

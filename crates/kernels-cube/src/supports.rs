@@ -95,15 +95,6 @@ thread_local! {
     pub(crate) static FORCED: core::cell::Cell<Option<Tile>> = const { core::cell::Cell::new(None) };
 }
 
-/// Runs `call` with this tile in place of the device's.
-#[cfg(all(test, feature = "wgpu"))]
-pub(crate) fn with_tile<T>(tile: Option<Tile>, call: impl FnOnce() -> T) -> T {
-    FORCED.set(tile);
-    let result = call();
-    FORCED.set(None);
-    result
-}
-
 /// The passes, whose kernels need different numbers of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pass {

@@ -111,31 +111,35 @@ pub(crate) fn place<M: Numeric>(
     len_q: usize,
     len_kv: usize,
 ) -> Place {
-    let all = len_kv as i32;
-    let mut length = all;
-    #[comptime]
-    match &scoring.key_lengths {
-        ComptimeOption::Some(lengths) => {
-            length = lengths[batch].max(0i32).min(all);
-        }
-        ComptimeOption::None => {}
-    };
-    let mut offset = scoring.offset;
-    #[comptime]
-    match &scoring.query_offsets {
-        ComptimeOption::Some(offsets) => {
-            offset = offsets[batch].max(-(len_q as i32)).min(all);
-        }
-        ComptimeOption::None => {}
-    };
+    let (before, all) = (-(len_q as i32), len_kv as i32);
     Place {
         batch,
         head,
         len_q,
         len_kv,
-        length,
-        offset,
+        length: clamped(&scoring.key_lengths, batch, 0i32.runtime(), all, all),
+        offset: clamped(&scoring.query_offsets, batch, before, all, scoring.offset),
     }
+}
+
+/// Number `at` of a tensor, clamped to a range; without the tensor `otherwise`.
+#[cube]
+pub(crate) fn clamped(
+    numbers: &ComptimeOption<OwnedTensor<i32>>,
+    at: usize,
+    least: i32,
+    most: i32,
+    otherwise: i32,
+) -> i32 {
+    let mut number = otherwise;
+    #[comptime]
+    match numbers {
+        ComptimeOption::Some(numbers) => {
+            number = numbers[at].max(least).min(most);
+        }
+        ComptimeOption::None => {}
+    };
+    number
 }
 
 /// A range of tiles.

@@ -3,10 +3,10 @@
 use cubecl::prelude::*;
 
 use crate::{
-    dropout::dropped,
+    dropout::drop_weights,
     score::Scored,
     scoring::Scoring,
-    tile::{Four, Side, Unit, dot_products, zeros},
+    tile::{Four, Side, Unit, dot_products, zero_where, zeros},
     visible::Pairs,
 };
 
@@ -60,13 +60,10 @@ pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>, pairs: Pairs)
         let mut row = scored.scores[index];
         #[unroll]
         for j in 0..4usize {
-            let bit = comptime!(1u32 << (i * 4 + j) as u32);
             let query = comptime!(if keys_in_rows { group * 4 + j } else { i });
-            let weight = (row.extract(j) - logsumexp[query]).exp();
-            let hidden = scored.hidden[group] & bit != 0;
-            row.insert(j, select(hidden, f32::new(0.0), weight));
+            row.insert(j, (row.extract(j) - logsumexp[query]).exp());
         }
-        scored.scores[index] = row;
+        scored.scores[index] = zero_where(row, scored.hidden[group], i);
     }
 }
 
@@ -91,28 +88,21 @@ pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
     let count = comptime!(config.tile.vectors_per_unit());
     let mut gradients = zeros(count);
     dot_products::<F, N>(left, left_side, right, right_side, &mut gradients, unit);
-    let dropped = dropped::<M>(scoring, pairs);
+    drop_weights::<M>(&mut gradients, scoring, pairs);
     #[unroll]
     for index in 0..count {
         let (i, group) = comptime!((index / groups, index % groups));
         let mut row = gradients[index];
         #[unroll]
         for j in 0..4usize {
-            let bit = comptime!(1u32 << (i * 4 + j) as u32);
             let query = comptime!(if keys_in_rows { group * 4 + j } else { i });
-            let mut number = row.extract(j);
-            if comptime!(config.dropout) {
-                let dropped = dropped[group] & bit != 0;
-                number = select(dropped, f32::new(0.0), number * scoring.keep_scale);
-            }
-            let mut gradient = weights.scores[index].extract(j) * (number - delta[query]);
+            let mut gradient = weights.scores[index].extract(j) * (row.extract(j) - delta[query]);
             if comptime!(config.softcap && before_softcap) {
                 gradient *= weights.dsoftcap[index].extract(j);
             }
-            let hidden = weights.hidden[group] & bit != 0;
-            row.insert(j, select(hidden, f32::new(0.0), gradient));
+            row.insert(j, gradient);
         }
-        gradients[index] = row;
+        gradients[index] = zero_where(row, weights.hidden[group], i);
     }
     gradients
 }

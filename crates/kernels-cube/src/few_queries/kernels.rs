@@ -7,11 +7,11 @@ use super::{
     shape::{KEYS, LANES, UNITS, pool},
 };
 use crate::{
-    dropout::{drop_weights, dropped},
+    dropout::drop_weights,
     forward::normalized,
     score::score,
     scoring::{Config, LEAST, Scoring},
-    tile::Four,
+    tile::{Four, largest_of, sum_of, zero_where},
     visible::{Pairs, head_of_cube, place, tiles_of_keys},
 };
 
@@ -106,27 +106,19 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     let mut maxima = Array::<f32>::new(rows);
     #[unroll]
     for i in 0..rows {
-        let pair = scores[i].extract(0usize).max(scores[i].extract(1usize));
-        let other = scores[i].extract(2usize).max(scores[i].extract(3usize));
-        maxima[i] = pair.max(other);
+        maxima[i] = largest_of(scores[i]);
     }
     reduce(&mut maxima, &mut pool, rows, true);
     let mut totals = Array::<f32>::new(rows);
     #[unroll]
     for i in 0..rows {
-        let mut weights = (scores[i] - Four::new(maxima[i])).exp();
-        #[unroll]
-        for j in 0..4usize {
-            let hidden = bits[0] & comptime!(1u32 << (i * 4 + j) as u32) != 0;
-            weights.insert(j, select(hidden, f32::new(0.0), weights.extract(j)));
-        }
+        let weights = (scores[i] - Four::new(maxima[i])).exp();
+        let weights = zero_where(weights, bits[0], i);
         scores[i] = weights;
-        totals[i] = (weights.extract(0usize) + weights.extract(1usize))
-            + (weights.extract(2usize) + weights.extract(3usize));
+        totals[i] = sum_of(weights);
     }
     reduce(&mut totals, &mut pool, rows, false);
-    let dropped = dropped::<M>(scoring, pairs);
-    drop_weights::<M>(&mut scores, &dropped, scoring, config);
+    drop_weights::<M>(&mut scores, scoring, pairs);
 
     // Weights are not negative: −1 stands for a hidden key, whose value may be anything.
     sync_cube();

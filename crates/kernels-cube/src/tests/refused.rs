@@ -11,12 +11,12 @@ use cubecl::{
 };
 
 use super::{
-    case::Case,
+    case::{Case, with_tile},
     device::{F32, I32, U32, client, floats, plain, unwritten, upload},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
-    supports::with_tile, tile::Tile,
+    tile::Tile,
 };
 
 #[test]
