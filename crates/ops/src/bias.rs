@@ -22,44 +22,20 @@ use burn_attn_kernels_cpu::RelativeBuckets;
 #[derive(Clone, Debug, Default)]
 pub struct AttentionBias {
     pub(crate) dense: Vec<Tensor<4>>,
-    pub(crate) by_distance: DistanceParts,
+    pub(crate) by_distance: Vec<DistancePart>,
 }
 
-/// The parts that depend only on the distance between query and key.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct DistanceParts {
-    pub(crate) alibi: Vec<Slopes>,
-    pub(crate) relative: Vec<Relative>,
+/// A part that depends only on the distance between query and key.
+#[derive(Clone, Debug)]
+pub(crate) enum DistancePart {
+    /// ALiBi with these slopes, `[heads_q]`.
+    Alibi(Tensor<1>),
+    /// ALiBi with the slopes of the paper for a number of heads.
+    PaperAlibi(usize, Device),
+    /// T5's relative bias with a table `[buckets, heads_q]`.
+    Relative(Tensor<2>, RelativeBuckets),
     /// A number for every distance.
-    pub(crate) numbers: Vec<Tensor<2>>,
-}
-
-impl DistanceParts {
-    pub(crate) fn is_empty(&self) -> bool {
-        let Self {
-            alibi,
-            relative,
-            numbers,
-        } = self;
-        alibi.is_empty() && relative.is_empty() && numbers.is_empty()
-    }
-}
-
-/// The slopes of ALiBi.
-#[derive(Clone, Debug)]
-pub(crate) enum Slopes {
-    /// `[heads_q]`
-    Given(Tensor<1>),
-    /// The slopes of the paper for a number of heads.
-    OfPaper(usize, Device),
-}
-
-/// T5's relative bias.
-#[derive(Clone, Debug)]
-pub(crate) struct Relative {
-    /// `[buckets, heads_q]`
-    pub(crate) table: Tensor<2>,
-    pub(crate) buckets: RelativeBuckets,
+    Numbers(Tensor<2>),
 }
 
 impl AttentionBias {
@@ -89,7 +65,7 @@ impl AttentionBias {
     pub fn dense(bias: Tensor<4>) -> Self {
         Self {
             dense: vec![bias],
-            by_distance: DistanceParts::default(),
+            ..Self::default()
         }
     }
 
@@ -115,10 +91,7 @@ impl AttentionBias {
     ///
     /// Press et al., "Train short, test long" (arXiv:2108.12409), section 3.
     pub fn alibi(slopes: Tensor<1>) -> Self {
-        Self::by_distance(DistanceParts {
-            alibi: vec![Slopes::Given(slopes)],
-            ..DistanceParts::default()
-        })
+        Self::by_distance(DistancePart::Alibi(slopes))
     }
 
     /// [`alibi`](Self::alibi) with the slopes of the paper for `heads` query heads, [`alibi_slopes`](crate::alibi_slopes), in
@@ -128,10 +101,7 @@ impl AttentionBias {
     ///
     /// In the call of attention, when there are not `heads` query heads.
     pub fn paper_alibi(heads: usize, device: &Device) -> Self {
-        Self::by_distance(DistanceParts {
-            alibi: vec![Slopes::OfPaper(heads, device.clone())],
-            ..DistanceParts::default()
-        })
+        Self::by_distance(DistancePart::PaperAlibi(heads, device.clone()))
     }
 
     /// T5's relative bias: `table[bucket(j − position(i)), h]`, with its gradient if the table is tracked.
@@ -157,10 +127,7 @@ impl AttentionBias {
     /// Raffel et al., "Exploring the limits of transfer learning" (arXiv:1910.10683), section 2.1. PyTorch equivalent:
     /// `T5Attention.compute_bias` of Hugging Face's `transformers`, whose `relative_attention_bias.weight` is the table.
     pub fn relative(table: Tensor<2>, buckets: RelativeBuckets) -> Self {
-        Self::by_distance(DistanceParts {
-            relative: vec![Relative { table, buckets }],
-            ..DistanceParts::default()
-        })
+        Self::by_distance(DistancePart::Relative(table, buckets))
     }
 
     /// Any bias by distance, one number per head and distance, with its gradient if it is tracked.
@@ -184,10 +151,7 @@ impl AttentionBias {
     /// Shaw et al., "Self-attention with relative position representations" (arXiv:1803.02155), in the form of a bias:
     /// Raffel et al. (arXiv:1910.10683), section 2.1.
     pub fn distances(numbers: Tensor<2>) -> Self {
-        Self::by_distance(DistanceParts {
-            numbers: vec![numbers],
-            ..DistanceParts::default()
-        })
+        Self::by_distance(DistancePart::Numbers(numbers))
     }
 
     /// The sum of both biases: every part is added to the scores, even two of the same kind.
@@ -195,21 +159,14 @@ impl AttentionBias {
     /// Dense parts of different shapes are broadcast against each other.
     pub fn and(mut self, other: Self) -> Self {
         self.dense.extend(other.dense);
-        let DistanceParts {
-            alibi,
-            relative,
-            numbers,
-        } = other.by_distance;
-        self.by_distance.alibi.extend(alibi);
-        self.by_distance.relative.extend(relative);
-        self.by_distance.numbers.extend(numbers);
+        self.by_distance.extend(other.by_distance);
         self
     }
 
-    fn by_distance(by_distance: DistanceParts) -> Self {
+    fn by_distance(part: DistancePart) -> Self {
         Self {
-            dense: Vec::new(),
-            by_distance,
+            by_distance: vec![part],
+            ..Self::default()
         }
     }
 }

@@ -6,9 +6,7 @@ use burn::tensor::{Device, Int, Tensor};
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
-    AttentionBias, AttentionOptions,
-    bias::{Relative, Slopes},
-    blocks::VisibleBlocks,
+    AttentionBias, AttentionOptions, bias::DistancePart, blocks::VisibleBlocks,
     distance::all_distances,
 };
 
@@ -31,18 +29,12 @@ pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
 /// Panics unless query, key and options fit each other.
 pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOptions) {
     let (q, k) = (query.dims(), key.dims());
-    assert!(
-        q[0] == k[0],
-        "attention: query {q:?} has batch {} but key {k:?} has batch {}",
-        q[0],
-        k[0]
-    );
-    assert!(
-        q[3] == k[3],
-        "attention: query {q:?} has width {} but key {k:?} has width {}",
-        q[3],
-        k[3]
-    );
+    for (what, of_q, of_k) in [("batch", q[0], k[0]), ("width", q[3], k[3])] {
+        assert!(
+            of_q == of_k,
+            "attention: query {q:?} has {what} {of_q} but key {k:?} has {what} {of_k}"
+        );
+    }
     assert!(
         q[1] > 0 && q[3] > 0,
         "attention: query {q:?} has {} heads of width {}, but needs at least 1 head of width 1",
@@ -171,16 +163,12 @@ pub(crate) fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool
     for dense in &bias.dense {
         broadcastable("bias", dense.dims(), scores);
     }
-    for slopes in &bias.by_distance.alibi {
-        let slopes = match slopes {
-            Slopes::Given(slopes) => slopes.dims()[0],
-            Slopes::OfPaper(heads, _) => *heads,
-        };
+    let of_heads = |slopes: usize| {
         assert!(
             slopes == heads,
             "attention: {slopes} ALiBi slopes were given for {heads} query heads"
         );
-    }
+    };
     // The alignment decides which distances there are, not how many.
     let alignment = (!has_offsets).then(CausalAlignment::default);
     let axis = DistanceAxis {
@@ -188,26 +176,32 @@ pub(crate) fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool
         len_kv,
         alignment,
     };
-    for numbers in &bias.by_distance.numbers {
-        let fits = |distances| numbers.dims() == [heads, distances];
-        assert!(
-            axis.is_empty() || fits(axis.len()) || fits(all_distances(len_q, len_kv)),
-            "attention: a bias by distance {:?} does not fit {heads} query heads, {len_q} queries and {len_kv} keys, which need {} \
-             distances",
-            numbers.dims(),
-            axis.len()
-        );
-    }
-    for Relative { table, buckets } in &bias.by_distance.relative {
-        if let Err(error) = buckets.validate() {
-            panic!("attention: {error}");
+    for part in &bias.by_distance {
+        match part {
+            DistancePart::Alibi(slopes) => of_heads(slopes.dims()[0]),
+            DistancePart::PaperAlibi(heads, _) => of_heads(*heads),
+            DistancePart::Numbers(numbers) => {
+                let fits = |distances| numbers.dims() == [heads, distances];
+                assert!(
+                    axis.is_empty() || fits(axis.len()) || fits(all_distances(len_q, len_kv)),
+                    "attention: a bias by distance {:?} does not fit {heads} query heads, {len_q} queries and {len_kv} keys, which need {} \
+                     distances",
+                    numbers.dims(),
+                    axis.len()
+                );
+            }
+            DistancePart::Relative(table, buckets) => {
+                if let Err(error) = buckets.validate() {
+                    panic!("attention: {error}");
+                }
+                assert!(
+                    table.dims() == [buckets.buckets, heads],
+                    "attention: a relative table {:?} does not fit {} buckets and {heads} query heads",
+                    table.dims(),
+                    buckets.buckets
+                );
+            }
         }
-        assert!(
-            table.dims() == [buckets.buckets, heads],
-            "attention: a relative table {:?} does not fit {} buckets and {heads} query heads",
-            table.dims(),
-            buckets.buckets
-        );
     }
 }
 

@@ -121,11 +121,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// `tokens`: `[batch, len_kv]`.
-    ///
-    /// # Panics
-    ///
-    /// As [`masked`](Self::masked).
+    /// `tokens`: `[batch, len_kv]`. Panics as [`masked`](Self::masked).
     pub fn padding(tokens: Tensor<2, Int>, pad_id: i64) -> Self {
         Self::mask_pad(tokens.equal_elem(pad_id))
     }
@@ -136,11 +132,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// `padding`: `[batch, len_kv]`.
-    ///
-    /// # Panics
-    ///
-    /// As [`masked`](Self::masked).
+    /// `padding`: `[batch, len_kv]`. Panics as [`masked`](Self::masked).
     pub fn mask_pad(padding: Tensor<2, Bool>) -> Self {
         Self::masked(with_ones_behind(padding).permute([0, 2, 3, 1]))
     }
@@ -151,11 +143,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// `masked`: `[batch or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
-    ///
-    /// # Panics
-    ///
-    /// As [`masked`](Self::masked).
+    /// `masked`: `[batch or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast. Panics as [`masked`](Self::masked).
     pub fn mask_attn(masked: Tensor<3, Bool>) -> Self {
         let [batch, len_q, len_kv] = masked.dims();
         // The dimension of 1 goes last: `reshape` reads 0 as "unchanged", and a length may be 0.
@@ -265,15 +253,8 @@ impl AttentionMask {
         }
     }
 
-    /// A dense mask in which `true` shows a key: the meaning of `attn_mask` in PyTorch's `scaled_dot_product_attention`.
-    ///
-    /// # Shapes
-    ///
-    /// As [`masked`](Self::masked).
-    ///
-    /// # Panics
-    ///
-    /// As [`masked`](Self::masked).
+    /// A dense mask in which `true` shows a key: the meaning of `attn_mask` in PyTorch's `scaled_dot_product_attention`. Shapes and
+    /// panics are those of [`masked`](Self::masked).
     pub fn visible(visible: Tensor<4, Bool>) -> Self {
         Self::masked(visible.bool_not())
     }

@@ -8,7 +8,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
     AttentionMask, AttentionOptions,
-    bias::DistanceParts,
+    bias::DistancePart,
     check,
     composed::{scores::relative_shift, statistics_dtype},
     distance::at_positions,
@@ -52,7 +52,8 @@ impl AttentionOptions {
         if offsets == [self.mask.by_position.offset(len_q, len_kv) as i64] {
             return self;
         }
-        let has_numbers = !self.bias.by_distance.numbers.is_empty();
+        let is_numbers = |part: &DistancePart| matches!(part, DistancePart::Numbers(_));
+        let has_numbers = self.bias.by_distance.iter().any(is_numbers);
         // Numbers by distance have their zero where the default alignment has it.
         if let ([offset], Some(_), false) = (offsets, self.mask.by_position.causal, has_numbers) {
             for alignment in [CausalAlignment::TopLeft, CausalAlignment::BottomRight] {
@@ -83,7 +84,7 @@ impl AttentionOptions {
         let by_distance = core::mem::take(&mut self.bias.by_distance);
         if let Some(numbers) = numbers_at(by_distance, query, offsets, lengths) {
             if by_formula {
-                self.bias.by_distance.numbers.push(numbers);
+                self.bias.by_distance.push(DistancePart::Numbers(numbers));
             } else {
                 let numbers = numbers.reshape([heads, offsets.len(), len_q + len_kv - 1]);
                 let numbers = numbers.swap_dims(0, 1).into_dispatch();
@@ -103,7 +104,7 @@ impl AttentionOptions {
 /// The biases by distance of queries at each offset, side by side: `[heads_q, offsets · (len_q + len_kv − 1)]`, entry
 /// `i − j + len_kv − 1` of an offset for score `(i, j)`.
 fn numbers_at(
-    parts: DistanceParts,
+    parts: Vec<DistancePart>,
     query: &Tensor<4>,
     offsets: &[i64],
     [len_q, len_kv]: [usize; 2],
@@ -113,9 +114,9 @@ fn numbers_at(
         let entries = 0..len_q as i64 + last;
         entries.map(move |entry| (last - entry).saturating_sub(offset) as isize)
     };
-    let positions = || offsets.iter().flat_map(distances).collect();
+    let positions: Vec<isize> = offsets.iter().flat_map(distances).collect();
     let dtype = statistics_dtype(query.dtype().into()).into();
-    at_positions(positions, dtype, parts.alibi, parts.relative)
+    at_positions(&positions, dtype, parts)
 }
 
 /// True where a query at an offset does not see a key: `[offsets, 1, len_q, len_kv]`.
