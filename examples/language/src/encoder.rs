@@ -1,10 +1,6 @@
 //! A BERT with a linear layer on top, in the files of `transformers`.
 
-use std::{
-    fs,
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Display, fs, ops::Range, path::Path};
 
 use burn::{
     module::Module,
@@ -14,6 +10,7 @@ use burn::{
 use burn_attn_models::{
     bert::{Bert, BertConfig, BertInput},
     pretrained,
+    text::labels,
     tokens::padded,
     weights::{Table, Weights, save},
 };
@@ -21,15 +18,11 @@ use burn_attn_viz::AttentionMap;
 use example_common::{
     files::{self, FileError},
     lock::{self, Lock},
-    pictures::maps,
 };
 use serde_json::{Value, json};
 use tokenizers::Encoding;
 
-use crate::{
-    Error,
-    tokens::{self, Tokenizer, labels},
-};
+use crate::{Error, pictures::maps, tokens::Tokenizer};
 
 /// The files of a model.
 const CONFIG: &str = "config.json";
@@ -73,21 +66,14 @@ impl Encoder {
         device: &Device,
     ) -> Result<(Self, Tokenizer), Error> {
         let mut bert = Bert::from_pretrained(source, device)?;
-        match (task.pooled, &bert.pooler) {
-            (true, None) => {
-                return Err(unfit(
-                    source,
-                    "this encoder has no pooler, which makes one vector of a text",
-                ));
-            }
-            (true, Some(_)) => {}
-            (false, _) => bert.pooler = None,
+        if !task.pooled {
+            bert.pooler = None;
+        } else if bert.pooler.is_none() {
+            let problem = "this encoder has no pooler, which makes one vector of a text";
+            return Err(unfit(source, problem));
         }
         let [vocab_size, d_embedding] = bert.tokens.weight.dims();
-        let projected = bert
-            .projection
-            .as_ref()
-            .map(|projection| projection.weight.dims());
+        let projected = bert.projection.as_ref().map(|layer| layer.weight.dims());
         let d_model = projected.map_or(d_embedding, |[_, d_model]| d_model);
         let config = configuration(source)?;
         let number = |field: &str, missing, range| {
@@ -107,12 +93,13 @@ impl Encoder {
                 number("classifier_dropout", hidden, 0.0..1.0)?
             }
         };
+        let tokenizer = Tokenizer::of(source, vocab_size, bert.max_len())?;
         let model = Self {
             bert,
             head,
             dropout: DropoutConfig::new(dropout).init(),
         };
-        Ok((model, tokens::tokenizer(source, vocab_size)?))
+        Ok((model, tokenizer))
     }
 
     /// A model that was fine-tuned for the task, and its tokenizer.
@@ -121,10 +108,11 @@ impl Encoder {
     /// If there is none.
     pub fn load(folder: &Path, task: Task, device: &Device) -> Result<(Self, Tokenizer), Error> {
         if !folder.join(CONFIG).exists() {
-            return Err(Error::NotTrained {
-                path: folder.into(),
-                program: task.program,
-            });
+            let (path, program) = (folder.display(), task.program);
+            return Err(format!(
+                "there is no model in {path}: `{program} train` makes one; --model names another folder"
+            )
+            .into());
         }
         let (mut model, tokenizer) = Self::with_new_head(folder, task, device)?;
         let table = model.table(task);
@@ -134,9 +122,8 @@ impl Encoder {
             // Older versions of transformers wrote it all the same.
             false => weights.ignore("*.pooler.*"),
         };
-        weights
-            .load(&table, &mut model)
-            .map_err(|error| unfit(folder, error))?;
+        let loaded = weights.load(&table, &mut model);
+        loaded.map_err(|error| unfit(folder, error))?;
         Ok((model, tokenizer))
     }
 
@@ -147,14 +134,14 @@ impl Encoder {
     pub fn save(&self, source: &Path, task: Task, folder: &Path) -> Result<(), Error> {
         let mut config = configuration(source)?;
         if let Some(config) = config.as_object_mut() {
-            let architecture = match self.bert.projection {
-                Some(_) => format!("AlbertFor{}", task.class),
-                None => format!("BertFor{}", task.class),
+            let encoder = match self.bert.projection {
+                Some(_) => "Albert",
+                None => "Bert",
             };
+            let architecture = format!("{encoder}For{}", task.class);
             config.insert("architectures".into(), json!([architecture]));
-            let labels: serde_json::Map<_, _> = (0..task.outputs)
-                .map(|label| (label.to_string(), json!(format!("LABEL_{label}"))))
-                .collect();
+            let label = |label: usize| (label.to_string(), json!(format!("LABEL_{label}")));
+            let labels: serde_json::Map<_, _> = (0..task.outputs).map(label).collect();
             config.insert("id2label".into(), labels.into());
         }
         let tokenizer = pretrained::folder(source)?.join(TOKENIZER);
@@ -168,18 +155,6 @@ impl Encoder {
             files::replace(&path, &bytes).map_err(FileError::of("write", path))?;
         }
         Ok(())
-    }
-
-    /// The attention of every layer and head while the model reads a text.
-    ///
-    /// # Errors
-    /// If a weight is not a number.
-    pub fn attention(
-        &self,
-        tokenizer: &Tokenizer,
-        text: &Encoding,
-    ) -> Result<Vec<AttentionMap>, Error> {
-        attention(&self.bert, tokenizer, text)
     }
 
     fn table(&self, task: Task) -> Table {
@@ -197,10 +172,7 @@ impl Encoder {
 fn configuration(source: &Path) -> Result<Value, Error> {
     let path = pretrained::folder(source)?.join(CONFIG);
     let text = fs::read_to_string(&path).map_err(FileError::of("read", &path))?;
-    serde_json::from_str(&text).map_err(|error| {
-        let path = path.display();
-        Error::Option(format!("{path}: {error}"))
-    })
+    serde_json::from_str(&text).map_err(|error| unfit(&path, error))
 }
 
 /// A number in a range of a configuration, which may lack it.
@@ -216,11 +188,11 @@ fn number(config: &Value, field: &str, missing: f64, range: Range<f64>) -> Resul
     })
 }
 
-/// Makes sure that a model can be saved in a folder, before it is trained for that: one that is not there, or one without a model. Nobody else
-/// can train there for as long as the lock is there.
+/// Makes sure, before a training, that its model can be saved in a folder: one that is not there, or one without a model. Keeps other
+/// trainings out of the folder until the lock is dropped.
 ///
 /// # Errors
-/// If not, or if the source has no such files.
+/// If it cannot be saved there, or if the source has no configuration.
 pub fn prepare(source: &Path, folder: &Path) -> Result<Lock, Error> {
     configuration(source)?;
     refuse_model(folder)?;
@@ -234,14 +206,11 @@ pub fn prepare(source: &Path, folder: &Path) -> Result<Lock, Error> {
 
 /// Makes sure that a new model replaces no other.
 fn refuse_model(folder: &Path) -> Result<(), Error> {
-    let mut files = [CONFIG, WEIGHTS, TOKENIZER]
-        .map(|name| folder.join(name))
-        .into_iter();
-    match files.find(|file| file.exists()) {
-        Some(file) => Err(Error::Option(format!(
-            "{} is there already: choose another --out",
-            file.display()
-        ))),
+    let files = [CONFIG, WEIGHTS, TOKENIZER].map(|name| folder.join(name));
+    match files.iter().find(|file| file.exists()) {
+        Some(file) => {
+            Err(format!("{} is there already: choose another --out", file.display()).into())
+        }
         None => Ok(()),
     }
 }
@@ -258,7 +227,7 @@ pub fn attention(
     let device = bert.tokens.weight.device();
     let output = bert.forward_with_weights(input(&[text], &device));
     let labels = labels(tokenizer, text.get_ids());
-    Ok(maps(output.self_weights, &labels, &labels)?)
+    maps(output.self_weights, &labels, &labels)
 }
 
 /// What an encoder reads of texts.
@@ -271,9 +240,7 @@ pub fn input(texts: &[&Encoding], device: &Device) -> BertInput {
     BertInput::new(tokens).segments(segments).lengths(&lengths)
 }
 
-fn unfit(folder: &Path, error: impl ToString) -> Error {
-    Error::Model {
-        path: PathBuf::from(folder),
-        problem: error.to_string(),
-    }
+/// An error about a folder or a file of a model.
+fn unfit(path: &Path, problem: impl Display) -> Error {
+    format!("{}: {problem}", path.display()).into()
 }

@@ -2,13 +2,13 @@
 
 use std::{
     collections::HashMap,
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
 use burn_attn_models::sentences::{Prompt, SentenceEncoder};
 use example_common::files::{self, FileError};
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use safetensors::{Dtype, SafeTensorError, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, passages::Passage, sentences::vector};
@@ -24,7 +24,7 @@ const TEXTS: &str = "texts";
 const FOLDER: &str = "folder";
 const READ: &str = "read";
 
-/// A text and its passages.
+/// A text, its passages and their vectors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Text {
     /// The file, below the folder.
@@ -37,27 +37,15 @@ pub struct Text {
     pub passages: Vec<Passage>,
     /// Whether that is all of it.
     pub is_whole: bool,
-}
-
-/// A text with the vectors of its passages.
-#[derive(Clone, Debug)]
-pub struct ReadText {
-    /// The text.
-    pub text: Text,
     /// A vector for each passage; empty if it is not read yet.
+    #[serde(skip)]
     pub vectors: Vec<Vec<f32>>,
 }
 
-impl ReadText {
-    /// The vectors by what the passages say.
-    pub fn by_passage(self) -> HashMap<String, Vec<f32>> {
-        let passages = self.text.passages.into_iter().map(|passage| passage.text);
-        passages.zip(self.vectors).collect()
-    }
-
-    /// What was read of it.
-    fn read(&self) -> impl Iterator<Item = (&Passage, &Vec<f32>)> {
-        let passages = self.text.passages.iter().zip(&self.vectors);
+impl Text {
+    /// The passages that have a vector.
+    pub fn read(&self) -> impl Iterator<Item = (&Passage, &Vec<f32>)> {
+        let passages = self.passages.iter().zip(&self.vectors);
         passages.filter(|(_, vector)| !vector.is_empty())
     }
 }
@@ -96,35 +84,32 @@ impl<'a> IndexFile<'a> {
     ///
     /// # Errors
     /// If the file is another one.
-    pub fn open(&self) -> Result<HashMap<PathBuf, ReadText>, Error> {
-        let refused = |problem: String| Error::Index {
-            path: self.path.into(),
-            problem,
+    pub fn open(&self) -> Result<HashMap<PathBuf, Text>, Error> {
+        let refused = |problem: &str| -> Error {
+            let path = self.path.display();
+            format!(
+                "{path} is not an index of this program: {problem}; remove it to make a new one"
+            )
+            .into()
         };
         if !self.path.exists() {
             return Ok(HashMap::new());
         }
         let bytes = fs::read(self.path).map_err(FileError::of("read", self.path))?;
-        let (_, header) =
-            SafeTensors::read_metadata(&bytes).map_err(|error| refused(error.to_string()))?;
+        let unreadable = |error: SafeTensorError| refused(&error.to_string());
+        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(unreadable)?;
         let field = |name: &str| header.metadata().as_ref()?.get(name);
-        let texts = field(TEXTS).ok_or_else(|| refused("it has no passages".into()))?;
-        let tensors =
-            SafeTensors::deserialize(&bytes).map_err(|error| refused(error.to_string()))?;
+        let texts = field(TEXTS).ok_or_else(|| refused("it has no passages"))?;
+        let tensors = SafeTensors::deserialize(&bytes).map_err(unreadable)?;
         let numbers = |name: &str| match tensors.tensor(name) {
             Ok(tensor) if tensor.dtype() == Dtype::F32 => {
-                let numbers = tensor.data().chunks_exact(4);
-                let numbers =
-                    numbers.map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap_or_default()));
-                Ok(numbers.collect::<Vec<f32>>())
+                let (numbers, _) = tensor.data().as_chunks::<4>();
+                Ok(numbers.iter().copied().map(f32::from_le_bytes).collect())
             }
-            _ => Err(refused(format!("it has no {name} in f32"))),
+            _ => Err(refused(&format!("it has no {name} in f32"))),
         };
-        let (vectors, probed) = (numbers(VECTORS)?, numbers(PROBED)?);
-        let largest = self
-            .probe
-            .iter()
-            .fold(0.0, |most: f32, x| most.max(x.abs()));
+        let (vectors, probed): (Vec<f32>, Vec<f32>) = (numbers(VECTORS)?, numbers(PROBED)?);
+        let largest = (self.probe.iter()).fold(0.0, |most: f32, x| most.max(x.abs()));
         let mut pairs = probed.iter().zip(&self.probe);
         let is_same = probed.len() == self.probe.len()
             && pairs.all(|(a, b)| (a - b).abs() <= SAME * largest)
@@ -133,39 +118,38 @@ impl<'a> IndexFile<'a> {
         if !is_same {
             return Ok(HashMap::new());
         }
-        let texts: Vec<Text> =
-            serde_json::from_str(texts).map_err(|error| refused(error.to_string()))?;
+        let mut texts: Vec<Text> =
+            serde_json::from_str(texts).map_err(|error| refused(&error.to_string()))?;
         let passages: usize = texts.iter().map(|text| text.passages.len()).sum();
         let width = self.probe.len();
         if vectors.len() != passages * width {
             let found = vectors.len();
-            return Err(refused(format!(
-                "it has {found} numbers for {passages} passages of {width}"
-            )));
+            let problem = format!("it has {found} numbers for {passages} passages of {width}");
+            return Err(refused(&problem));
         }
         let mut vectors = vectors.chunks(width).map(<[f32]>::to_vec);
-        let texts = texts.into_iter().map(|text| {
-            let vectors = vectors.by_ref().take(text.passages.len()).collect();
-            (text.path.clone(), ReadText { text, vectors })
-        });
-        Ok(texts.collect())
+        for text in &mut texts {
+            text.vectors = vectors.by_ref().take(text.passages.len()).collect();
+        }
+        let by_path = texts.into_iter().map(|text| (text.path.clone(), text));
+        Ok(by_path.collect())
     }
 
     /// Writes what was read of texts. Whenever it is interrupted, the file is either the old or the new one.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn save<'t>(&self, texts: impl Iterator<Item = &'t ReadText>) -> Result<(), Error> {
-        let refused =
-            |problem: String| FileError::of("write", self.path)(io::Error::other(problem));
+    pub fn save<'t>(&self, texts: impl Iterator<Item = &'t Text>) -> Result<(), Error> {
         let (mut saved, mut vectors) = (Vec::new(), Vec::new());
         for text in texts {
             let (passages, of_text): (Vec<_>, Vec<_>) = text.read().unzip();
             vectors.extend(of_text);
             saved.push(Text {
-                is_whole: text.text.is_whole && passages.len() == text.text.passages.len(),
+                path: text.path.clone(),
+                is_whole: text.is_whole && passages.len() == text.passages.len(),
                 passages: passages.into_iter().cloned().collect(),
-                ..text.text.clone()
+                vectors: Vec::new(),
+                ..*text
             });
         }
         let bytes = |rows: &[&Vec<f32>]| -> Vec<u8> {
@@ -173,22 +157,18 @@ impl<'a> IndexFile<'a> {
             numbers.flat_map(|number| number.to_le_bytes()).collect()
         };
         let (rows, probed) = (bytes(&vectors), bytes(&[&self.probe]));
-        let view = |rows: usize, bytes| {
-            TensorView::new(Dtype::F32, vec![rows, self.probe.len()], bytes)
-                .map_err(|error| refused(error.to_string()))
-        };
+        let view = |rows, bytes| TensorView::new(Dtype::F32, vec![rows, self.probe.len()], bytes);
         let tensors = [
             (VECTORS, view(vectors.len(), &rows)?),
             (PROBED, view(1, &probed)?),
         ];
-        let texts = serde_json::to_string(&saved).map_err(|error| refused(error.to_string()))?;
-        let metadata = HashMap::from([
-            (TEXTS.to_string(), texts),
-            (FOLDER.to_string(), self.folder.clone()),
-            (READ.to_string(), self.read.clone()),
-        ]);
-        let bytes = safetensors::serialize(tensors, Some(metadata))
-            .map_err(|error| refused(error.to_string()))?;
+        let fields = [
+            (TEXTS, serde_json::to_string(&saved)?),
+            (FOLDER, self.folder.clone()),
+            (READ, self.read.clone()),
+        ];
+        let fields = fields.map(|(name, value)| (name.to_string(), value));
+        let bytes = safetensors::serialize(tensors, Some(fields.into()))?;
         Ok(files::replace(self.path, &bytes).map_err(FileError::of("write", self.path))?)
     }
 }

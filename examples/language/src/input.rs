@@ -1,4 +1,4 @@
-//! What a user gives, lines and numbers; and a progress bar meanwhile.
+//! Texts, lines and numbers that a user gives, and progress bars.
 
 use std::{
     fs,
@@ -11,12 +11,30 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Error;
 
-/// Calls `each` with each line that is not blank, until the end (Ctrl-D), and returns the exit code. An error is printed, and the next line is
-/// read all the same; for a pipe, the message names the line and the exit code becomes 1.
+/// Calls `each` with each of `texts` or, if there are none, with each line of standard input that is not blank, until its end (Ctrl-D); returns
+/// the exit code. An error is printed and the next text is read all the same. For a pipe, the message names the line. The exit code is then 1,
+/// except where lines are typed.
 ///
 /// # Errors
 /// If standard input cannot be read.
-pub fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, Error> {
+pub fn each(
+    texts: &[String],
+    mut each: impl FnMut(&str) -> Result<(), Error>,
+) -> Result<u8, Error> {
+    if texts.is_empty() {
+        return each_line(each);
+    }
+    let mut code = 0;
+    for text in texts {
+        if let Err(error) = each(text) {
+            exit::warn(&format!("error: {error}"));
+            code = 1;
+        }
+    }
+    Ok(code)
+}
+
+fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, Error> {
     let is_typed = io::stdin().is_terminal();
     let mut code = 0;
     for number in 1.. {
@@ -82,12 +100,13 @@ pub fn lines<T>(
     let path = path.display();
     let numbers: Vec<String> = bad.iter().take(SHOWN).map(usize::to_string).collect();
     let numbers = numbers.join(", ");
-    Err(Error::Option(match bad.len() {
+    let problem = match bad.len() {
         0 => return Ok(found),
         1 => format!("{path}: line {numbers} is not {what}"),
         2..=SHOWN => format!("{path}: lines {numbers} are not {what}"),
         bad => format!("{path}: {bad} lines are not {what}: {numbers}, ..."),
-    }))
+    };
+    Err(problem.into())
 }
 
 /// A progress bar for so many of something.
@@ -97,26 +116,14 @@ pub fn progress(len: usize, what: &str) -> ProgressBar {
         .with_style(ProgressStyle::with_template(&style).unwrap_or(ProgressStyle::default_bar()))
 }
 
-/// Parses a number of the command line that cannot be 0.
+/// Parses a number of the command line.
 ///
 /// # Errors
-/// If it is, or is no number.
-pub fn at_least_one(text: &str) -> Result<usize, String> {
-    at_least(1, text)
-}
-
-/// Parses a number of the command line that cannot be 0 or 1.
-///
-/// # Errors
-/// If it is, or is no number.
-pub fn at_least_two(text: &str) -> Result<usize, String> {
-    at_least(2, text)
-}
-
-fn at_least(least: usize, text: &str) -> Result<usize, String> {
-    match text.parse::<usize>() {
-        Ok(number) if number >= least => Ok(number),
-        Ok(_) => Err(format!("it must be at least {least}")),
+/// If it is less than `LEAST`, or is no number.
+pub fn at_least<const LEAST: usize>(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number >= LEAST => Ok(number),
+        Ok(_) => Err(format!("it must be at least {LEAST}")),
         Err(error) => Err(format!("{error}")),
     }
 }

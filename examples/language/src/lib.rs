@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod atom_map;
+pub mod batches;
 #[cfg(feature = "hub")]
 pub mod downloads;
 pub mod encoder;

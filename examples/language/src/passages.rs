@@ -3,7 +3,7 @@
 use burn_attn_models::sentences::{Prompt, SentenceEncoder};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, error::tokenizer_failed};
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,8 @@ pub fn passages(text: &str, encoder: &SentenceEncoder) -> Result<Vec<(Passage, V
     for (mut line, paragraph) in paragraphs(text) {
         // Where lines have been counted to.
         let mut counted = 0;
-        let words = encoder.tokenizer().encode(paragraph, false)?;
+        let words = encoder.tokenizer().encode(paragraph, false);
+        let words = words.map_err(tokenizer_failed)?;
         let beginnings = beginnings(words.get_word_ids(), most);
         let ends = beginnings.iter().copied().skip(1).chain([words.len()]);
         for (first, end) in beginnings.iter().copied().zip(ends) {
@@ -85,26 +86,4 @@ fn beginnings(words: &[Option<u32>], most: usize) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blank_lines_divide_paragraphs() {
-        let text = "\n  \nA cat\nsleeps.\n\nA dog.\n \n\nA bird";
-        let expected = [(3, "A cat\nsleeps."), (6, "A dog."), (9, "A bird")];
-        assert_eq!(paragraphs(text), expected);
-        assert!(paragraphs(" \n\n").is_empty());
-        assert_eq!(paragraphs("one\r\n\r\ntwo\r\n"), [(1, "one"), (3, "two")]);
-    }
-
-    #[test]
-    fn pieces_begin_with_words() {
-        let words = [0, 0, 1, 2, 2, 2, 3].map(Some);
-        assert_eq!(beginnings(&words, 7), [0]);
-        assert_eq!(beginnings(&words, 4), [0, 3]);
-        // A word longer than a piece is divided.
-        assert_eq!(beginnings(&words, 2), [0, 2, 3, 5]);
-        assert_eq!(beginnings(&[None, None, None], 2), [0, 2]);
-        assert!(beginnings(&[], 2).is_empty());
-    }
-}
+mod tests;

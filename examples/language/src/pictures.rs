@@ -2,11 +2,13 @@
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-use burn_attn_viz::{AttentionMap, AttentionPage, TextOptions, render_text};
+use burn::tensor::Tensor;
+use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage, TextOptions, render_text};
 use clap::Args;
 use example_common::{
     exit,
     files::{self, FileError},
+    pictures,
 };
 
 use crate::Error;
@@ -20,15 +22,35 @@ pub struct Head {
     pub head: usize,
 }
 
+impl Head {
+    /// The map of the layer. `option` is what gave the head.
+    ///
+    /// # Errors
+    /// If there is no such layer or head.
+    pub fn of<'m>(
+        self,
+        layers: &'m [AttentionMap],
+        option: &str,
+    ) -> Result<&'m AttentionMap, Error> {
+        match layers.get(self.layer - 1) {
+            Some(map) if self.head <= map.heads() => Ok(map),
+            _ => Err(format!(
+                "{option} {self}: the model has {} layers of {} heads",
+                layers.len(),
+                layers.first().map_or(0, AttentionMap::heads)
+            )
+            .into()),
+        }
+    }
+}
+
 impl FromStr for Head {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let numbers = text.split_once(':');
-        let numbers =
-            numbers.and_then(|(layer, head)| Some((layer.parse().ok()?, head.parse().ok()?)));
-        match numbers {
-            Some((layer @ 1.., head @ 1..)) => Ok(Self { layer, head }),
+        let (layer, head) = text.split_once(':').unwrap_or_default();
+        match (layer.parse::<usize>(), head.parse::<usize>()) {
+            (Ok(layer @ 1..), Ok(head @ 1..)) => Ok(Self { layer, head }),
             _ => Err("a layer and a head are two numbers from 1 on, as in 6:12".into()),
         }
     }
@@ -62,10 +84,23 @@ impl Pictures {
     /// # Errors
     /// If it cannot.
     pub fn probe(&self) -> Result<(), Error> {
-        match &self.html {
-            Some(path) => Ok(files::probe(path).map_err(FileError::of("write", path))?),
-            None => Ok(()),
+        if let Some(path) = &self.html {
+            files::probe(path).map_err(FileError::of("write", path))?;
         }
+        Ok(())
+    }
+
+    /// [`probe`](Self::probe) for pictures of the first of `texts`, each of which is a `what`.
+    ///
+    /// # Errors
+    /// If the page cannot be written, or if there is no text for a picture.
+    pub fn probe_for(&self, texts: &[String], what: &str) -> Result<(), Error> {
+        if self.are_wanted() && texts.is_empty() {
+            let problem =
+                format!("--html and --text draw a {what} of the command line, and there is none");
+            return Err(problem.into());
+        }
+        self.probe()
     }
 
     /// Draws: the page, and a head of `layers`.
@@ -74,7 +109,11 @@ impl Pictures {
     /// If the page cannot be written, or there is no such head.
     pub fn draw(&self, page: &AttentionPage, layers: &[AttentionMap]) -> Result<(), Error> {
         if let Some(head) = self.text {
-            print!("{}", drawn(head, layers)?);
+            let map = head.of(layers, "--text")?;
+            print!(
+                "{}",
+                render_text(map, head.head - 1, &TextOptions::default())
+            );
         }
         if let Some(path) = &self.html {
             files::replace(path, page.to_html().as_bytes())
@@ -83,46 +122,39 @@ impl Pictures {
         }
         Ok(())
     }
+
+    /// Draws the layers of an encoder that has read a text.
+    ///
+    /// # Errors
+    /// As [`draw`](Self::draw).
+    pub fn draw_encoder(
+        &self,
+        title: &str,
+        text: &str,
+        layers: Vec<AttentionMap>,
+    ) -> Result<(), Error> {
+        let page = AttentionPage::new(title)
+            .source(text)
+            .group(AttentionGroup::new("Self-attention", layers.clone()));
+        self.draw(&page, &layers)
+    }
 }
 
-fn drawn(Head { layer, head }: Head, layers: &[AttentionMap]) -> Result<String, Error> {
-    match layers.get(layer - 1) {
-        Some(map) if head <= map.heads() => Ok(render_text(map, head - 1, &TextOptions::default())),
-        _ => Err(Error::Option(format!(
-            "--text {layer}:{head}: the model has {} layers of {} heads",
-            layers.len(),
-            layers.first().map_or(0, AttentionMap::heads)
-        ))),
-    }
+/// A map of each layer, the first one called `layer 1`.
+///
+/// # Shapes
+/// Each of `layers`: `[1, heads, queries, keys]`.
+///
+/// # Errors
+/// If a weight is not finite, or a size is not the number of tokens.
+pub fn maps(
+    layers: Vec<Tensor<4>>,
+    queries: &[String],
+    keys: &[String],
+) -> Result<Vec<AttentionMap>, Error> {
+    let maps = pictures::maps(layers, queries, keys);
+    maps.map_err(|error| format!("cannot draw {error}").into())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_head_is_two_numbers_from_1() {
-        assert_eq!("6:12".parse(), Ok(Head { layer: 6, head: 12 }));
-        for text in ["", "6", "0:1", "1:0", "6:", "a:b", "1:2:3", "-1:2"] {
-            assert!(text.parse::<Head>().is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_head_that_is_not_there_is_refused() {
-        let map = AttentionMap::new(
-            "layer 1",
-            vec!["a".into()],
-            vec!["b".into()],
-            vec![1.0, 1.0],
-        );
-        let layers = [map.unwrap()];
-        assert!(drawn(Head { layer: 1, head: 2 }, &layers).is_ok());
-        for head in [Head { layer: 2, head: 1 }, Head { layer: 1, head: 3 }] {
-            assert_eq!(
-                drawn(head, &layers).unwrap_err().to_string(),
-                format!("--text {head}: the model has 1 layers of 2 heads")
-            );
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,10 @@
-//! The vectors of many texts, and how near they are to each other.
+//! The vectors of many texts, and the cosine between two of them.
 
 use std::ops::ControlFlow;
 
 use burn_attn_models::sentences::SentenceEncoder;
+
+use crate::batches::in_batches;
 
 /// Texts that are encoded together.
 const BATCH: usize = 32;
@@ -12,27 +14,18 @@ const BATCH: usize = 32;
 ///
 /// # Shapes
 /// `[rows][width]`
-pub fn vectors(
+pub fn vectors<R: AsRef<[u32]>>(
     encoder: &SentenceEncoder,
-    rows: &[impl AsRef<[u32]>],
-    mut done: impl FnMut(usize) -> ControlFlow<()>,
+    rows: &[R],
+    done: impl FnMut(usize) -> ControlFlow<()>,
 ) -> Vec<Vec<f32>> {
-    // Rows of similar lengths have little padding.
-    let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_key(|&row| rows[row].as_ref().len());
-    let mut vectors = vec![Vec::new(); rows.len()];
-    for batch in order.chunks(BATCH) {
-        let tokens: Vec<&[u32]> = batch.iter().map(|&row| rows[row].as_ref()).collect();
-        let found = encoder.vectors(&tokens).into_data();
+    let of_batch = |batch: &[&R]| {
+        let found = encoder.vectors(batch).into_data();
         let found: Vec<f32> = found.iter::<f32>().collect();
-        for (&row, vector) in batch.iter().zip(found.chunks(encoder.width())) {
-            vectors[row] = vector.to_vec();
-        }
-        if done(batch.len()).is_break() {
-            break;
-        }
-    }
-    vectors
+        let vectors = found.chunks(encoder.width());
+        vectors.map(<[f32]>::to_vec).collect()
+    };
+    in_batches(rows, |row| row.as_ref().len(), BATCH, of_batch, done)
 }
 
 /// The vector of one row of tokens.

@@ -1,53 +1,35 @@
 //! How positive a text is: a score for it, by a head on the pooled first token of a BERT.
 
-use std::path::Path;
+use std::ops::ControlFlow;
 
 use burn::{
-    data::dataloader::batcher::Batcher,
-    module::Module,
     tensor::{
         Device, Int, Tensor,
         activation::{log_sigmoid, sigmoid},
     },
-    train::{
-        ClassificationOutput, InferenceStep, SupervisedTraining, TrainOutput, TrainStep,
-        metric::{AccuracyMetric, LossMetric},
-    },
+    train::ClassificationOutput,
 };
 use burn_attn::dropout;
-use burn_attn_models::{
-    bert::BertInput,
-    train::{BatchSize, batches_by_length},
-};
+use burn_attn_models::bert::BertInput;
 use tokenizers::Encoding;
 
 use crate::{
     Error,
+    batches::in_batches,
     encoder::{Encoder, Task, input},
-    fine_tuning::{self, FineTuning},
+    fine_tuning::{Model, Objective},
     reviews::Review,
-    tokens::{self, Tokenizer},
+    tokens::Tokenizer,
 };
 
-/// A score for a text.
-pub const TASK: Task = Task {
-    class: "SequenceClassification",
-    head: "classifier",
-    outputs: 1,
-    pooled: true,
-    program: "sentiment",
-};
 /// Texts that are scored together.
 const BATCH: usize = 64;
 
-/// An encoder with a head that scores texts.
-#[derive(Module, Debug)]
-pub struct SentimentModel {
-    /// The encoder and the head.
-    pub encoder: Encoder,
-}
+/// A score for a text.
+#[derive(Clone, Debug)]
+pub struct Sentiment;
 
-impl SentimentModel {
+impl Model<Sentiment> {
     /// The score of each text: below 0 is negative, above 0 positive.
     ///
     /// # Shapes
@@ -65,17 +47,14 @@ impl SentimentModel {
     /// The score of each text, in their order. `done` is called with the number of texts just scored.
     pub fn scores(&self, texts: &[Encoding], mut done: impl FnMut(usize)) -> Vec<f32> {
         let device = self.encoder.head.weight.device();
-        let lengths: Vec<[usize; 1]> = texts.iter().map(|text| [text.len()]).collect();
-        let mut scores = vec![0.0; texts.len()];
-        for batch in batches_by_length(&lengths, BatchSize::Samples(BATCH), 0, 0) {
-            let of_batch: Vec<&Encoding> = batch.iter().map(|&text| &texts[text]).collect();
-            let found = self.forward(input(&of_batch, &device)).into_data();
-            for (&text, score) in batch.iter().zip(found.iter::<f32>()) {
-                scores[text] = score;
-            }
-            done(batch.len());
-        }
-        scores
+        let of_batch = |batch: &[&Encoding]| {
+            let scores = self.forward(input(batch, &device)).into_data();
+            scores.iter::<f32>().collect()
+        };
+        in_batches(texts, Encoding::len, BATCH, of_batch, |more| {
+            done(more);
+            ControlFlow::Continue(())
+        })
     }
 }
 
@@ -92,52 +71,17 @@ pub struct Example {
 ///
 /// # Errors
 /// If one has no tokens, or more than the model reads.
-pub fn examples(
-    reviews: &[Review],
-    tokenizer: &Tokenizer,
-    max_len: usize,
-) -> Result<Vec<Example>, Error> {
+pub fn examples(reviews: &[Review], tokenizer: &Tokenizer) -> Result<Vec<Example>, Error> {
     let example = |review: &Review| {
         Ok(Example {
-            text: tokens::encoded(tokenizer, &review.text, max_len)?,
+            text: tokenizer.encode_text(&review.text)?,
             score: review.score,
         })
     };
     reviews.iter().map(example).collect()
 }
 
-/// The fraction of scores whose sign is that of the people's: above 0, or not.
-pub fn accuracy<'a>(scores: impl IntoIterator<Item = (f32, &'a Example)>) -> f64 {
-    let (mut right, mut all) = (0, 0);
-    for (score, example) in scores {
-        right += usize::from((score > 0.0) == (example.score > 0.0));
-        all += 1;
-    }
-    right as f64 / all as f64
-}
-
-/// Fine-tunes a model for scores; nothing if it was stopped.
-///
-/// # Errors
-/// If training fails.
-pub fn fine_tune(
-    model: SentimentModel,
-    [train, held_out]: [&[Example]; 2],
-    options: &FineTuning,
-    folder: &Path,
-    device: &Device,
-) -> Result<Option<SentimentModel>, Error> {
-    let batches = |examples| options.batches(examples, |example: &Example| example.text.len());
-    let metrics = |training: SupervisedTraining<_>| {
-        training
-            .metrics((LossMetric::new(),))
-            .metric_valid_numeric(AccuracyMetric::new())
-    };
-    let data = [batches(train), batches(held_out)];
-    options.run(model, ReviewBatcher, data, metrics, folder, device)
-}
-
-/// What the learner reads.
+/// Examples as tensors.
 #[derive(Clone, Debug)]
 pub struct ReviewBatch {
     texts: BertInput,
@@ -147,12 +91,22 @@ pub struct ReviewBatch {
     signs: Tensor<1, Int>,
 }
 
-#[derive(Clone, Debug)]
-struct ReviewBatcher;
+impl Objective for Sentiment {
+    const TASK: Task = Task {
+        class: "SequenceClassification",
+        head: "classifier",
+        outputs: 1,
+        pooled: true,
+        program: "sentiment",
+    };
+    type Example = Example;
+    type Batch = ReviewBatch;
 
-impl Batcher<Vec<Example>, ReviewBatch> for ReviewBatcher {
-    fn batch(&self, batches: Vec<Vec<Example>>, device: &Device) -> ReviewBatch {
-        let examples: Vec<Example> = batches.into_iter().flatten().collect();
+    fn len(example: &Example) -> usize {
+        example.text.len()
+    }
+
+    fn batch(examples: &[Example], device: &Device) -> ReviewBatch {
         let texts: Vec<&Encoding> = examples.iter().map(|example| &example.text).collect();
         let scores: Vec<f32> = examples.iter().map(|example| example.score).collect();
         let signs: Vec<i32> = scores.iter().map(|&score| i32::from(score > 0.0)).collect();
@@ -162,11 +116,10 @@ impl Batcher<Vec<Example>, ReviewBatch> for ReviewBatcher {
             signs: Tensor::from_data(signs.as_slice(), device),
         }
     }
-}
 
-impl SentimentModel {
     /// The binary cross-entropy, with `sigmoid(s)` as the probability that a text with the score `s` is positive.
-    fn output(&self, scores: Tensor<1>, batch: ReviewBatch) -> ClassificationOutput {
+    fn output(model: &Model<Self>, batch: ReviewBatch) -> ClassificationOutput {
+        let scores = model.forward(batch.texts);
         let expected = sigmoid(batch.scores);
         let positive = log_sigmoid(scores.clone()) * expected.clone();
         let negative = log_sigmoid(scores.clone().neg()) * (expected.neg() + 1.0);
@@ -174,24 +127,5 @@ impl SentimentModel {
         // The metrics expect a logit for each class; that of the negative one is 0.
         let logits = Tensor::stack(vec![scores.zeros_like(), scores], 1);
         ClassificationOutput::new(loss, logits, batch.signs)
-    }
-}
-
-impl TrainStep for SentimentModel {
-    type Input = ReviewBatch;
-    type Output = ClassificationOutput;
-
-    fn step(&self, batch: ReviewBatch) -> TrainOutput<ClassificationOutput> {
-        let output = self.output(self.forward(batch.texts.clone()), batch);
-        fine_tuning::step(self, &output.loss.clone(), output)
-    }
-}
-
-impl InferenceStep for SentimentModel {
-    type Input = ReviewBatch;
-    type Output = ClassificationOutput;
-
-    fn step(&self, batch: ReviewBatch) -> ClassificationOutput {
-        self.output(self.forward(batch.texts.clone()), batch)
     }
 }

@@ -5,7 +5,7 @@ use std::{
     fs, io,
     ops::ControlFlow,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
+    time::UNIX_EPOCH,
 };
 
 use burn_attn_models::sentences::SentenceEncoder;
@@ -14,7 +14,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::{
     Error,
-    index_file::{IndexFile, ReadText, Text},
+    index_file::{IndexFile, Text},
     input::without_mark,
     passages::{Passage, passages},
     sentences::{cosine, vectors},
@@ -28,9 +28,9 @@ pub const SAVED_EVERY: usize = 1000;
 /// All texts of a folder.
 #[derive(Debug)]
 pub struct TextIndex {
-    texts: Vec<ReadText>,
+    texts: Vec<Text>,
     /// Texts that are there, but were not asked for this time.
-    others: Vec<ReadText>,
+    others: Vec<Text>,
 }
 
 /// A passage that was found.
@@ -86,11 +86,10 @@ impl TextIndex {
                 continue;
             };
             let written = metadata.modified().unwrap_or(UNIX_EPOCH);
-            let (size, written) = (metadata.len(), nanoseconds(written));
-            let is_kept = |read: &ReadText| {
-                let text = &read.text;
-                text.is_whole && (text.size, text.written) == (size, written)
-            };
+            let written = written.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let (size, written) = (metadata.len(), written.as_nanos() as u64);
+            let is_kept =
+                |text: &Text| text.is_whole && (text.size, text.written) == (size, written);
             if known.get(&path).is_some_and(is_kept) {
                 done.kept += 1;
                 texts.extend(known.remove(&path));
@@ -106,34 +105,33 @@ impl TextIndex {
                 continue;
             };
             done.read += 1;
-            let mut before = known
-                .remove(&path)
-                .map_or(HashMap::new(), ReadText::by_passage);
-            let (mut found, mut of_found) = (Vec::new(), Vec::new());
+            let before = known.remove(&path);
+            let before = before.map(|text| text.passages.into_iter().zip(text.vectors));
+            let mut before: HashMap<String, Vec<f32>> = (before.into_iter().flatten())
+                .map(|(passage, vector)| (passage.text, vector))
+                .collect();
+            let mut text = Text {
+                path,
+                size,
+                written,
+                passages: Vec::new(),
+                is_whole: true,
+                vectors: Vec::new(),
+            };
             for (passage, tokens) in passages(without_mark(&content), encoder)? {
                 let vector = before.remove(&passage.text).unwrap_or_default();
                 if vector.is_empty() {
-                    unread.push((texts.len(), found.len(), tokens));
+                    unread.push((texts.len(), text.passages.len(), tokens));
                 }
-                found.push(passage);
-                of_found.push(vector);
+                text.passages.push(passage);
+                text.vectors.push(vector);
             }
-            texts.push(ReadText {
-                text: Text {
-                    path,
-                    size,
-                    written,
-                    passages: found,
-                    is_whole: true,
-                },
-                vectors: of_found,
-            });
+            texts.push(text);
         }
         // Of what is left, files are gone, cannot be read, or have other extensions.
         let left = known.len();
-        let others = known.into_values();
-        let is_there = |read: &ReadText| folder.join(&read.text.path).try_exists().unwrap_or(true);
-        let others: Vec<_> = others.filter(is_there).collect();
+        let is_there = |text: &Text| folder.join(&text.path).try_exists().unwrap_or(true);
+        let others: Vec<_> = known.into_values().filter(is_there).collect();
         let mut has_changed = done.read > 0 || others.len() < left || !file.exists();
         let mut index = Self { texts, others };
         // A search need not fail because the next one will take longer.
@@ -170,7 +168,7 @@ impl TextIndex {
 
     /// Number of passages.
     pub fn len(&self) -> usize {
-        self.texts.iter().map(|read| read.vectors.len()).sum()
+        self.texts.iter().map(|text| text.vectors.len()).sum()
     }
 
     /// Whether there is nothing to find.
@@ -183,12 +181,10 @@ impl TextIndex {
     /// # Cost
     /// `passages · width`
     pub fn nearest(&self, query: &[f32], most: usize) -> Vec<Hit<'_>> {
-        let hits = self.texts.iter().flat_map(|read| {
-            let passages = read.text.passages.iter().zip(&read.vectors);
-            let is_read = passages.filter(|(_, vector)| !vector.is_empty());
-            is_read.map(|(passage, vector)| Hit {
+        let hits = self.texts.iter().flat_map(|text| {
+            text.read().map(|(passage, vector)| Hit {
                 cosine: cosine(query, vector),
-                path: &read.text.path,
+                path: &text.path,
                 passage,
             })
         });
@@ -234,9 +230,4 @@ fn found(folder: &Path, extensions: &[String], done: &mut Update) -> Result<Vec<
         }
     }
     Ok(found)
-}
-
-fn nanoseconds(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as u64)
 }

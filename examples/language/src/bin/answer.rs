@@ -1,12 +1,8 @@
 //! Answers questions about a passage with words of it: a BERT fine-tuned on stories that a grammar makes.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode, slice};
 
 use burn::tensor::Device;
-use burn_attn_viz::{AttentionGroup, AttentionPage};
 use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
@@ -15,19 +11,18 @@ use example_common::{
     text::printable_lines,
 };
 use language::{
-    Error,
-    encoder::{self, Encoder},
-    fine_tuning::FineTuning,
+    Error, encoder,
+    fine_tuning::{FineTuning, Model},
     input,
     pictures::Pictures,
-    question_answering::{self, QuestionAnswering, Reading, TASK},
+    question_answering::{QuestionAnswering, Reading, spans},
     questions::{self, AnswerScores, Example},
     tokens::Tokenizer,
     weights::MINILM,
 };
 
 /// The seed of stories that no model is trained on.
-const HELD_OUT: u64 = u64::MAX;
+const HELD_OUT_SEED: u64 = u64::MAX;
 /// Stories of this seed.
 const HELD_OUT_STORIES: usize = 200;
 
@@ -107,76 +102,61 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     let (device, _) = devices::choose(cli.device)?;
     match &cli.command {
         Command::Train(args) => train(args, &device),
-        Command::Evaluate(args) => evaluate(args, &device).map(|()| 0),
+        Command::Evaluate(args) => evaluate(args, &device),
         Command::Ask(args) => ask(args, &device),
     }
 }
 
 /// Fine-tunes, saves, and evaluates.
 fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
-    let options = &args.fine_tuning;
-    if options.seed == HELD_OUT {
-        let problem = format!("--seed {HELD_OUT} makes the stories that are held out");
-        return Err(Error::Option(problem));
+    let seed = args.fine_tuning.seed;
+    if seed == HELD_OUT_SEED {
+        return Err(format!("--seed {HELD_OUT_SEED} makes the stories that are held out").into());
     }
     let source = MINILM.or(args.model.as_deref())?;
-    let _lock = encoder::prepare(&source, &args.out)?;
-    let training = device.clone().autodiff();
-    burn_attn::seed(&training, options.seed);
-    let (encoder, tokenizer) = Encoder::with_new_head(&source, TASK, &training)?;
-    let model = QuestionAnswering { encoder };
-    let max_len = model.encoder.bert.max_len();
-    let train = questions::of_stories(options.seed, args.stories as usize);
-    let train = question_answering::spans(&train, &tokenizer, max_len)?;
-    let held_out = questions::of_stories(HELD_OUT, HELD_OUT_STORIES);
-    let spans = question_answering::spans(&held_out, &tokenizer, max_len)?;
-    let folder = args.out.join("training");
-    let trained = question_answering::fine_tune(model, [&train, &spans], options, &folder, device)?;
-    let Some(model) = trained else {
-        exit::println("stopped: nothing is saved");
+    let train = questions::of_stories(seed, args.stories as usize);
+    let held_out = questions::of_stories(HELD_OUT_SEED, HELD_OUT_STORIES);
+    let examples =
+        |tokenizer: &Tokenizer| Ok([spans(&train, tokenizer)?, spans(&held_out, tokenizer)?]);
+    let trained = args
+        .fine_tuning
+        .train(&source, &args.out, device, examples)?;
+    let Some((model, tokenizer)) = trained else {
         return Ok(STOPPED);
     };
-    model.encoder.save(&source, TASK, &args.out)?;
-    exit::println(&format!("the model is in {}", args.out.display()));
     exit::println(&scores(&answers(&model, &tokenizer, &held_out)?));
     Ok(0)
 }
 
-fn load(folder: &Path, device: &Device) -> Result<(QuestionAnswering, Tokenizer), Error> {
-    let (encoder, tokenizer) = Encoder::load(folder, TASK, device)?;
-    Ok((QuestionAnswering { encoder }, tokenizer))
-}
-
-fn evaluate(args: &EvaluateArgs, device: &Device) -> Result<(), Error> {
-    let (model, tokenizer) = load(&args.model, device)?;
+fn evaluate(args: &EvaluateArgs, device: &Device) -> Result<u8, Error> {
+    let (model, tokenizer) = Model::load(&args.model, device)?;
     let examples = match &args.passages {
         Some(path) => questions::read(path)?,
-        None => questions::of_stories(HELD_OUT, HELD_OUT_STORIES),
+        None => questions::of_stories(HELD_OUT_SEED, HELD_OUT_STORIES),
     };
     let answers = answers(&model, &tokenizer, &examples)?;
     if args.show {
         for (found, example) in &answers {
-            let [question, right] =
-                [example.question.as_str(), example.answer()].map(printable_lines);
-            println!("{question}\t{}\t{right}", printable_lines(found));
+            let columns = [&example.question, *found, example.answer()].map(printable_lines);
+            println!("{}", columns.join("\t"));
         }
     }
     // Unlike a training, it fails if its figures cannot be written.
     println!("{}", scores(&answers));
-    Ok(())
+    Ok(0)
 }
 
 /// Each answer that the model finds, beside its question.
 fn answers<'a>(
-    model: &QuestionAnswering,
+    model: &Model<QuestionAnswering>,
     tokenizer: &Tokenizer,
     examples: &'a [Example],
 ) -> Result<Vec<(&'a str, &'a Example)>, Error> {
-    let max_len = model.encoder.bert.max_len();
+    let reading = |example: &Example| Reading::new(tokenizer, &example.question, &example.passage);
     let readings = examples
         .iter()
-        .map(|example| Reading::new(tokenizer, &example.question, &example.passage, max_len));
-    let readings = readings.collect::<Result<Vec<_>, _>>()?;
+        .map(reading)
+        .collect::<Result<Vec<_>, _>>()?;
     let bar = input::progress(readings.len(), "questions");
     let answers = model.answers(&readings, |more| bar.inc(more as u64));
     bar.finish_and_clear();
@@ -187,9 +167,7 @@ fn answers<'a>(
 
 /// A line that says how good answers are.
 fn scores(answers: &[(&str, &Example)]) -> String {
-    let pairs = answers
-        .iter()
-        .map(|(found, example)| (*found, example.answer()));
+    let pairs = (answers.iter()).map(|(found, example)| (*found, example.answer()));
     let AnswerScores {
         questions,
         exact_match,
@@ -199,40 +177,29 @@ fn scores(answers: &[(&str, &Example)]) -> String {
 }
 
 fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
-    args.pictures.probe()?;
-    if args.pictures.are_wanted() && args.questions.is_empty() {
-        let problem = "--html and --text draw a question of the command line, and there is none";
-        return Err(Error::Option(problem.into()));
-    }
+    args.pictures.probe_for(&args.questions, "question")?;
     let passage = input::read(&args.file)?;
     if passage.trim().is_empty() {
-        let problem = format!("there is no text in {}", args.file.display());
-        return Err(Error::Option(problem));
+        return Err(format!("there is no text in {}", args.file.display()).into());
     }
-    let (model, tokenizer) = load(&args.model, device)?;
-    let max_len = model.encoder.bert.max_len();
-    let answer = |question: &str| {
-        let reading = Reading::new(&tokenizer, question, &passage, max_len)?;
-        let answer = model
-            .answers(std::slice::from_ref(&reading), |_| {})
-            .remove(0);
-        let words: Vec<&str> = passage[answer.bytes].split_whitespace().collect();
-        let [words, question] = [words.join(" ").as_str(), question].map(printable_lines);
-        println!("{:.2}\t{words}\t{question}", answer.probability);
-        Ok(reading)
-    };
-    let Some((first, rest)) = args.questions.split_first() else {
-        return input::each_line(|line| answer(line).map(drop));
-    };
-    let reading = answer(first)?;
-    rest.iter()
-        .try_for_each(|question| answer(question).map(drop))?;
-    if args.pictures.are_wanted() {
-        let layers = model.encoder.attention(&tokenizer, &reading.tokens)?;
-        let page = AttentionPage::new("What the reader looks at")
-            .source(first)
-            .group(AttentionGroup::new("Self-attention", layers.clone()));
-        args.pictures.draw(&page, &layers)?;
+    let (model, tokenizer) = Model::<QuestionAnswering>::load(&args.model, device)?;
+    let mut first = None;
+    let code = input::each(&args.questions, |question| {
+        let reading = Reading::new(&tokenizer, question, &passage)?;
+        let answers = model.answers(slice::from_ref(&reading), |_| {});
+        let words: Vec<&str> = passage[answers[0].bytes.clone()]
+            .split_whitespace()
+            .collect();
+        let [words, printed] = [&words.join(" "), question].map(printable_lines);
+        println!("{:.2}\t{words}\t{printed}", answers[0].probability);
+        first.get_or_insert((question.to_string(), reading.tokens));
+        Ok(())
+    })?;
+    if let (true, Some((question, tokens))) = (args.pictures.are_wanted(), first) {
+        let bert = &model.encoder.bert;
+        let layers = encoder::attention(bert, &tokenizer.tokenizer, &tokens)?;
+        let title = "What the reader looks at";
+        args.pictures.draw_encoder(title, &question, layers)?;
     }
-    Ok(0)
+    Ok(code)
 }

@@ -20,13 +20,12 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
-    pictures::maps,
     text::printable_lines,
 };
 use language::{
     Error,
-    input::{self, at_least_one},
-    pictures::Pictures,
+    input::{self, at_least},
+    pictures::{Pictures, maps},
     weights::GLASSLLM,
 };
 
@@ -60,7 +59,7 @@ struct Cli {
 #[derive(Args)]
 struct SamplingArgs {
     /// New tokens of a turn at most
-    #[arg(long, default_value_t = 200, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 200, value_parser = at_least::<1>)]
     tokens: usize,
     /// 1 draws from the model's own probabilities, less prefers the probable ones, 0 always takes the most probable one
     #[arg(long, default_value_t = 0.8)]
@@ -100,24 +99,17 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     if let Some(system) = &cli.system {
         let no_template = "--system needs a model with a chat template, and this one has none";
         let with_system = conversation.with_system(system);
-        conversation = with_system.map_err(|_| Error::Option(no_template.into()))?;
+        conversation = with_system.map_err(|_| no_template)?;
     }
     let mut turn = 0;
-    let mut say = |text: &str| {
+    let code = input::each(&cli.turns, |text| {
+        if !cli.turns.is_empty() {
+            println!("> {}", printable_lines(text));
+        }
         // Another seed for each turn, or the same words would be answered in the same way.
         turn += 1;
         answered(&mut conversation, text, &cli.sampling.options(turn))
-    };
-    let code = match &cli.turns[..] {
-        [] => input::each_line(say)?,
-        turns => {
-            for text in turns {
-                println!("> {}", printable_lines(text));
-                say(text)?;
-            }
-            0
-        }
-    };
+    })?;
     if cli.pictures.are_wanted() && !conversation.tokens().is_empty() {
         draw(cli, &model, conversation.tokens(), &device)?;
     }
@@ -160,52 +152,42 @@ fn answered(
 
 impl SamplingArgs {
     fn check(&self) -> Result<(), Error> {
-        let refused = |option: &str, allowed: &str, value: f64| {
-            Err(Error::Option(format!(
-                "--{option} must be {allowed}, got {value}"
-            )))
-        };
-        if !(self.temperature >= 0.0 && self.temperature.is_finite()) {
-            return refused("temperature", "0 or more", self.temperature);
-        }
-        if self.top_k == Some(0) {
-            return refused("top-k", "at least 1", 0.0);
-        }
-        if let Some(top_p) = self.top_p.filter(|top_p| !(*top_p > 0.0 && *top_p <= 1.0)) {
-            return refused("top-p", "above 0 and at most 1", top_p);
-        }
-        if let Some(min_p) = self.min_p.filter(|min_p| !(0.0..=1.0).contains(min_p)) {
-            return refused("min-p", "between 0 and 1", min_p);
-        }
-        if !(self.repetition_penalty > 0.0 && self.repetition_penalty.is_finite()) {
-            return refused("repetition-penalty", "above 0", self.repetition_penalty);
+        let (temperature, penalty) = (self.temperature, self.repetition_penalty);
+        let (top_p, min_p) = (self.top_p.unwrap_or(1.0), self.min_p.unwrap_or(0.0));
+        let is_temperature = temperature >= 0.0 && temperature.is_finite();
+        let is_top_p = top_p > 0.0 && top_p <= 1.0;
+        let is_min_p = (0.0..=1.0).contains(&min_p);
+        let is_penalty = penalty > 0.0 && penalty.is_finite();
+        let allowed = [
+            (is_temperature, "temperature", "0 or more", temperature),
+            (self.top_k != Some(0), "top-k", "at least 1", 0.0),
+            (is_top_p, "top-p", "above 0 and at most 1", top_p),
+            (is_min_p, "min-p", "between 0 and 1", min_p),
+            (is_penalty, "repetition-penalty", "above 0", penalty),
+        ];
+        for (is_allowed, option, allowed, value) in allowed {
+            if !is_allowed {
+                return Err(format!("--{option} must be {allowed}, got {value}").into());
+            }
         }
         let draws = self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some();
-        match draws && self.temperature == 0.0 {
-            true => Err(Error::Option(
-                "--top-k, --top-p and --min-p draw tokens, but --temperature 0 does not".into(),
-            )),
-            false => Ok(()),
+        if draws && temperature == 0.0 {
+            let problem = "--top-k, --top-p and --min-p draw tokens, but --temperature 0 does not";
+            return Err(problem.into());
         }
+        Ok(())
     }
 
     fn options(&self, turn: u64) -> GenerateOptions {
-        let sampling = match self.temperature {
+        let mut sampling = match self.temperature {
             0.0 => Sampling::greedy(),
-            temperature => {
-                let mut sampling = Sampling::temperature(temperature);
-                if let Some(top_k) = self.top_k {
-                    sampling = sampling.top_k(top_k);
-                }
-                if let Some(top_p) = self.top_p {
-                    sampling = sampling.top_p(top_p);
-                }
-                match self.min_p {
-                    Some(min_p) => sampling.min_p(min_p),
-                    None => sampling,
-                }
-            }
+            temperature => Sampling::temperature(temperature),
         };
+        sampling = sampling.top_p(self.top_p.unwrap_or(1.0));
+        sampling = sampling.min_p(self.min_p.unwrap_or(0.0));
+        if let Some(top_k) = self.top_k {
+            sampling = sampling.top_k(top_k);
+        }
         GenerateOptions::new(self.tokens)
             .sampling(sampling)
             .repetition_penalty(self.repetition_penalty)
@@ -222,13 +204,17 @@ fn draw(
     device: &Device,
 ) -> Result<(), Error> {
     // The last one may have been chosen when there was no room to read it.
-    let tokens = &tokens[..tokens.len().min(model.max_len())];
-    let labels = labels(tokenizer, tokens);
-    let (ids, _) = padded(&[tokens], device);
+    let read = &tokens[..tokens.len().min(model.max_len())];
+    let mut next = labels(tokenizer, &tokens[1..]);
+    // Nothing has been written after the last one.
+    next.resize(read.len(), "…".into());
+    let labels = labels(tokenizer, read);
+    let (ids, _) = padded(&[read], device);
     let layers = maps(model.attention(ids), &labels, &labels)?;
     let page = AttentionPage::new("What the language model looks at").group(
         AttentionGroup::new("Self-attention", layers.clone())
-            .note("Every token looks at itself and at those before it."),
+            .note("Every token looks at itself and at those before it.")
+            .written(next),
     );
     cli.pictures.draw(&page, &layers)
 }

@@ -13,19 +13,19 @@ use burn_attn_models::{
     pretrained,
     tokens::padded,
 };
-use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
+use burn_attn_viz::AttentionMap;
 use clap::Parser;
 use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
-    pictures::maps,
 };
 use language::{
     Error,
     atom_map::AtomMap,
+    error::about,
     input,
-    pictures::{Head, Pictures},
+    pictures::{Head, Pictures, maps},
     smiles::Reaction,
     weights::RXNMAPPER,
 };
@@ -55,7 +55,6 @@ struct Mapper {
     bert: Bert,
     vocabulary: HashMap<String, u32>,
     device: Device,
-    head: Head,
 }
 
 fn main() -> ExitCode {
@@ -64,47 +63,25 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<u8, Error> {
-    cli.pictures.probe()?;
+    cli.pictures.probe_for(&cli.reactions, "reaction")?;
     let source = RXNMAPPER.or(cli.model.as_deref())?;
     let (device, _) = devices::choose(cli.device)?;
     let mapper = Mapper::load(&source, device, cli.head)?;
-    if cli.reactions.is_empty() && cli.pictures.are_wanted() {
-        return Err(Error::Option(
-            "--html and --text draw a reaction of the command line, and there is none".into(),
-        ));
-    }
-    if cli.reactions.is_empty() {
-        return input::each_line(|line| print_one(&mapper, line).map(drop));
-    }
-    let mut code = 0;
-    for (place, reaction) in cli.reactions.iter().enumerate() {
-        let layers = match print_one(&mapper, reaction) {
-            Ok(layers) => layers,
-            // One that is no reaction does not keep the others waiting.
-            Err(error) => {
-                exit::warn(&format!("error: {error}"));
-                code = 1;
-                continue;
-            }
-        };
-        if cli.pictures.are_wanted() && place == 0 {
-            let page = AttentionPage::new("What the atoms look at")
-                .source(reaction)
-                .group(AttentionGroup::new("Self-attention", layers.clone()));
-            cli.pictures.draw(&page, &layers)?;
-        }
+    let mut first = None;
+    let code = input::each(&cli.reactions, |text| {
+        let reaction = Reaction::parse(text)?;
+        let layers = mapper.attention(&reaction)?;
+        let Head { layer, head } = cli.head;
+        let map = AtomMap::of(&reaction, &layers[layer - 1], head - 1);
+        println!("{}\t{:.6}", map.written(&reaction), map.confidence);
+        first.get_or_insert((text.to_string(), layers));
+        Ok(())
+    })?;
+    if let (true, Some((reaction, layers))) = (cli.pictures.are_wanted(), first) {
+        let title = "What the atoms look at";
+        cli.pictures.draw_encoder(title, &reaction, layers)?;
     }
     Ok(code)
-}
-
-/// Prints the numbered reaction and how sure the model is; returns its attention.
-fn print_one(mapper: &Mapper, text: &str) -> Result<Vec<AttentionMap>, Error> {
-    let reaction = Reaction::parse(text)?;
-    let layers = mapper.attention(&reaction)?;
-    let Head { layer, head } = mapper.head;
-    let map = AtomMap::of(&reaction, &layers[layer - 1], head - 1);
-    println!("{}\t{:.6}", map.written(&reaction), map.confidence);
-    Ok(layers)
 }
 
 impl Mapper {
@@ -113,44 +90,29 @@ impl Mapper {
         let path = pretrained::folder(source)?.join("vocab.txt");
         let text = fs::read_to_string(&path).map_err(FileError::of("read", &path))?;
         let vocabulary: HashMap<String, u32> = text.lines().map(String::from).zip(0..).collect();
+        let [vocab_size, _] = bert.tokens.weight.dims();
+        let path = path.display();
+        let special = ["[CLS]", "[SEP]", "[UNK]"];
+        if let Some(missing) = special
+            .iter()
+            .find(|token| !vocabulary.contains_key(**token))
+        {
+            return Err(format!("{path} has no token {missing}").into());
+        }
+        if (vocabulary.values()).any(|&token| token as usize >= vocab_size) {
+            let lines = vocabulary.len();
+            return Err(
+                format!("{path} has {lines} tokens, but the model knows {vocab_size}").into(),
+            );
+        }
         let mapper = Self {
             bert,
             vocabulary,
             device,
-            head,
         };
-        let [vocab_size, _] = mapper.bert.tokens.weight.dims();
-        let special = ["[CLS]", "[SEP]", "[UNK]"];
-        if let Some(missing) = special
-            .iter()
-            .find(|token| !mapper.vocabulary.contains_key(**token))
-        {
-            return Err(Error::Option(format!(
-                "{} has no token {missing}",
-                path.display()
-            )));
-        }
-        if mapper
-            .vocabulary
-            .values()
-            .any(|&token| token as usize >= vocab_size)
-        {
-            let lines = mapper.vocabulary.len();
-            return Err(Error::Option(format!(
-                "{} has {lines} tokens, but the model knows {vocab_size}",
-                path.display()
-            )));
-        }
         // One token, to see how many layers and heads there are.
-        let layers = mapper.layers(&["[CLS]".into()])?;
-        match layers.get(head.layer - 1) {
-            Some(map) if head.head <= map.heads() => Ok(mapper),
-            _ => Err(Error::Option(format!(
-                "--head {head}: the model has {} layers of {} heads",
-                layers.len(),
-                layers.first().map_or(0, AttentionMap::heads)
-            ))),
-        }
+        head.of(&mapper.layers(&["[CLS]".into()])?, "--head")?;
+        Ok(mapper)
     }
 
     /// The attention of every layer and head while the model reads a reaction.
@@ -161,7 +123,7 @@ impl Mapper {
         if len > most {
             let problem =
                 format!("this reaction has {len} tokens, but the model reads at most {most}");
-            return Err(Error::text(&reaction.tokens.concat(), problem));
+            return Err(about(&reaction.tokens.concat(), &problem));
         }
         let mut unknown = reaction.tokens.iter();
         if let Some(token) = unknown.find(|token| !self.vocabulary.contains_key(*token)) {
@@ -174,12 +136,12 @@ impl Mapper {
 
     fn layers(&self, tokens: &[String]) -> Result<Vec<AttentionMap>, Error> {
         let unknown = self.vocabulary["[UNK]"];
-        let ids: Vec<u32> = tokens
+        let ids = tokens
             .iter()
-            .map(|token| self.vocabulary.get(token).copied().unwrap_or(unknown))
-            .collect();
+            .map(|token| self.vocabulary.get(token).copied());
+        let ids: Vec<u32> = ids.map(|id| id.unwrap_or(unknown)).collect();
         let (ids, _) = padded(&[ids], &self.device);
         let output = self.bert.forward_with_weights(BertInput::new(ids));
-        Ok(maps(output.self_weights, tokens, tokens)?)
+        maps(output.self_weights, tokens, tokens)
     }
 }

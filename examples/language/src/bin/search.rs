@@ -8,7 +8,6 @@ use std::{
 };
 
 use burn_attn_models::sentences::{Prompt, SentenceEncoder};
-use burn_attn_viz::{AttentionGroup, AttentionPage};
 use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
@@ -17,10 +16,12 @@ use example_common::{
 };
 use language::{
     Error, encoder,
-    input::{self, at_least_one},
+    error::tokenizer_failed,
+    input::{self, at_least},
     pictures::Pictures,
     sentences::{cosine, vector, vectors},
     text_index::{self, TextIndex},
+    tokens::check_len,
     weights::MINILM,
 };
 use tokenizers::Encoding;
@@ -64,7 +65,7 @@ struct FindArgs {
     /// The query [default: each line of standard input]
     query: Option<String>,
     /// Passages to print at most
-    #[arg(long, default_value_t = 5, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 5, value_parser = at_least::<1>)]
     top: usize,
     /// Which files are texts, by their extensions
     #[arg(long, value_delimiter = ',', default_value = "txt,md")]
@@ -84,17 +85,16 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     let (device, _) = devices::choose(cli.device)?;
     let encoder = SentenceEncoder::from_pretrained(&source, &device)?;
     match &cli.command {
-        Command::Compare(args) => compare(args, &encoder).map(|()| 0),
+        Command::Compare(args) => compare(args, &encoder),
         Command::Find(args) => find(args, &encoder),
     }
 }
 
-fn compare(args: &CompareArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
+fn compare(args: &CompareArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
     args.pictures.probe()?;
-    let texts = args.texts.iter();
-    let texts = texts.map(|text| tokens(text, Prompt::Text, encoder));
+    let texts = (args.texts.iter()).map(|text| tokens(text, Prompt::Text, encoder));
     let texts = texts.collect::<Result<Vec<_>, _>>()?;
-    let rows: Vec<Vec<u32>> = texts.iter().map(|text| text.get_ids().to_vec()).collect();
+    let rows: Vec<&[u32]> = texts.iter().map(Encoding::get_ids).collect();
     let vectors = vectors(encoder, &rows, |_| ControlFlow::Continue(()));
     for (i, first) in args.texts.iter().enumerate() {
         for (j, second) in args.texts.iter().enumerate().skip(i + 1) {
@@ -104,33 +104,23 @@ fn compare(args: &CompareArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
     }
     if args.pictures.are_wanted() {
         let layers = encoder::attention(&encoder.bert, encoder.tokenizer(), &texts[0])?;
-        let page = AttentionPage::new("What the sentence encoder looks at")
-            .source(&args.texts[0])
-            .group(AttentionGroup::new("Self-attention", layers.clone()));
-        args.pictures.draw(&page, &layers)?;
+        let title = "What the sentence encoder looks at";
+        args.pictures.draw_encoder(title, &args.texts[0], layers)?;
     }
-    Ok(())
+    Ok(0)
 }
 
 fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
-    let file = match &args.index {
-        Some(file) => file.clone(),
-        None => args.folder.join(text_index::FILE),
-    };
+    let default = || args.folder.join(text_index::FILE);
+    let file = args.index.clone().unwrap_or_else(default);
     let bar = input::progress(0, "passages");
     if !args.folder.is_dir() {
-        return Err(Error::Option(format!(
-            "{} is not a folder",
-            args.folder.display()
-        )));
+        return Err(format!("{} is not a folder", args.folder.display()).into());
     }
+    let kept_in = file.display();
     // Before an hour of reading depends on it.
-    files::probe(&file).map_err(|error| {
-        let file = file.display();
-        Error::Option(format!(
-            "cannot write {file}: {error}; --index names another place"
-        ))
-    })?;
+    files::probe(&file)
+        .map_err(|error| format!("cannot write {kept_in}: {error}; --index names another place"))?;
     stop_by_ctrl_c();
     READING.store(true, Relaxed);
     let (index, update) = TextIndex::update(
@@ -149,7 +139,6 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
     )?;
     READING.store(false, Relaxed);
     bar.finish_and_clear();
-    let kept_in = file.display();
     if update.left > 0 {
         let (all, left) = (index.len(), update.left);
         exit::warn(&format!(
@@ -172,16 +161,16 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
         ));
     }
     if index.is_empty() {
-        return Err(Error::Option(format!(
+        return Err(format!(
             "there is no text in {}: no file with the extension {} has any",
             args.folder.display(),
             args.extensions.join(" or ")
-        )));
+        )
+        .into());
     }
-    match &args.query {
-        Some(query) => answer(query, args.top, &index, encoder).map(|()| 0),
-        None => input::each_line(|query| answer(query, args.top, &index, encoder)),
-    }
+    input::each(args.query.as_slice(), |query| {
+        answer(query, args.top, &index, encoder)
+    })
 }
 
 fn answer(
@@ -209,18 +198,17 @@ fn answer(
 
 /// The tokens of a text that has some, and not more than the encoder reads.
 fn tokens(text: &str, prompt: Prompt, encoder: &SentenceEncoder) -> Result<Encoding, Error> {
+    let len = |text: &str, add_special_tokens| {
+        let tokens = encoder.tokenizer().encode(text, add_special_tokens);
+        tokens.map_err(tokenizer_failed).map(|tokens| tokens.len())
+    };
     let whole = [encoder.prompt(prompt), text].concat();
-    if encoder.tokenizer().encode(text, false)?.is_empty() {
-        return Err(Error::text(text, "this text has no tokens"));
-    }
-    let (len, most) = (
-        encoder.tokenizer().encode(whole, true)?.len(),
+    check_len(
+        text,
+        len(text, false)?,
+        len(&whole, true)?,
         encoder.max_len(),
-    );
-    if len > most {
-        let problem = format!("this text has {len} tokens, but this encoder reads at most {most}");
-        return Err(Error::text(text, problem));
-    }
+    )?;
     Ok(encoder.tokens(text, prompt)?)
 }
 

@@ -1,12 +1,8 @@
 //! Says how positive a text is, with a BERT fine-tuned on reviews that people have scored.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode, slice};
 
 use burn::tensor::Device;
-use burn_attn_viz::{AttentionGroup, AttentionPage};
 use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
@@ -15,14 +11,13 @@ use example_common::{
     text::printable_lines,
 };
 use language::{
-    Error,
-    encoder::{self, Encoder},
-    fine_tuning::FineTuning,
+    Error, encoder,
+    fine_tuning::{FineTuning, Model},
     input,
     pictures::Pictures,
-    reviews,
-    sentiment::{self, Example, SentimentModel, TASK},
-    tokens::{self, Tokenizer},
+    reviews::{self, Review},
+    sentiment::{Sentiment, examples},
+    tokens::Tokenizer,
     weights::{MINILM, REVIEWS},
 };
 
@@ -96,7 +91,7 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     let (device, _) = devices::choose(cli.device)?;
     match &cli.command {
         Command::Train(args) => train(args, &device),
-        Command::Evaluate(args) => evaluate(args, &device).map(|()| 0),
+        Command::Evaluate(args) => evaluate(args, &device),
         Command::Ask(args) => ask(args, &device),
     }
 }
@@ -105,85 +100,68 @@ fn run(cli: &Cli) -> Result<u8, Error> {
 fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
     let source = MINILM.or(args.model.as_deref())?;
     let reviews = reviews::read(&REVIEWS.or(args.reviews.as_deref())?)?;
-    let _lock = encoder::prepare(&source, &args.out)?;
-    let training = device.clone().autodiff();
-    burn_attn::seed(&training, args.fine_tuning.seed);
-    let (encoder, tokenizer) = Encoder::with_new_head(&source, TASK, &training)?;
-    let model = SentimentModel { encoder };
-    let max_len = model.encoder.bert.max_len();
     let (train, held_out) = reviews::split(reviews);
-    let train = sentiment::examples(&train, &tokenizer, max_len)?;
-    let held_out = sentiment::examples(&held_out, &tokenizer, max_len)?;
-    let folder = args.out.join("training");
-    let options = &args.fine_tuning;
-    let trained = sentiment::fine_tune(model, [&train, &held_out], options, &folder, device)?;
-    let Some(model) = trained else {
-        exit::println("stopped: nothing is saved");
+    let examples_of = |tokenizer: &Tokenizer| {
+        Ok([
+            examples(&train, tokenizer)?,
+            examples(&held_out, tokenizer)?,
+        ])
+    };
+    let trained = (args.fine_tuning).train(&source, &args.out, device, examples_of)?;
+    let Some((model, tokenizer)) = trained else {
         return Ok(STOPPED);
     };
-    model.encoder.save(&source, TASK, &args.out)?;
-    exit::println(&format!("the model is in {}", args.out.display()));
-    exit::println(&accuracy(&model, &held_out));
+    exit::println(&accuracy(&model, &tokenizer, &held_out)?);
     Ok(0)
 }
 
-fn load(folder: &Path, device: &Device) -> Result<(SentimentModel, Tokenizer), Error> {
-    let (encoder, tokenizer) = Encoder::load(folder, TASK, device)?;
-    Ok((SentimentModel { encoder }, tokenizer))
-}
-
-fn evaluate(args: &EvaluateArgs, device: &Device) -> Result<(), Error> {
-    let (model, tokenizer) = load(&args.model, device)?;
+fn evaluate(args: &EvaluateArgs, device: &Device) -> Result<u8, Error> {
+    let (model, tokenizer) = Model::load(&args.model, device)?;
     let reviews = reviews::read(&REVIEWS.or(args.reviews.as_deref())?)?;
     let (_, held_out) = reviews::split(reviews);
-    let held_out = sentiment::examples(&held_out, &tokenizer, model.encoder.bert.max_len())?;
     // Unlike a training, it fails if its figures cannot be written.
-    println!("{}", accuracy(&model, &held_out));
-    Ok(())
+    println!("{}", accuracy(&model, &tokenizer, &held_out)?);
+    Ok(0)
 }
 
-/// A line that says how many scores have the right sign.
-fn accuracy(model: &SentimentModel, held_out: &[Example]) -> String {
-    let bar = input::progress(held_out.len(), "reviews");
-    let texts: Vec<_> = held_out
+/// A line that says how many scores have the right sign: above 0, or not.
+fn accuracy(
+    model: &Model<Sentiment>,
+    tokenizer: &Tokenizer,
+    held_out: &[Review],
+) -> Result<String, Error> {
+    let texts = held_out
         .iter()
-        .map(|example| example.text.clone())
-        .collect();
+        .map(|review| tokenizer.encode_text(&review.text));
+    let texts = texts.collect::<Result<Vec<_>, _>>()?;
+    let bar = input::progress(texts.len(), "reviews");
     let scores = model.scores(&texts, |more| bar.inc(more as u64));
     bar.finish_and_clear();
-    let accuracy = sentiment::accuracy(scores.into_iter().zip(held_out));
-    format!(
-        "of {} reviews that were held out, {:.2} % have the right sign",
-        held_out.len(),
-        100.0 * accuracy
-    )
+    let right = scores.iter().zip(held_out);
+    let right = right.filter(|(score, review)| (**score > 0.0) == (review.score > 0.0));
+    let (right, all) = (right.count(), held_out.len());
+    let percent = 100.0 * (right as f64 / all as f64);
+    Ok(format!(
+        "of {all} reviews that were held out, {percent:.2} % have the right sign"
+    ))
 }
 
 fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
-    args.pictures.probe()?;
-    if args.pictures.are_wanted() && args.texts.is_empty() {
-        let problem = "--html and --text draw a text of the command line, and there is none";
-        return Err(Error::Option(problem.into()));
-    }
-    let (model, tokenizer) = load(&args.model, device)?;
-    let max_len = model.encoder.bert.max_len();
-    let score = |text: &str| {
-        let tokens = tokens::encoded(&tokenizer, text, max_len)?;
-        let scores = model.scores(std::slice::from_ref(&tokens), |_| {});
+    args.pictures.probe_for(&args.texts, "text")?;
+    let (model, tokenizer) = Model::<Sentiment>::load(&args.model, device)?;
+    let mut first = None;
+    let code = input::each(&args.texts, |text| {
+        let tokens = tokenizer.encode_text(text)?;
+        let scores = model.scores(slice::from_ref(&tokens), |_| {});
         println!("{:+.2}\t{}", scores[0], printable_lines(text));
-        Ok(tokens)
-    };
-    let Some((first, rest)) = args.texts.split_first() else {
-        return input::each_line(|line| score(line).map(drop));
-    };
-    let tokens = score(first)?;
-    rest.iter().try_for_each(|text| score(text).map(drop))?;
-    if args.pictures.are_wanted() {
-        let layers = model.encoder.attention(&tokenizer, &tokens)?;
-        let page = AttentionPage::new("What the sentiment model looks at")
-            .source(first)
-            .group(AttentionGroup::new("Self-attention", layers.clone()));
-        args.pictures.draw(&page, &layers)?;
+        first.get_or_insert((text.to_string(), tokens));
+        Ok(())
+    })?;
+    if let (true, Some((text, tokens))) = (args.pictures.are_wanted(), first) {
+        let bert = &model.encoder.bert;
+        let layers = encoder::attention(bert, &tokenizer.tokenizer, &tokens)?;
+        let title = "What the sentiment model looks at";
+        args.pictures.draw_encoder(title, &text, layers)?;
     }
-    Ok(0)
+    Ok(code)
 }

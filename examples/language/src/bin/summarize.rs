@@ -1,16 +1,13 @@
 //! Writes a title or a summary of a text with a T5.
 
-use std::{
-    io::{self, Read},
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{io, path::PathBuf, process::ExitCode};
 
 use burn::tensor::Device;
 use burn_attn_models::{
     generate::{BeamOptions, GenerateOptions, beam_search, generate},
     seq2seq::Seq2Seq,
     t5,
+    text::labels,
     tokens::padded,
 };
 use burn_attn_viz::{AttentionGroup, AttentionPage};
@@ -19,14 +16,14 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
-    pictures::maps,
     text::printable_lines,
 };
 use language::{
     Error,
-    input::{self, at_least_one, at_least_two},
-    pictures::Pictures,
-    tokens::{self, Tokenizer, labels},
+    error::tokenizer_failed,
+    input::{self, at_least},
+    pictures::{Pictures, maps},
+    tokens::Tokenizer,
     weights::TITLES,
 };
 
@@ -48,16 +45,16 @@ struct Cli {
     #[arg(long, value_name = "TEXT", default_value = "summarize: ")]
     prefix: String,
     /// New tokens at most
-    #[arg(long, default_value_t = 48, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 48, value_parser = at_least::<1>)]
     tokens: usize,
     /// Outputs that are followed side by side; 1 always takes the most probable token
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = at_least::<1>)]
     beam: usize,
     /// Outputs to print, the most probable first; at most the beam
-    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, default_value_t = 1, value_parser = at_least::<1>)]
     best: usize,
     /// Tokens that are read at most, those of the prefix and the end token too; the rest of the text is left out
-    #[arg(long, default_value_t = READS, value_parser = at_least_two)]
+    #[arg(long, default_value_t = READS, value_parser = at_least::<2>)]
     longest: usize,
     /// The model: a folder that transformers saved, with tokenizer.json [default: one that writes titles, fetched by cargo xtask fetch t5]
     #[arg(long, value_name = "FOLDER")]
@@ -79,54 +76,40 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), Error> {
-    if cli.best > cli.beam {
-        return Err(Error::Option(format!(
-            "--best {} must be at most --beam {}",
-            cli.best, cli.beam
-        )));
+    let (best, beam) = (cli.best, cli.beam);
+    if best > beam {
+        return Err(format!("--best {best} must be at most --beam {beam}").into());
     }
-    if cli.beam > WIDEST {
-        return Err(Error::Option(format!(
-            "--beam must be at most {WIDEST}, got {}",
-            cli.beam
-        )));
+    if beam > WIDEST {
+        return Err(format!("--beam must be at most {WIDEST}, got {beam}").into());
     }
     cli.pictures.probe()?;
     let source = TITLES.or(cli.model.as_deref())?;
     let (device, _) = devices::choose(cli.device)?;
-    let (name, text) = read(cli.file.as_deref())?;
+    let (name, text) = match &cli.file {
+        Some(path) => (path.display().to_string(), input::read(path)?),
+        None => {
+            let text = io::read_to_string(io::stdin());
+            let text = text.map_err(FileError::of("read", "standard input"))?;
+            let text = input::without_mark(&text).to_string();
+            ("standard input".into(), text)
+        }
+    };
     let model = t5::from_pretrained(&source, &device)?;
     let [vocab_size, _] = model.embedding.weight.dims();
-    let tokenizer = tokens::tokenizer(&source, vocab_size)?;
+    let tokenizer = Tokenizer::of(&source, vocab_size, cli.longest)?;
 
     let tokens = source_tokens(cli, &name, &text, &tokenizer)?;
     let outputs = outputs(cli, &model, &tokens, &device)?;
     for output in &outputs {
-        let output = tokenizer.decode(output, true)?;
+        let output = tokenizer.tokenizer.decode(output, true);
+        let output = output.map_err(tokenizer_failed)?;
         println!("{}", printable_lines(output.trim()));
     }
     match cli.pictures.are_wanted() {
         true => draw(cli, &model, &tokenizer, &tokens, &outputs[0], &device),
         false => Ok(()),
     }
-}
-
-/// A text and what to call it.
-fn read(file: Option<&Path>) -> Result<(String, String), Error> {
-    let mut text = String::new();
-    let name = match file {
-        Some(path) => {
-            text = input::read(path)?;
-            path.display().to_string()
-        }
-        None => {
-            let read = io::stdin().read_to_string(&mut text);
-            read.map_err(FileError::of("read", "standard input"))?;
-            text = input::without_mark(&text).to_string();
-            "standard input".into()
-        }
-    };
-    Ok((name, text))
 }
 
 /// What the model reads: the prefix, the text as far as it fits, and the end token.
@@ -137,16 +120,17 @@ fn source_tokens(
     tokenizer: &Tokenizer,
 ) -> Result<Vec<u32>, Error> {
     if tokenizer.encode(text, false)?.is_empty() {
-        return Err(Error::Option(format!("there is no text in {name}")));
+        return Err(format!("there is no text in {name}").into());
     }
     let encoding = tokenizer.encode(format!("{}{text}", cli.prefix), false)?;
     let budget = cli.longest - 1;
     let mut read = encoding.get_offsets().iter().take(budget);
     if !read.any(|(_, end)| *end > cli.prefix.len()) {
-        return Err(Error::Option(format!(
+        return Err(format!(
             "--longest {} has no room for the text: the prefix and the end token fill it",
             cli.longest
-        )));
+        )
+        .into());
     }
     let mut tokens = encoding.get_ids().to_vec();
     if tokens.len() > budget {
@@ -195,25 +179,20 @@ fn draw(
     output: &[u32],
     device: &Device,
 ) -> Result<(), Error> {
-    // What the decoder reads is one token behind what it writes: a row is named after the token before the one it chose.
+    // What the decoder reads is one token behind what it writes. (An output that was cut off is drawn as if it ended there.)
     let written = [&[BEGIN], output].concat();
+    let next = [output, &[END]].concat();
     let (ids, lengths) = padded(&[source], device);
     let (target, _) = padded(&[&written], device);
     let attention = model.attention(ids, lengths, target);
-    let (read, written) = (labels(tokenizer, source), labels(tokenizer, &written));
+    let [read, written, next] =
+        [source, &written, &next].map(|tokens| labels(&tokenizer.tokenizer, tokens));
+    let encoder = maps(attention.encoder, &read, &read)?;
+    let decoder = maps(attention.decoder, &written, &written)?;
     let cross = maps(attention.cross, &written, &read)?;
     let page = AttentionPage::new("What the summary looks at")
-        .group(AttentionGroup::new(
-            "Encoder self-attention",
-            maps(attention.encoder, &read, &read)?,
-        ))
-        .group(AttentionGroup::new(
-            "Decoder self-attention",
-            maps(attention.decoder, &written, &written)?,
-        ))
-        .group(
-            AttentionGroup::new("Cross-attention", cross.clone())
-                .note("Each row is the step that follows its token."),
-        );
+        .group(AttentionGroup::new("Encoder self-attention", encoder))
+        .group(AttentionGroup::new("Decoder self-attention", decoder).written(next.clone()))
+        .group(AttentionGroup::new("Cross-attention", cross.clone()).written(next));
     cli.pictures.draw(&page, &cross)
 }

@@ -2,56 +2,17 @@
 
 use std::ops::Range;
 
-use super::atom::Atom;
+use super::atom::{Atom, inside_brackets};
+
+/// Characters that are a token, beside digits.
+const SINGLE: &str = "NOSPFIbcnosp().=#-+\\/:~@?*$";
 
 /// Divides a text into atoms, bonds, brackets, ring bonds, dots and the arrow.
 pub(super) fn tokens(text: &str) -> Result<Vec<String>, String> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let starts = |token: &str| rest.starts_with(token).then_some(token.len());
-        let len = match first {
-            '[' => rest.find(']').filter(|&end| end > 1).map(|end| end + 1),
-            'B' => starts("Br").or(Some(1)),
-            'C' => starts("Cl").or(Some(1)),
-            '>' => starts(">>").or(Some(1)),
-            '%' => {
-                let digits = rest.as_bytes().get(1..3);
-                digits
-                    .filter(|digits| digits.iter().all(u8::is_ascii_digit))
-                    .map(|_| 3)
-            }
-            'N'
-            | 'O'
-            | 'S'
-            | 'P'
-            | 'F'
-            | 'I'
-            | 'b'
-            | 'c'
-            | 'n'
-            | 'o'
-            | 's'
-            | 'p'
-            | '('
-            | ')'
-            | '.'
-            | '='
-            | '#'
-            | '-'
-            | '+'
-            | '\\'
-            | '/'
-            | ':'
-            | '~'
-            | '@'
-            | '?'
-            | '*'
-            | '$'
-            | '0'..='9' => Some(1),
-            _ => None,
-        };
-        let Some(len) = len else {
+        let Some(len) = token_len(rest, first) else {
             let at = text.chars().count() - rest.chars().count() + 1;
             return Err(match first {
                 '[' => format!("the bracket at character {at} is empty or not closed"),
@@ -62,6 +23,23 @@ pub(super) fn tokens(text: &str) -> Result<Vec<String>, String> {
         rest = &rest[len..];
     }
     Ok(tokens)
+}
+
+/// How many bytes the first token of a text has.
+fn token_len(text: &str, first: char) -> Option<usize> {
+    let starts = |token: &str| text.starts_with(token).then_some(token.len());
+    match first {
+        '[' => text.find(']').filter(|&end| end > 1).map(|end| end + 1),
+        'B' => starts("Br").or(Some(1)),
+        'C' => starts("Cl").or(Some(1)),
+        '>' => starts(">>").or(Some(1)),
+        '%' => {
+            let digits = text.as_bytes().get(1..3)?;
+            digits.iter().all(u8::is_ascii_digit).then_some(3)
+        }
+        _ if SINGLE.contains(first) || first.is_ascii_digit() => Some(1),
+        _ => None,
+    }
 }
 
 /// Reads the molecule of these tokens.
@@ -161,10 +139,7 @@ fn bind(atoms: &mut [Atom], a: usize, b: usize, bond: Option<usize>) {
 
 /// Whether a token is an atom: `isotope? element chirality? hydrogens? charge?` in brackets, a number behind them, or an element that needs none.
 fn is_known_atom(token: &str) -> bool {
-    let Some(inside) = token
-        .strip_prefix('[')
-        .and_then(|token| token.strip_suffix(']'))
-    else {
+    let Some(inside) = inside_brackets(token) else {
         return true;
     };
     let rest = after_digits(inside);

@@ -10,8 +10,10 @@ use burn_attn::{dropout, with_dropout_seed};
 use burn_attn_models::{bert::BertInput, tokens::padded};
 use language::{
     encoder::{Encoder, Task},
-    question_answering::{self, QuestionAnswering},
-    sentiment::{self, SentimentModel},
+    fine_tuning::{Model, Objective},
+    question_answering::QuestionAnswering,
+    sentiment::Sentiment,
+    tokens::Tokenizer,
 };
 use serde_json::{Value, json};
 
@@ -38,7 +40,8 @@ fn loaded(name: &str, task: Task, device: &Device) -> Encoder {
     let again = tempfile::tempdir().unwrap();
     encoder.save(folder.path(), task, again.path()).unwrap();
     let (second, same) = Encoder::load(again.path(), task, device).unwrap();
-    assert_eq!(same.get_vocab(true), tokenizer.get_vocab(true));
+    let vocabulary = |tokenizer: &Tokenizer| tokenizer.tokenizer.get_vocab(true);
+    assert_eq!(vocabulary(&same), vocabulary(&tokenizer));
     let head = |encoder: &Encoder| encoder.head.weight.val().into_data();
     head(&second).assert_eq(&head(&encoder), true);
     let table = |encoder: &Encoder| encoder.bert.tokens.weight.val().into_data();
@@ -72,13 +75,13 @@ fn assert_close(found: Tensor<2>, expected: Tensor<2>) {
 #[test]
 fn a_reader_of_transformers_computes_the_same() {
     let device = Device::default();
-    let encoder = loaded("reader", question_answering::TASK, &device);
+    let encoder = loaded("reader", QuestionAnswering::TASK, &device);
     let golden = computed();
     // Both texts are passages as far as they go.
     let mut passages = vec![0.0f32; 10];
     passages.extend([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1e9, -1e9, -1e9, -1e9]);
     let passages = Tensor::<1>::from_data(passages.as_slice(), &device).reshape([2, 10]);
-    let found = QuestionAnswering { encoder }.forward(input(&golden, &device), passages);
+    let found = Model::<QuestionAnswering>::new(encoder).forward(input(&golden, &device), passages);
     for (at, name) in ["starts", "ends"].into_iter().enumerate() {
         let logits = numbers(&golden[name]);
         let logits = Tensor::<1>::from_data(logits.as_slice(), &device).reshape([2, 10]);
@@ -94,9 +97,9 @@ fn a_reader_of_transformers_computes_the_same() {
 #[test]
 fn a_classifier_of_transformers_computes_the_same() {
     let device = Device::default();
-    let encoder = loaded("scorer", sentiment::TASK, &device);
+    let encoder = loaded("scorer", Sentiment::TASK, &device);
     let golden = computed();
-    let found = SentimentModel { encoder }.forward(input(&golden, &device));
+    let found = Model::<Sentiment>::new(encoder).forward(input(&golden, &device));
     let expected = numbers(&golden["scores"]);
     let expected = Tensor::<1>::from_data(expected.as_slice(), &device);
     assert_close(found.unsqueeze(), expected.unsqueeze());
@@ -127,7 +130,7 @@ fn with_new_head(task: Task, albert: bool, fields: Value) -> Result<Encoder, Str
 #[test]
 fn a_new_head_is_initialised_as_in_transformers() {
     for (fields, std) in [(json!({}), 0.02), (json!({"initializer_range": 0.5}), 0.5)] {
-        let encoder = with_new_head(question_answering::TASK, false, fields).unwrap();
+        let encoder = with_new_head(QuestionAnswering::TASK, false, fields).unwrap();
         let bias = encoder.head.bias.as_ref().unwrap().val().into_data();
         assert_eq!(bias.iter::<f32>().collect::<Vec<_>>(), [0.0, 0.0]);
         let weight = encoder.head.weight.val().into_data();
@@ -157,19 +160,19 @@ fn a_head_drops_what_it_reads_of_a_pooled_vector() {
         (true, fields("classifier_dropout_prob", json!(0.5)), 0.5),
         (true, without.clone(), 0.1),
     ] {
-        let encoder = with_new_head(sentiment::TASK, albert, fields.clone()).unwrap();
+        let encoder = with_new_head(Sentiment::TASK, albert, fields.clone()).unwrap();
         assert_eq!(encoder.dropout.prob, expected, "{fields}");
-        let reader = with_new_head(question_answering::TASK, albert, fields).unwrap();
+        let reader = with_new_head(QuestionAnswering::TASK, albert, fields).unwrap();
         assert_eq!(reader.dropout.prob, 0.0);
     }
 
     let encoder = with_new_head(
-        sentiment::TASK,
+        Sentiment::TASK,
         false,
         fields("classifier_dropout", json!(0.5)),
     );
     let (encoder, device) = (encoder.unwrap(), Device::default().autodiff());
-    let model = SentimentModel { encoder };
+    let model = Model::<Sentiment>::new(encoder);
     let tokens = || Tensor::<2, Int>::from_data([[3, 5, 6, 7, 1], [3, 8, 9, 5, 1]], &device);
     let found = with_dropout_seed(7, || model.forward(BertInput::new(tokens())));
     let Encoder { bert, head, .. } = &model.encoder;
@@ -189,7 +192,7 @@ fn a_configuration_of_no_head_is_refused() {
         ("classifier_dropout", json!(1.5), "0 to below 1"),
         ("classifier_dropout", json!("no"), "0 to below 1"),
     ] {
-        let refused = with_new_head(sentiment::TASK, false, json!({field: value}));
+        let refused = with_new_head(Sentiment::TASK, false, json!({field: value}));
         let sentence = format!("FOLDER: {field} must be a number from {range}, got {value}");
         assert_eq!(refused.err(), Some(sentence));
     }
