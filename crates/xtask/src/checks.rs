@@ -1,129 +1,86 @@
 //! What a change must pass.
 
-use crate::command::{cargo, cargo_tests, tool};
+use crate::command::{cargo, cargo_tests, tool, words};
+use crate::examples::ON_THE_CPU;
 use crate::{
-    examples, features, imports, kernels, lengths, newcomer, packages, page, reading_list,
+    duplicates, examples, features, imports, kernels, lengths, newcomer, packages, page,
+    reading_list,
 };
 
-/// Checks that are too long to be always run.
-#[derive(Default)]
-pub struct Options {
-    /// Test on wgpu as well.
-    pub wgpu: bool,
-    /// Type-check every other backend.
-    pub types: bool,
-    /// Test the op on a remote server.
-    pub remote: bool,
-    /// Type-check the CPU kernels for wasm32.
-    pub wasm: bool,
-    /// Test the CPU kernels under the address sanitizer.
-    pub asan: bool,
-    /// Run the unit tests of the CPU kernels in Miri.
-    pub miri: bool,
-    /// Run the models of the CPU kernels' threads in loom.
-    pub loom: bool,
-    /// Print what every step took.
-    pub times: bool,
-    /// Compare a million random calls with the oracle.
-    pub long: bool,
-    /// Put together the packages that would be published.
-    pub package: bool,
-    /// Use the crate as the README says, from a project of its own.
-    pub newcomer: bool,
-}
+/// What [`run`] can be asked for in addition.
+pub const OPTIONS: [&str; 11] = [
+    "--wgpu",
+    "--types",
+    "--remote",
+    "--wasm",
+    "--asan",
+    "--miri",
+    "--loom",
+    "--long",
+    "--package",
+    "--newcomer",
+    "--times",
+];
 
-/// Runs every check until one fails.
-pub fn run(options: &Options) -> Result<(), String> {
+/// Runs every check until one fails, and those that are too long to be always run if `options` name them.
+pub fn run(options: &[String]) -> Result<(), String> {
+    let asked = |option: &str| options.iter().any(|asked| asked == option);
     lengths::short_files()?;
+    duplicates::no_long_ones()?;
     imports::no_loops()?;
     reading_list::check()?;
     tool("python3", &["-B", "tests/golden/check_golden.py"])?;
     page::check()?;
     packages::dependencies()?;
     cargo(&["fmt", "--all", "--check"], &[])?;
-    let deny = ["--", "-D", "warnings"];
-    cargo(
-        &[&["clippy", "--workspace", "--all-targets"], &deny[..]].concat(),
-        &[],
-    )?;
-    let without_std = [
-        "clippy",
-        "-p",
-        "burn-attn-kernels-cpu",
-        "--no-default-features",
-    ];
-    cargo(&[&without_std, &deny[..]].concat(), &[])?;
+    let clippy = |of: &str| cargo(&words(&format!("clippy {of} -- -D warnings")), &[]);
+    clippy("--workspace --all-targets")?;
+    clippy("-p burn-attn-kernels-cpu --no-default-features")?;
     features::small_sets()?;
-    cargo(
-        &["doc", "--workspace", "--no-deps"],
-        &[("RUSTDOCFLAGS", "-D warnings")],
-    )?;
+    let documentation = [("RUSTDOCFLAGS", "-D warnings")];
+    cargo(&["doc", "--workspace", "--no-deps"], &documentation)?;
     // One build for the examples and the tests: every set of features is another Burn, of many minutes.
-    let features: &[&str] = if options.wgpu {
-        &["--features", "wgpu"]
+    let features = words(if asked("--wgpu") {
+        "--features wgpu"
     } else {
-        &[]
-    };
-    examples::by_hand(features)?;
-    examples::translation(features)?;
-    examples::tiny(features)?;
-    let bench = ["test", "-p", "burn-attn-bench", "--no-default-features"];
-    cargo_tests(&bench, &[])?;
-    if options.types {
+        ""
+    });
+    examples::by_hand(&features)?;
+    examples::translation(&features)?;
+    examples::tiny(&features)?;
+    cargo_tests(&words("test -p burn-attn-bench --no-default-features"), &[])?;
+    if asked("--types") {
         features::other_backends()?;
     }
-    if options.remote {
-        let test = "a_remote_server_agrees_with_the_oracle";
-        let arguments = [
-            "test",
-            "-p",
-            "burn-attn-tests",
-            "--features",
-            "remote",
-            "--test",
-            "op",
-            test,
-        ];
-        cargo_tests(&arguments, &examples::ON_THE_CPU)?;
+    if asked("--remote") {
+        let test = "test -p burn-attn-tests --features remote --test op a_remote_server_agrees_with_the_oracle";
+        cargo_tests(&words(test), &ON_THE_CPU)?;
     }
-    if options.wasm {
-        kernels::wasm()?;
-    }
-    if options.asan {
-        kernels::asan()?;
-    }
-    if options.miri {
-        kernels::miri()?;
-    }
-    if options.loom {
-        kernels::loom()?;
-    }
-    if options.long {
-        let test = "random_calls_agree_with_the_oracle";
-        let arguments = [
-            "test",
-            "--release",
-            "--test",
-            "op",
-            test,
-            "--",
-            "--nocapture",
-        ];
-        let cases = ("BURN_ATTN_CASES", "1000000");
-        cargo_tests(&arguments, &[&examples::ON_THE_CPU[..], &[cases]].concat())?;
-    }
-    if options.newcomer {
-        newcomer::follow_readme()?;
-    }
-    if options.package {
-        packages::put_together()?;
+    for (option, check) in [
+        ("--wasm", kernels::wasm as fn() -> Result<(), String>),
+        ("--asan", kernels::asan),
+        ("--miri", kernels::miri),
+        ("--loom", kernels::loom),
+        ("--long", million_calls),
+        ("--newcomer", newcomer::follow_readme),
+        ("--package", packages::put_together),
+    ] {
+        if asked(option) {
+            check()?;
+        }
     }
     // The GPU kernels are not among the default members: their tests need an adapter.
-    let members: &[&str] = if options.wgpu {
-        &["--workspace", "--exclude", "burn-attn-bench"]
-    } else {
-        &[]
+    let members = match asked("--wgpu") {
+        true => "--workspace --exclude burn-attn-bench",
+        false => "",
     };
-    let tests = [&["test"], members, features].concat();
-    cargo(&tests, &examples::ON_THE_CPU)
+    let tests = [vec!["test"], words(members), features].concat();
+    cargo(&tests, &ON_THE_CPU)
+}
+
+/// Compares a million random calls with the oracle.
+fn million_calls() -> Result<(), String> {
+    let test = "test --release --test op random_calls_agree_with_the_oracle -- --nocapture";
+    let cases = ("BURN_ATTN_CASES", "1000000");
+    cargo_tests(&words(test), &[ON_THE_CPU[0], cases])
 }

@@ -1,9 +1,10 @@
 //! Running other programs in the workspace's root, with the command shown.
 
 use std::{
-    io::{BufRead, BufReader},
+    env, fs,
+    io::{self, BufRead, BufReader},
     path::Path,
-    process::{Command, Stdio},
+    process::{Command, ExitStatus, Stdio},
 };
 
 use crate::times::Clock;
@@ -11,10 +12,14 @@ use crate::times::Clock;
 /// Set it to 1 to pass where a program that a check needs (python3, node, a Chromium) is missing; the check is then skipped aloud.
 pub const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
 
+/// The words of a command line, none of which has a space.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// Runs cargo, with the versions of `Cargo.lock`.
 pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
-    // The proxy of that name would ask rustup again which compiler to take.
-    show_and_run(env!("CARGO"), "cargo", &locked(arguments), environment)
+    cargo_in(root(), &locked(arguments), environment)
 }
 
 /// Runs cargo in another folder than the workspace's root, with the versions that it finds there.
@@ -23,7 +28,10 @@ pub fn cargo_in(
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> Result<(), String> {
-    show_and_run_in(folder, env!("CARGO"), "cargo", arguments, environment)
+    // The proxy of that name would ask rustup again which compiler to take.
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(folder);
+    execute(command, "cargo", arguments, environment, status).map(drop)
 }
 
 /// Runs cargo, which runs tests, and fails if it ran none.
@@ -42,27 +50,20 @@ fn locked<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 
 /// Runs cargo, and returns what the program that it ran printed.
 pub fn cargo_text(arguments: &[&str], environment: &[(&str, &str)]) -> Result<String, String> {
-    let arguments = locked(arguments);
-    let shown = shown("cargo", &arguments, environment);
-    let clock = Clock::start();
-    let output = Command::new(env!("CARGO"))
-        .args(&arguments)
-        .envs(environment.iter().copied())
-        .current_dir(root())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("{shown}: {error}"))?;
-    clock.stop(&shown);
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        Err(format!("`{shown}` failed with {}", output.status))
-    }
+    let command = Command::new(env!("CARGO"));
+    let print = |command: &mut Command| {
+        let output = command.stderr(Stdio::inherit()).output()?;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok((output.status, printed))
+    };
+    let (_, printed) = execute(command, "cargo", &locked(arguments), environment, print)?;
+    Ok(printed)
 }
 
 /// Runs `program`.
 pub fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
-    show_and_run(program, program, arguments, environment)
+    let command = Command::new(program);
+    execute(command, program, arguments, environment, status).map(drop)
 }
 
 /// Runs `program`, whose arguments run tests, and fails if it ran none: a filter that matches no test passes otherwise.
@@ -71,29 +72,53 @@ pub fn run_tests(
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> Result<(), String> {
-    let shown = shown(program, arguments, environment);
+    let count = |command: &mut Command| {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut passed = 0;
+        let output = child.stdout.take().expect("it is piped");
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            println!("{line}");
+            passed += passed_tests(&line);
+        }
+        Ok((child.wait()?, passed))
+    };
+    let command = Command::new(program);
+    match execute(command, program, arguments, environment, count)? {
+        (shown, 0) => Err(format!("`{shown}` ran no test")),
+        _ => Ok(()),
+    }
+}
+
+/// Runs a command of this name in the workspace's root, or in its own folder, as `run` says; shows and times it, and fails if it does.
+/// Returns what was shown, and what came out.
+fn execute<T>(
+    mut command: Command,
+    name: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+    run: impl FnOnce(&mut Command) -> io::Result<(ExitStatus, T)>,
+) -> Result<(String, T), String> {
+    let variables = environment.iter();
+    let variables = variables.map(|(name, value)| format!("{name}='{value}' "));
+    let variables: String = variables.collect();
+    let shown = format!("{variables}{name} {}", arguments.join(" "));
+    eprintln!("\n$ {shown}");
+    if command.get_current_dir().is_none() {
+        command.current_dir(root());
+    }
+    command.args(arguments).envs(environment.iter().copied());
     let clock = Clock::start();
-    let mut child = Command::new(program)
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(root())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("{shown}: {error}"))?;
-    let mut passed = 0;
-    let output = child.stdout.take().expect("it is piped");
-    for line in BufReader::new(output).lines() {
-        let line = line.map_err(|error| format!("{shown}: {error}"))?;
-        println!("{line}");
-        passed += passed_tests(&line);
-    }
-    let status = child.wait().map_err(|error| format!("{shown}: {error}"))?;
+    let (status, out) = run(&mut command).map_err(|error| format!("{shown}: {error}"))?;
     clock.stop(&shown);
-    match (status.success(), passed) {
-        (false, _) => Err(format!("`{shown}` failed with {status}")),
-        (true, 0) => Err(format!("`{shown}` ran no test")),
-        (true, _) => Ok(()),
+    match status.success() {
+        true => Ok((shown, out)),
+        false => Err(format!("`{shown}` failed with {status}")),
     }
+}
+
+fn status(command: &mut Command) -> io::Result<(ExitStatus, ())> {
+    Ok((command.status()?, ()))
 }
 
 /// How many tests passed by a line of the test runner, 0 if it is no summary.
@@ -121,7 +146,7 @@ pub fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
 
 /// Whether [`ALLOW_MISSING_TOOLS`] is set to 1.
 pub fn allows_missing_tools() -> bool {
-    std::env::var_os(ALLOW_MISSING_TOOLS).is_some_and(|value| value == "1")
+    env::var_os(ALLOW_MISSING_TOOLS).is_some_and(|value| value == "1")
 }
 
 /// Whether `program` answers to `--version`.
@@ -132,47 +157,17 @@ pub fn exists(program: &str) -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-fn show_and_run(
-    program: &str,
-    name: &str,
-    arguments: &[&str],
-    environment: &[(&str, &str)],
-) -> Result<(), String> {
-    show_and_run_in(root(), program, name, arguments, environment)
+/// An error with the path that it is about.
+pub fn at(path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| format!("{}: {error}", path.display())
 }
 
-fn show_and_run_in(
-    folder: &Path,
-    program: &str,
-    name: &str,
-    arguments: &[&str],
-    environment: &[(&str, &str)],
-) -> Result<(), String> {
-    let shown = shown(name, arguments, environment);
-    let clock = Clock::start();
-    let status = Command::new(program)
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(folder)
-        .status()
-        .map_err(|error| format!("{shown}: {error}"))?;
-    clock.stop(&shown);
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("`{shown}` failed with {status}"))
-    }
+pub fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(at(path))
 }
 
-/// Shows a command, and returns what was shown.
-fn shown(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> String {
-    let mut shown = String::new();
-    for (name, value) in environment {
-        shown += &format!("{name}='{value}' ");
-    }
-    shown += &format!("{name} {}", arguments.join(" "));
-    eprintln!("\n$ {shown}");
-    shown
+pub fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(at(path))
 }
 
 /// The workspace's root.

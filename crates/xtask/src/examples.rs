@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::command::{cargo, cargo_text, root};
+use crate::command::{at, cargo, cargo_text, root, words};
 
 /// With `--bin`, not `-p`, the features are those of all default members, and the profile is that of the tests: both examples
 /// share the tests' build of Burn.
@@ -14,34 +14,25 @@ pub const ON_THE_CPU: [(&str, &str); 1] = [("BURN_DEVICE", "flex")];
 pub fn translation(features: &[&str]) -> Result<(), String> {
     let out = root().join("target/translation-smoke");
     if out.exists() {
-        fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+        fs::remove_dir_all(&out).map_err(at(&out))?;
     }
     let out = out.display().to_string();
     let page = format!("{out}/attention.html");
     let report = format!("{out}/report.json");
     let translation = |arguments: &[&str]| {
-        cargo(
-            &[
-                &RUN[..],
-                &["translation"],
-                features,
-                &["--"],
-                arguments,
-                &["--out", &out],
-            ]
-            .concat(),
-            &ON_THE_CPU,
-        )
+        let out = ["--out", &out];
+        let all = [
+            &RUN[..],
+            &["translation"],
+            features,
+            &["--"],
+            arguments,
+            &out,
+        ];
+        cargo(&all.concat(), &ON_THE_CPU)
     };
-    translation(&[
-        "train",
-        "--epochs",
-        "1",
-        "--d-model",
-        "32",
-        "--report",
-        &report,
-    ])?;
+    let train = words("train --epochs 1 --d-model 32 --report");
+    translation(&[&train[..], &[&report]].concat())?;
     translation(&["translate", "The girl eats an apple."])?;
     translation(&["evaluate"])?;
     translation(&["explain", "The girl eats an apple.", "--html", &page])?;
@@ -65,10 +56,8 @@ pub fn by_hand(features: &[&str]) -> Result<(), String> {
 /// Trains the smallest model for some steps, and sees it learn.
 pub fn tiny(features: &[&str]) -> Result<(), String> {
     let steps = ["--", "250"];
-    let text = cargo_text(
-        &[&RUN[..], &["tiny"], features, &steps].concat(),
-        &ON_THE_CPU,
-    )?;
+    let run = [&RUN[..], &["tiny"], features, &steps].concat();
+    let text = cargo_text(&run, &ON_THE_CPU)?;
     eprint!("{text}");
     falling(&text).map_err(|losses| format!("the losses of tiny do not halve: {losses:?}"))
 }

@@ -1,22 +1,13 @@
 //! Sets of features that no test runs are type-checked.
 
-use crate::command::cargo;
+use crate::command::{cargo, words};
 
 /// Type-checks what CI's tests leave out: one backend alone, no gradients, no backend, models from folders alone.
 pub fn small_sets() -> Result<(), String> {
     for features in ["ndarray,autodiff", "flex", ""] {
-        let check = [
-            "check",
-            "-p",
-            "burn-attn-ops",
-            "-p",
-            "burn-attn",
-            "--all-targets",
-            "--no-default-features",
-            "--features",
-            features,
-        ];
-        cargo(&check, &[])?;
+        let sets =
+            "check -p burn-attn-ops -p burn-attn --all-targets --no-default-features --features";
+        cargo(&[words(sets), vec![features]].concat(), &[])?;
     }
     // Without the Hub and tokenizers.
     cargo(&["check", "-p", "burn-attn-models"], &[])
@@ -44,17 +35,10 @@ pub fn other_backends() -> Result<(), String> {
 }
 
 fn check(backend: &str) -> Result<(), String> {
-    let check = [
-        "check",
-        "-p",
-        "burn-attn",
-        "--no-default-features",
-        "--features",
-        &format!("std,autodiff,{backend}"),
-        // A target directory of its own, which can be deleted without losing the tests' builds.
-        "--target-dir",
-        "target/types",
-    ];
+    // A target directory of its own, which can be deleted without losing the tests' builds.
+    let check = format!(
+        "check -p burn-attn --no-default-features --features std,autodiff,{backend} --target-dir target/types"
+    );
     // Without a CUDA toolchain the feature can only be type-checked; DOCS_RS skips the download of LLVM.
-    cargo(&check, &[("DOCS_RS", "1")])
+    cargo(&words(&check), &[("DOCS_RS", "1")])
 }

@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use crate::{command::root, lengths::visit};
+use crate::{
+    command::{at, root},
+    lengths::visit,
+};
 
 /// A module's path from the crate's root, without `crate`.
 pub type Module = Vec<String>;
@@ -24,9 +27,7 @@ pub fn no_loops() -> Result<(), String> {
     let mut loops = Vec::new();
     for folder in ["crates", "examples"] {
         let folder = root().join(folder);
-        let entries =
-            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        for entry in entries.flatten() {
+        for entry in fs::read_dir(&folder).map_err(at(&folder))?.flatten() {
             let (name, source) = (entry.file_name(), entry.path().join("src"));
             if source.is_dir() {
                 let found = loops_of(&source)?.into_iter();

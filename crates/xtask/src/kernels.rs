@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use crate::command::{cargo, cargo_tests, exists, run_tests};
+use crate::command::{cargo, cargo_tests, exists, run_tests, words};
 
 /// Type-checks them for wasm32, without `std` and with it.
 pub fn wasm() -> Result<(), String> {
@@ -21,18 +21,11 @@ pub fn wasm() -> Result<(), String> {
             "--wasm needs `rustup target add {TARGET}`, or {DEBIAN} with its sources (Debian: rustc-web, rust-web-src)"
         ));
     };
-    let check = [
-        "check",
-        "-p",
-        "burn-attn-kernels-cpu",
-        "--target",
-        TARGET,
-        "--target-dir",
-        "target/wasm",
-        "--no-default-features",
-    ];
+    let check = format!(
+        "check -p burn-attn-kernels-cpu --target {TARGET} --target-dir target/wasm --no-default-features"
+    );
     for features in [&[][..], &["--features", "std"]] {
-        cargo(&[&check, features, flags].concat(), environment)?;
+        cargo(&[&words(&check), features, flags].concat(), environment)?;
     }
     Ok(())
 }
@@ -57,39 +50,21 @@ pub fn asan() -> Result<(), String> {
     if !exists(SYMBOLIZER) {
         return Err(format!("--asan needs {SYMBOLIZER} (Debian: llvm)"));
     }
-    let test = [
-        "test",
-        "--locked",
-        "-p",
-        "burn-attn-kernels-cpu",
-        "--target",
-        TARGET,
-        "--target-dir",
-        "target/asan",
-        "--lib",
-        "--tests",
-    ];
+    let test = format!(
+        "test --locked -p burn-attn-kernels-cpu --target {TARGET} --target-dir target/asan --lib --tests"
+    );
     let environment = [
         ("RUSTFLAGS", "-Zsanitizer=address"),
         // Cargo runs the tests in the folder of their crate, where the file lies.
         ("LSAN_OPTIONS", "suppressions=leaks.supp"),
     ];
-    nightly("--asan", &test, &environment)
+    nightly("--asan", &words(&test), &environment)
 }
 
 /// Runs their unit tests in Miri.
 pub fn miri() -> Result<(), String> {
-    let test = [
-        "miri",
-        "test",
-        "--locked",
-        "-p",
-        "burn-attn-kernels-cpu",
-        "--target-dir",
-        "target/miri",
-        "--lib",
-    ];
-    nightly("--miri", &test, &[])
+    let test = "miri test --locked -p burn-attn-kernels-cpu --target-dir target/miri --lib";
+    nightly("--miri", &words(test), &[])
 }
 
 /// Runs cargo of the nightly compiler, or says what `option` needs.
@@ -111,15 +86,6 @@ fn nightly(option: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Re
 
 /// Runs every interleaving of their threads' model in loom.
 pub fn loom() -> Result<(), String> {
-    let test = [
-        "test",
-        "--release",
-        "-p",
-        "burn-attn-kernels-cpu",
-        "--target-dir",
-        "target/loom",
-        "--lib",
-        "gate::model",
-    ];
-    cargo_tests(&test, &[("RUSTFLAGS", "--cfg loom")])
+    let test = "test --release -p burn-attn-kernels-cpu --target-dir target/loom --lib gate::model";
+    cargo_tests(&words(test), &[("RUSTFLAGS", "--cfg loom")])
 }

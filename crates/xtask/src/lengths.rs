@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-use crate::command::root;
+use crate::command::{at, root};
 
 /// A file of Rust over this many lines wants a second idea moved out.
 const LONGEST_RUST: usize = 400;
@@ -71,16 +71,15 @@ pub fn sizes() -> Result<(), String> {
 
 /// Calls `look` on every source file below `folder`, except what cargo built there.
 pub fn visit(folder: &Path, look: &mut impl FnMut(&Path) -> io::Result<()>) -> Result<(), String> {
-    let read = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    for entry in fs::read_dir(folder).map_err(|error| read(folder, error))? {
-        let path = entry.map_err(|error| read(folder, error))?.path();
+    for entry in fs::read_dir(folder).map_err(at(folder))? {
+        let path = entry.map_err(at(folder))?.path();
         let extension = path.extension().and_then(|extension| extension.to_str());
         if path.is_dir() {
             if path.file_name().is_none_or(|name| name != "target") {
                 visit(&path, look)?;
             }
         } else if extension.is_some_and(|extension| SOURCES.contains(&extension)) {
-            look(&path).map_err(|error| read(&path, error))?;
+            look(&path).map_err(at(&path))?;
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 
 mod checks;
 mod command;
+mod duplicates;
 mod examples;
 mod features;
 mod fetch;
@@ -50,25 +51,15 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     }
-    let mut options = checks::Options::default();
-    for argument in arguments {
-        match argument.as_str() {
-            "--wgpu" => options.wgpu = true,
-            "--types" => options.types = true,
-            "--remote" => options.remote = true,
-            "--wasm" => options.wasm = true,
-            "--asan" => options.asan = true,
-            "--miri" => options.miri = true,
-            "--loom" => options.loom = true,
-            "--long" => options.long = true,
-            "--package" => options.package = true,
-            "--newcomer" => options.newcomer = true,
+    let options: Vec<String> = arguments.collect();
+    for option in &options {
+        match option.as_str() {
             "--sizes" => return ended("run-checks", lengths::sizes()),
-            "--times" => options.times = true,
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;
             }
+            known if checks::OPTIONS.contains(&known) => {}
             unknown => {
                 eprintln!("unknown option {unknown}\n{USAGE}");
                 return ExitCode::from(2);
@@ -76,7 +67,7 @@ fn main() -> ExitCode {
         }
     }
     let result = checks::run(&options);
-    if options.times {
+    if options.iter().any(|option| option == "--times") {
         times::print();
     }
     ended("run-checks", result)

@@ -6,7 +6,7 @@ use std::{
     process::{self, Command},
 };
 
-use crate::command::{cargo_in, root, run};
+use crate::command::{at, cargo_in, read, root, run, words, write};
 use crate::examples::falling;
 
 /// As for the tests: 1 lets a machine pass on which wgpu finds no adapter.
@@ -33,11 +33,11 @@ pub fn follow_readme() -> Result<(), String> {
     let folder = env::temp_dir().join(format!("burn-attn-newcomer-{}", process::id()));
     let followed = follow_in(&folder);
     let removed = fs::remove_dir_all(&folder);
-    followed.and(removed.map_err(|error| format!("{}: {error}", folder.display())))
+    followed.and(removed.map_err(at(&folder)))
 }
 
 fn follow_in(folder: &Path) -> Result<(), String> {
-    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::create_dir_all(folder).map_err(at(folder))?;
     // What a commit would hold, so that a file that was never added is missing here as it would be in a clone. The folder may be
     // somebody else's, as in a container; git then only reads what is asked for.
     let files = format!("--prefix={}/burn-attn/", folder.display());
@@ -46,20 +46,14 @@ fn follow_in(folder: &Path) -> Result<(), String> {
     let clone = folder.join("burn-attn");
     let readme = read(&clone.join("README.md"))?;
 
-    cargo_in(
-        folder,
-        &["new", "--quiet", "--vcs", "none", "newcomer"],
-        &[],
-    )?;
+    cargo_in(folder, &words("new --quiet --vcs none newcomer"), &[])?;
     let project = folder.join("newcomer");
     let manifest = project.join("Cargo.toml");
     write(&manifest, &with_dependencies(&read(&manifest)?, &readme)?)?;
     write(&project.join("src/main.rs"), &program(&readme)?)?;
     // The versions that everything else is tested with. Cargo takes out what the project does not need.
-    write(
-        &project.join("Cargo.lock"),
-        &read(&clone.join("Cargo.lock"))?,
-    )?;
+    let lock = read(&clone.join("Cargo.lock"))?;
+    write(&project.join("Cargo.lock"), &lock)?;
 
     let target = target();
     let environment = outside(&target);
@@ -142,14 +136,6 @@ fn block(markdown: &str, language: &str) -> Result<String, String> {
         .take_while(|line| !line.starts_with("```"))
         .map(|line| format!("{line}\n"))
         .collect())
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]

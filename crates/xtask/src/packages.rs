@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::command::{
-    ALLOW_MISSING_TOOLS, allows_missing_tools, cargo, cargo_text, exists, root, run,
+    ALLOW_MISSING_TOOLS, allows_missing_tools, at, cargo, cargo_text, exists, read, root, run,
 };
 use crate::newcomer;
 
@@ -64,9 +64,7 @@ fn files_are_whole() -> Result<(), String> {
         });
         for file in sources {
             let path = folder.join(file);
-            let text = fs::read_to_string(&path)
-                .map_err(|error| format!("{}: {error}", path.display()))?;
-            if let Some(missing) = missing_file(file, &text, &files) {
+            if let Some(missing) = missing_file(file, &read(&path)?, &files) {
                 return Err(format!(
                     "{} names {missing}, which is not in the package of {name}",
                     path.display()
@@ -102,8 +100,7 @@ fn forget_earlier(environment: &[(&str, &str)]) -> Result<(), String> {
             let unpacked = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
             let unpacked = registry.path().join(unpacked);
             if unpacked.exists() {
-                fs::remove_dir_all(&unpacked)
-                    .map_err(|error| format!("{}: {error}", unpacked.display()))?;
+                fs::remove_dir_all(&unpacked).map_err(at(&unpacked))?;
             }
         }
     }
@@ -113,12 +110,10 @@ fn forget_earlier(environment: &[(&str, &str)]) -> Result<(), String> {
 /// Names and folders of the crates that are published: those that do not inherit `publish = false`.
 fn published() -> Result<Vec<(String, PathBuf)>, String> {
     let crates = root().join("crates");
-    let read = |path: &Path, error| format!("{}: {error}", path.display());
     let mut published = Vec::new();
-    for entry in fs::read_dir(&crates).map_err(|error| read(&crates, error))? {
-        let folder = entry.map_err(|error| read(&crates, error))?.path();
-        let manifest = folder.join("Cargo.toml");
-        let text = fs::read_to_string(&manifest).map_err(|error| read(&manifest, error))?;
+    for entry in fs::read_dir(&crates).map_err(at(&crates))? {
+        let folder = entry.map_err(at(&crates))?.path();
+        let text = read(&folder.join("Cargo.toml"))?;
         let name = text.lines().find_map(|line| line.strip_prefix("name = "));
         if let Some(name) = name
             && !text.contains("publish.workspace = true")

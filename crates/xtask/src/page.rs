@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
 
-use crate::command::{ALLOW_MISSING_TOOLS, allows_missing_tools, exists, root, tool};
+use crate::command::{
+    ALLOW_MISSING_TOOLS, allows_missing_tools, at, exists, read, root, tool, words, write,
+};
 
 /// Names that a Chromium goes by.
 const BROWSERS: [&str; 4] = [
@@ -41,10 +43,10 @@ pub fn check() -> Result<(), String> {
         return Ok(());
     };
     let folder = root().join("target/attention-page");
-    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
     let explore = |file: &str, html: String| {
         let path = folder.join(file);
-        fs::write(&path, html).map_err(|error| format!("{}: {error}", path.display()))?;
+        write(&path, &html)?;
         eprintln!("\n$ {browser} {}", path.display());
         let report = open(browser, &folder, &path)?;
         eprintln!("  {report}");
@@ -130,34 +132,25 @@ fn on_screens(html: &str) -> String {
 /// Opens `file` without a window, and returns the report that its script wrote.
 fn open(browser: &str, folder: &Path, file: &Path) -> Result<String, String> {
     let dump = folder.join("dump.html");
-    let output = fs::File::create(&dump).map_err(|error| format!("{}: {error}", dump.display()))?;
+    let output = fs::File::create(&dump).map_err(at(&dump))?;
     let said = folder.join("stderr.txt");
-    let errors = fs::File::create(&said).map_err(|error| format!("{}: {error}", said.display()))?;
+    let errors = fs::File::create(&said).map_err(at(&said))?;
     // What an earlier run left, above all its lock, would keep the browser from starting.
     let profile = folder.join("profile");
     if profile.exists() {
-        fs::remove_dir_all(&profile).map_err(|error| format!("{}: {error}", profile.display()))?;
+        fs::remove_dir_all(&profile).map_err(at(&profile))?;
     }
     let fail = |what: String| {
         let said = fs::read_to_string(&said).unwrap_or_default();
         format!("{what}; it wrote to stderr: {}", said.trim())
     };
     let mut child = Command::new(browser)
-        .args([
-            "--headless",
-            // Root, as in a container, cannot have the sandbox; the page is our own.
-            "--no-sandbox",
-            "--disable-gpu",
-            // A container's shared memory is too small for a large page.
-            "--disable-dev-shm-usage",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--window-size=1400,900",
-            "--dump-dom",
-        ])
+        // Root, as in a container, cannot have the sandbox, and the page is our own; a container's shared memory is too small for a
+        // large page.
+        .args(words(
+            "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic --no-first-run \
+             --disable-background-networking --disable-component-update --disable-sync --window-size=1400,900 --dump-dom",
+        ))
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(format!("file://{}", file.display()))
         .stdin(Stdio::null())
@@ -185,16 +178,11 @@ fn open(browser: &str, folder: &Path, file: &Path) -> Result<String, String> {
         }
         sleep(Duration::from_millis(50));
     }
-    let dump = fs::read_to_string(&dump).map_err(|error| format!("{}: {error}", dump.display()))?;
+    let dump = read(&dump)?;
     let report = dump.split_once("<pre id=\"report\">");
     let report = report.and_then(|(_, rest)| rest.split_once("</pre>"));
-    report.map_or_else(
-        || {
-            Err(fail(format!(
-                "{browser} showed no report of {}",
-                file.display()
-            )))
-        },
-        |(report, _)| Ok(report.to_owned()),
-    )
+    let missing = || fail(format!("{browser} showed no report of {}", file.display()));
+    report
+        .map(|(report, _)| report.to_owned())
+        .ok_or_else(missing)
 }
