@@ -4,11 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::work::Work;
 
-/// Who does the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Who does the work: first the libraries in Rust, then those of a Python process, last those that need a CUDA device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Library {
-    /// burn-attn.
     Ours,
     /// The attention operation in `burn::tensor::module`.
     Burn,
@@ -33,7 +32,6 @@ pub enum Library {
 }
 
 impl Library {
-    /// As in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
@@ -52,30 +50,20 @@ impl Library {
 
     /// Whether it runs in a Python process.
     pub fn is_python(self) -> bool {
-        let on_processor = matches!(
-            self,
-            Self::Pytorch | Self::PytorchEager | Self::PytorchCompile
-        );
-        on_processor || self.needs_card()
+        self >= Self::Pytorch
     }
 
     /// Whether it needs a CUDA device.
     pub fn needs_card(self) -> bool {
-        matches!(
-            self,
-            Self::PytorchCuda | Self::PytorchFlash | Self::PytorchEfficient | Self::PytorchCudnn
-        )
+        self >= Self::PytorchCuda
     }
 }
 
 /// One contestant: who does what, and what we want to know about it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// Who.
     pub library: Library,
-    /// What.
     pub work: Work,
-    /// What for.
     pub goal: Goal,
 }
 
@@ -86,7 +74,7 @@ pub struct Task {
 pub enum Goal {
     /// Extra peak memory of one iteration: of the process, or of the device's pools where it has some.
     Memory,
-    /// Seconds.
+    /// Seconds per iteration.
     Time,
 }
 
@@ -105,9 +93,7 @@ pub enum Measure {
 /// Whom ours is compared with in a case.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// As in the tables.
     pub name: String,
-    /// Who.
     pub library: Library,
     /// What it does: usually the same as ours.
     pub work: Work,
@@ -118,11 +104,9 @@ pub struct Peer {
 /// One of our works and the peers it is measured against, interleaved.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// As in the tables.
     pub name: String,
     /// What ours does.
     pub ours: Work,
-    /// Against whom.
     pub peers: Vec<Peer>,
     /// Whether `--quick` runs it too.
     pub quick: bool,
@@ -141,29 +125,32 @@ impl Case {
 
     /// Adds other libraries that do the same.
     pub fn against(mut self, libraries: &[Library]) -> Self {
-        self.peers.extend(libraries.iter().map(|&library| Peer {
-            name: library.name().into(),
-            library,
-            work: self.ours.clone(),
-            measure: Measure::Time,
-        }));
+        for &library in libraries {
+            let work = self.ours.clone();
+            self = self.against_peer(library.name(), library, work, Measure::Time);
+        }
         self
     }
 
     /// Adds ourselves doing something else: what does the difference cost?
-    pub fn against_self(mut self, name: &str, work: Work) -> Self {
-        self.peers.push(Peer {
-            name: format!("self:{name}"),
-            library: Library::Ours,
-            work,
-            measure: Measure::Time,
-        });
-        self
+    pub fn against_self(self, name: &str, work: Work) -> Self {
+        self.against_peer(&format!("self:{name}"), Library::Ours, work, Measure::Time)
     }
 
     /// Adds any peer.
-    pub fn against_peer(mut self, peer: Peer) -> Self {
-        self.peers.push(peer);
+    pub fn against_peer(
+        mut self,
+        name: &str,
+        library: Library,
+        work: Work,
+        measure: Measure,
+    ) -> Self {
+        self.peers.push(Peer {
+            name: name.into(),
+            library,
+            work,
+            measure,
+        });
         self
     }
 

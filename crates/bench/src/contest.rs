@@ -30,20 +30,16 @@ const FAST: f64 = 1e3;
 pub struct Patience {
     /// Seconds for the samples of one contestant, as far as the fewest samples allow.
     pub seconds: f64,
-    /// The most samples.
     pub most: usize,
-    /// The fewest samples.
     pub fewest: usize,
 }
 
 impl Patience {
-    /// For numbers to publish.
     pub const FULL: Self = Self {
         seconds: 0.7,
         most: 7,
         fewest: 3,
     };
-    /// For a look.
     pub const QUICK: Self = Self {
         seconds: 0.15,
         most: 3,
@@ -87,11 +83,8 @@ pub fn run(
     stage: &mut Stage,
     patience: Patience,
 ) -> Vec<(String, Result<Row, String>)> {
-    let works = case.peers.iter().map(|peer| (peer.library, &peer.work));
-    let works: Vec<_> = [(Library::Ours, &case.ours)]
-        .into_iter()
-        .chain(works)
-        .collect();
+    let mut works = vec![(Library::Ours, &case.ours)];
+    works.extend(case.peers.iter().map(|peer| (peer.library, &peer.work)));
     let mut measured = measure(&works, stage, patience).into_iter();
     let ours = measured.next().expect("ours is always measured");
     let rows = case.peers.iter().zip(measured).map(|(peer, theirs)| {
@@ -158,9 +151,7 @@ fn peak(stage: &mut Stage, library: Library, work: &Work) -> Result<f64, String>
 /// Ours and a peer that does the same must have the same results.
 fn agree(case: &Case, work: &Work, ours: &Measured, theirs: &Measured) -> Result<(), String> {
     let tolerance = work.tolerance().filter(|_| *work == case.ours);
-    let difference = tolerance
-        .and_then(|tolerance| Digest::disagreement(&ours.results, &theirs.results, tolerance));
-    match difference {
+    match tolerance.and_then(|of| Digest::disagreement(&ours.results, &theirs.results, of)) {
         Some(difference) => Err(format!("does not compute what ours does: {difference}")),
         None => Ok(()),
     }
@@ -214,10 +205,7 @@ fn measure(
     }
     let measured = seats.into_iter().map(|seat| {
         let (contestant, peak_bytes) = seat.started?;
-        let (results, note) = (
-            contestant.ready.results.clone(),
-            contestant.ready.note.clone(),
-        );
+        let Ready { results, note, .. } = contestant.ready.clone();
         stage.end(seat.library, contestant);
         let measured = Measured::new(seat.samples, peak_bytes, results);
         Ok(Measured { note, ..measured })

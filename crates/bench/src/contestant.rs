@@ -46,7 +46,7 @@ pub fn serve() -> io::Result<()> {
         if line? != GO {
             break;
         }
-        let total = subject.steps(iterations);
+        let total = subject.time(iterations);
         say(&format!("{:e}", total.as_secs_f64() / iterations as f64))?;
     }
     Ok(())
@@ -58,22 +58,19 @@ fn peak(task: &Task) -> Result<Option<u64>, String> {
         work: task.work.tiny(),
         ..task.clone()
     };
-    subjects::build(&tiny)?.step();
+    subjects::build(&tiny)?.time(1);
     let mut subject = subjects::build(task)?;
     let device = Device::default();
     let before = device.memory_pool_usage();
     let of_process = memory::extra_peak(|| {
-        subject.step();
+        subject.time(1);
     });
     // On a GPU, the pages of its pools, to which the scratch of tuning belongs: the process grows by the compiled shaders too, most
     // of all where they run in software.
     Ok(match before.zip(device.memory_pool_report()) {
         Some((before, pools)) => {
-            let peak: u64 = pools
-                .iter()
-                .map(|pool| pool.page_size * pool.pages_peak)
-                .sum();
-            Some(peak.saturating_sub(before.bytes_reserved))
+            let peaks = pools.iter().map(|pool| pool.page_size * pool.pages_peak);
+            Some(peaks.sum::<u64>().saturating_sub(before.bytes_reserved))
         }
         None => of_process,
     })
@@ -95,21 +92,20 @@ fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
     // The first call on a GPU is mostly the compiler's.
     if seconds < LONG_SECONDS || on_gpu {
         let start = Instant::now();
-        seconds = subject.step().as_secs_f64();
+        seconds = subject.time(1).as_secs_f64();
         while start.elapsed().as_secs_f64() < WARM_UP_SECONDS {
-            seconds = seconds.min(subject.step().as_secs_f64());
+            seconds = seconds.min(subject.time(1).as_secs_f64());
         }
     }
-    let sample = if on_gpu {
-        GPU_SAMPLE_SECONDS
-    } else {
-        SAMPLE_SECONDS
+    let sample = match on_gpu {
+        true => GPU_SAMPLE_SECONDS,
+        false => SAMPLE_SECONDS,
     };
     let iterations = |seconds: f64| (sample / seconds).ceil().max(1.0) as usize;
     if on_gpu && iterations(seconds) > 1 {
         // Without the wait of each.
         let count = iterations(seconds);
-        seconds = subject.steps(count).as_secs_f64() / count as f64;
+        seconds = subject.time(count).as_secs_f64() / count as f64;
     }
     let ready = Ready {
         iterations: iterations(seconds),

@@ -10,20 +10,15 @@ const SAMPLES: usize = 256;
 /// What a result comes down to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Digest {
-    /// Which result, such as `output`.
     pub name: String,
-    /// The mean of the absolute values.
     pub mean: f64,
-    /// The largest absolute value.
     pub largest: f64,
-    /// The root of the mean square.
     pub root_mean_square: f64,
     /// Numbers from all over the result, the last one first.
     pub samples: Vec<f64>,
 }
 
 impl Digest {
-    /// The digest of a result.
     pub fn new(name: &str, values: &[f32]) -> Self {
         let absolute = |value: &f32| f64::from(*value).abs();
         let (count, step) = (values.len(), step(values.len()));

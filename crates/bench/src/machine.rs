@@ -22,7 +22,6 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
     pub fn here(processors: usize, instructions: String) -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         let release = read("/proc/sys/kernel/osrelease");
@@ -61,11 +60,9 @@ fn cpu(cpuinfo: &str) -> String {
 /// What was measured, by version.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Versions {
-    /// Ours.
     pub burn_attn: String,
     /// Burn and burn-nn.
     pub burn: String,
-    /// candle-nn.
     pub candle: String,
     /// The compiler that built all of these.
     pub rustc: String,
@@ -76,7 +73,6 @@ pub struct Versions {
 /// What a Python process says about itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Pytorch {
-    /// PyTorch's version.
     pub version: String,
     /// The vector instructions that it chooses.
     pub instructions: String,
@@ -84,7 +80,6 @@ pub struct Pytorch {
     pub mkl: bool,
     /// The version of transformers, if it is there.
     pub transformers: Option<String>,
-    /// Python's version.
     pub python: String,
     /// The name of its CUDA device, if it sees one.
     #[serde(default)]
@@ -92,7 +87,6 @@ pub struct Pytorch {
 }
 
 impl Versions {
-    /// Of this build.
     pub fn new(pytorch: Option<Pytorch>) -> Self {
         let lock = include_str!("../../../Cargo.lock");
         let locked = |name| locked(lock, name).unwrap_or("unknown").to_string();

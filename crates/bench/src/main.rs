@@ -68,10 +68,9 @@ use cli::Arguments;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let done = match (arguments.contestant, arguments.report) {
-        (true, _) => serve(),
-        (_, true) => write_report(),
-        _ => measure(&arguments),
+    let done = match arguments.report && !arguments.contestant {
+        true => write_report(),
+        false => run(&arguments),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -96,25 +95,17 @@ fn write_report() -> Result<bool, Box<dyn Error>> {
     Ok(true)
 }
 
-/// Is a contestant until the parent ends it.
+/// Runs the suites, false if a contestant failed; or is a contestant until the parent ends it.
 #[cfg(feature = "contestants")]
-fn serve() -> Result<bool, Box<dyn Error>> {
-    contestant::serve()?;
-    Ok(true)
-}
-
-/// Runs the suites; false if a contestant failed.
-#[cfg(feature = "contestants")]
-fn measure(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    if arguments.contestant {
+        contestant::serve()?;
+        return Ok(true);
+    }
     measure::run(arguments)
 }
 
 #[cfg(not(feature = "contestants"))]
-fn serve() -> Result<bool, Box<dyn Error>> {
+fn run(_: &Arguments) -> Result<bool, Box<dyn Error>> {
     Err("the bench was built without feature `contestants`".into())
-}
-
-#[cfg(not(feature = "contestants"))]
-fn measure(_: &Arguments) -> Result<bool, Box<dyn Error>> {
-    serve()
 }

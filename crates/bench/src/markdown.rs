@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::case::Measure;
+use crate::machine::Pytorch;
 use crate::run::{Missing, Row, Run};
 use crate::text::{matmul_peaks, significant, threads};
 
@@ -45,14 +46,11 @@ const COLUMNS: [&str; 8] = [
 pub fn committed_runs() -> Result<Vec<Run>, String> {
     let said = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let folder = Path::new(RESULTS);
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
-        paths.push(entry.map_err(|error| said(folder, &error))?.path());
-    }
-    paths.retain(|path| {
-        path.extension()
-            .is_some_and(|extension| extension == "json")
-    });
+    let entries = fs::read_dir(folder).map_err(|error| said(folder, &error))?;
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let paths: Result<Vec<_>, _> = paths.collect();
+    let mut paths = paths.map_err(|error| said(folder, &error))?;
+    paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
     paths.sort();
     let read = |path: &std::path::PathBuf| {
         let json = fs::read_to_string(path).map_err(|error| said(path, &error))?;
@@ -76,11 +74,8 @@ pub fn report(runs: &[Run]) -> String {
         text += &description(run);
         for (suite, prose) in SUITES {
             let rows: Vec<_> = run.rows.iter().filter(|row| row.suite == suite).collect();
-            let missing: Vec<_> = run
-                .missing
-                .iter()
-                .filter(|row| row.suite == suite)
-                .collect();
+            let missing = run.missing.iter();
+            let missing: Vec<_> = missing.filter(|row| row.suite == suite).collect();
             if rows.is_empty() && missing.is_empty() {
                 continue;
             }
@@ -104,25 +99,23 @@ pub fn report(runs: &[Run]) -> String {
 /// Machine, versions and command of a run.
 fn description(run: &Run) -> String {
     let (machine, versions) = (&run.machine, &run.versions);
-    let pytorch = versions.pytorch.as_ref();
-    let place = if machine.virtual_machine {
-        ", a virtual machine"
-    } else {
-        ""
+    let place = match machine.virtual_machine {
+        true => ", a virtual machine",
+        false => "",
     };
+    let peak = match run.fma_peak {
+        Some(peak) => format!("{} GFLOP/s", significant(peak, 3)),
+        None => "not measured".into(),
+    };
+    let (processors, used) = (machine.processors, threads(run.threads));
+    let pytorch = versions.pytorch.as_ref();
+    let transformers = pytorch.and_then(|pytorch| pytorch.transformers.clone());
+    let not_there = || "not there".to_string();
     let mut lines = vec![
         ("processor", format!("{}{place}", machine.cpu)),
-        (
-            "processors",
-            format!("{}, {} used", machine.processors, threads(run.threads)),
-        ),
+        ("processors", format!("{processors}, {used} used")),
         ("vectors of our kernels", machine.instructions.clone()),
-        (
-            "peak of f32 multiply-adds",
-            run.fma_peak.map_or("not measured".into(), |peak| {
-                format!("{} GFLOP/s", significant(peak, 3))
-            }),
-        ),
+        ("peak of f32 multiply-adds", peak),
         ("system", machine.os.clone()),
         (
             "burn-attn",
@@ -133,32 +126,8 @@ fn description(run: &Run) -> String {
             format!("{}, device {}", versions.burn, run.device),
         ),
         ("candle-nn", versions.candle.clone()),
-        (
-            "PyTorch",
-            pytorch.map_or("not there".into(), |pytorch| {
-                let products = if pytorch.mkl {
-                    "with MKL"
-                } else {
-                    "without MKL"
-                };
-                format!(
-                    "{}, {products}, {}, Python {}{}",
-                    pytorch.version,
-                    pytorch.instructions,
-                    pytorch.python,
-                    pytorch
-                        .card
-                        .as_ref()
-                        .map_or(String::new(), |card| format!(", {card}"))
-                )
-            }),
-        ),
-        (
-            "transformers",
-            pytorch
-                .and_then(|pytorch| pytorch.transformers.clone())
-                .unwrap_or("not there".into()),
-        ),
+        ("PyTorch", pytorch.map_or_else(not_there, described)),
+        ("transformers", transformers.unwrap_or_else(not_there)),
         ("date", run.date.clone()),
         ("command", format!("`{}`", run.command)),
     ];
@@ -172,10 +141,19 @@ fn description(run: &Run) -> String {
             "few cases, two or three samples of each (one where it takes 10 s): not for comparisons".into(),
         ));
     }
-    let lines = lines
-        .into_iter()
-        .map(|(name, value)| cells(&[name, &value]));
+    let lines = lines.iter().map(|(name, value)| cells(&[name, value]));
     format!("| | |\n| --- | --- |\n{}", lines.collect::<String>())
+}
+
+fn described(pytorch: &Pytorch) -> String {
+    let products = match pytorch.mkl {
+        true => "with MKL",
+        false => "without MKL",
+    };
+    let parts = [&pytorch.version, products, &pytorch.instructions].join(", ");
+    let card = pytorch.card.as_ref().map(|card| format!(", {card}"));
+    let card = card.unwrap_or_default();
+    format!("{parts}, Python {}{card}", pytorch.python)
 }
 
 fn table(rows: &[&Row], peak: impl Fn(&Row) -> Option<f64>) -> String {
@@ -189,16 +167,16 @@ fn table(rows: &[&Row], peak: impl Fn(&Row) -> Option<f64>) -> String {
             Some(note) => format!("{} ({note})", row.peer),
             None => row.peer.clone(),
         };
+        let times = [row.ours_seconds, row.peer_seconds];
+        let spreads = [row.ours_spread, row.peer_spread];
         text += &cells(&[
             &row.case,
             &peer,
-            &format!(
-                "{}, {}",
-                significant(1e3 * row.ours_seconds, 2),
-                significant(1e3 * row.peer_seconds, 2)
-            ),
+            &times
+                .map(|seconds| significant(1e3 * seconds, 2))
+                .join(", "),
             &ratio(row),
-            &format!("{}, {}", percent(row.ours_spread), percent(row.peer_spread)),
+            &spreads.map(percent).join(", "),
             &rate(row.ours_operations, row.ours_seconds, peak(row)),
             &rate(row.peer_operations, row.peer_seconds, peak(row)),
             &memory(row),
@@ -220,14 +198,10 @@ fn unmeasured(missing: &[&Missing]) -> String {
 
 /// Two digits; with ≈ before it, the samples do not tell the two apart. The rule is the same for a ratio and its inverse.
 fn ratio(row: &Row) -> String {
-    let spread = row
-        .ours_spread
-        .unwrap_or(0.0)
-        .max(row.peer_spread.unwrap_or(0.0));
-    let same = if row.ratio.max(1.0 / row.ratio) - 1.0 <= spread {
-        "≈ "
-    } else {
-        ""
+    let [ours, peer] = [row.ours_spread, row.peer_spread].map(|spread| spread.unwrap_or(0.0));
+    let same = match row.ratio.max(1.0 / row.ratio) - 1.0 <= ours.max(peer) {
+        true => "≈ ",
+        false => "",
     };
     // A single sample has no spread, which must not look like a spread of 0.
     let single = match (row.ours_spread, row.peer_spread) {

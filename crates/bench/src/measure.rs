@@ -27,20 +27,15 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let processors = thread::available_parallelism()?.get();
     let threads = arguments.threads.map_or(processors, NonZero::get);
     let suites = suites(&arguments.suites)?;
-    if suites
-        .iter()
-        .all(|&suite| cases(suite, arguments).is_empty())
-    {
-        return Err(format!(
-            "none of the cases of these suites{} has \"{}\" in its name",
-            if arguments.quick {
-                " in a quick run"
-            } else {
-                ""
-            },
-            arguments.filter
-        )
-        .into());
+    let nothing_of = |&suite: &Suite| cases(suite, arguments).is_empty();
+    if suites.iter().all(nothing_of) {
+        let filter = &arguments.filter;
+        let run = match arguments.quick {
+            true => " in a quick run",
+            false => "",
+        };
+        let none = "none of the cases of these suites";
+        return Err(format!("{none}{run} has \"{filter}\" in its name").into());
     }
     let (mut stage, pytorch) = Stage::new(threads);
     if let Err(why) = &pytorch {
@@ -79,11 +74,10 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
 fn suites(asked: &[Suite]) -> Result<Vec<Suite>, String> {
     let fits = |suite: &Suite| *suite != Suite::Gpu || on_gpu();
     match asked {
-        [] => Ok(Suite::value_variants()
-            .iter()
-            .copied()
-            .filter(fits)
-            .collect()),
+        [] => {
+            let all = Suite::value_variants().iter().copied();
+            Ok(all.filter(fits).collect())
+        }
         _ if asked.iter().all(fits) => Ok(asked.to_vec()),
         _ => Err(format!(
             "the suite `gpu` is for a GPU, and Burn's device is {}: build with `--features wgpu`, and leave BURN_DEVICE unset or say wgpu",
@@ -209,10 +203,8 @@ fn matmul_peaks(cases: &[Case], stage: &mut Stage, run: &mut Run) -> String {
             }
         }
     }
-    format!(
-        "products of matrices: {}",
-        text::matmul_peaks(&run.matmul_peaks)
-    )
+    let peaks = text::matmul_peaks(&run.matmul_peaks);
+    format!("products of matrices: {peaks}")
 }
 
 /// A peer without numbers.
@@ -243,10 +235,7 @@ fn command() -> String {
         (_, true) => " --features wgpu",
         _ => "",
     };
-    let arguments = env::args()
-        .skip(1)
-        .map(quoted)
-        .collect::<Vec<_>>()
-        .join(" ");
+    let arguments: Vec<_> = env::args().skip(1).map(quoted).collect();
+    let arguments = arguments.join(" ");
     format!("cargo run --release -p burn-attn-bench{features} -- {arguments}")
 }

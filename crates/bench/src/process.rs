@@ -113,20 +113,20 @@ pub struct Stage {
 impl Stage {
     /// A stage on `threads` threads, and what PyTorch says about itself, or why it is not measured.
     pub fn new(threads: usize) -> (Self, Result<Pytorch, String>) {
-        let (python, said) = match start_python(threads, Goal::Time) {
-            Ok((process, pytorch)) => (Some(vec![(Goal::Time, process)]), Ok(pytorch)),
-            Err(why) => (
-                None,
-                Err(format!(
-                    "PyTorch is not measured: {why} ({PYTHON} names an interpreter that has it)"
-                )),
-            ),
-        };
-        let card = said.as_ref().is_ok_and(|said| said.card.is_some());
-        let stage = Self {
+        let mut stage = Self {
             threads,
-            card,
-            python,
+            card: false,
+            python: None,
+        };
+        let said = match start_python(threads, Goal::Time) {
+            Ok((process, pytorch)) => {
+                stage.python = Some(vec![(Goal::Time, process)]);
+                stage.card = pytorch.card.is_some();
+                Ok(pytorch)
+            }
+            Err(why) => Err(format!(
+                "PyTorch is not measured: {why} ({PYTHON} names an interpreter that has it)"
+            )),
         };
         (stage, said)
     }
@@ -154,7 +154,7 @@ impl Stage {
         }
     }
 
-    /// Extra peak memory of one iteration, where it can be measured.
+    /// Extra peak memory of one iteration (bytes), where it can be measured.
     pub fn peak(&mut self, library: Library, work: &Work) -> Result<Option<u64>, String> {
         let (process, peak) = self.start(library, work, Goal::Memory)?;
         self.leave(library, Goal::Memory, process);
@@ -220,21 +220,17 @@ fn start_rust(threads: usize, goal: Goal) -> Result<Process, String> {
 }
 
 fn start_python(threads: usize, goal: Goal) -> Result<(Process, Pytorch), String> {
+    const PROGRAM: &str = concat!(include_str!("peers.py"), include_str!("contestant.py"));
+    let seconds = [
+        SAMPLE_SECONDS,
+        LONG_SECONDS,
+        WARM_UP_SECONDS,
+        GPU_SAMPLE_SECONDS,
+    ];
     let mut command = Command::new(interpreter());
     command
-        .args([
-            "-c",
-            concat!(include_str!("peers.py"), include_str!("contestant.py")),
-        ])
-        .args(
-            [
-                SAMPLE_SECONDS,
-                LONG_SECONDS,
-                WARM_UP_SECONDS,
-                GPU_SAMPLE_SECONDS,
-            ]
-            .map(|seconds| seconds.to_string()),
-        )
+        .args(["-c", PROGRAM])
+        .args(seconds.map(|seconds| seconds.to_string()))
         .env("OMP_NUM_THREADS", threads.to_string());
     let mut process = Process::start(tuned(&mut command, goal))?;
     let line = process.hear()?;

@@ -44,7 +44,6 @@ pub struct Ready {
     pub iterations: usize,
     /// Seconds per iteration, roughly.
     pub seconds: f64,
-    /// What came out.
     pub results: Vec<Digest>,
     /// How it computes, where that is not the library's fastest.
     pub note: Option<String>,

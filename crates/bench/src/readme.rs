@@ -14,64 +14,8 @@ pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
 /// What stands around the table.
 const MARKS: [&str; 2] = ["<!-- speed -->\n", "<!-- end of speed -->\n"];
 
-/// The rows: what they are called, and their suites and cases.
-const ROWS: [(&str, &str, &str); 11] = [
-    (
-        "attention forward, causal, length 1024",
-        "op",
-        "forward causal 1024",
-    ),
-    (
-        "attention forward, full, length 4096",
-        "op",
-        "forward full 4096",
-    ),
-    (
-        "attention training, causal, length 1024",
-        "op",
-        "training causal 1024",
-    ),
-    (
-        "attention training, full, length 2048",
-        "op",
-        "training full 2048",
-    ),
-    (
-        "attention training, padding, length 1024",
-        "op",
-        "training 1024 padding",
-    ),
-    (
-        "`MultiHeadAttention`, width 512, training, length 1024",
-        "module",
-        "MultiHeadAttention 1024",
-    ),
-    (
-        "`CrossAttention`, width 512, training, 256 on 1024",
-        "module",
-        "CrossAttention 256 on 1024",
-    ),
-    (
-        "translator, a whole step, width 256, 3 + 3 layers",
-        "translation",
-        "d 256, 3+3 layers, len 24",
-    ),
-    (
-        "512 tokens one by one, width 512, 6 layers",
-        "decode",
-        "512 tokens, 6 layers, batch 1",
-    ),
-    (
-        "MiniLM, 32 texts of 128 tokens",
-        "models",
-        "MiniLM, batch 32, len 128",
-    ),
-    (
-        "a Llama of 125 M, 128 tokens one by one",
-        "models",
-        "Llama, 125 M, 128 tokens after 8",
-    ),
-];
+/// The rows, a line each: what it is called, its suite and its case.
+const ROWS: &str = include_str!("prose/speed.txt");
 
 /// The README with the table of these runs in place of the one that is there.
 ///
@@ -97,12 +41,13 @@ fn table(runs: &[Run]) -> Result<String, String> {
         text += &format!(" PyTorch, {instructions} | Burn, {instructions} |");
     }
     text += &format!("\n| --- |{}\n", " --- | --- |".repeat(processors.len()));
-    for (name, suite, case) in ROWS {
-        let rows_of = |run: &Run| {
-            let rows = run.rows.iter();
-            rows.filter(|row| row.suite == suite && row.case == case)
-                .cloned()
-                .collect::<Vec<Row>>()
+    for row in ROWS.lines() {
+        let mut parts = row.split(" | ");
+        let mut part = || parts.next().expect("a row has three parts");
+        let (name, suite, case) = (part(), part(), part());
+        let rows_of = |run: &Run| -> Vec<Row> {
+            let of_case = |row: &&Row| row.suite == suite && row.case == case;
+            run.rows.iter().filter(of_case).cloned().collect()
         };
         if runs.iter().all(|run| rows_of(run).is_empty()) {
             return Err(format!("no run has a row {case:?} of {suite}"));

@@ -11,19 +11,14 @@ use crate::work::Precision;
 /// Where, with what and what came out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// Where.
     pub machine: Machine,
-    /// Of everything that was measured.
     pub versions: Versions,
     /// The day on which it ended, `2026-11-22` (UTC).
     pub date: String,
-    /// What was typed.
     pub command: String,
     /// Whether it was only a look: fewer cases, fewer samples.
     pub quick: bool,
-    /// Threads of every contestant.
     pub threads: usize,
-    /// Burn's device.
     pub device: String,
     /// f32 multiply-adds of all threads, two operations each (GFLOP/s), at the fastest moment of the run; `None` where it
     /// could not be measured, and in a run of the suite `gpu` alone.
@@ -40,34 +35,26 @@ pub struct Run {
 /// Ours against one peer in one case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
-    /// The suite.
     pub suite: String,
-    /// The case.
     pub case: String,
-    /// The peer.
     pub peer: String,
-    /// What the ratio compares.
     pub measure: Measure,
     /// Of our tensors; earlier runs do not say it.
     #[serde(default)]
     pub precision: Option<Precision>,
     /// Our median seconds per iteration.
     pub ours_seconds: f64,
-    /// The peer's.
     pub peer_seconds: f64,
     /// Operations of our matrix products in an iteration, if they are counted.
     pub ours_operations: Option<f64>,
-    /// Of the peer's.
     pub peer_operations: Option<f64>,
     /// Over 1 where ours is ahead; of memory, where ours needs more.
     pub ratio: f64,
     /// Largest less smallest of our samples, over the median; none of a single one.
     pub ours_spread: Option<f64>,
-    /// Of the peer's samples.
     pub peer_spread: Option<f64>,
     /// Extra peak memory of our first iteration.
     pub ours_peak_bytes: Option<u64>,
-    /// Of the peer's.
     pub peer_peak_bytes: Option<u64>,
     /// What the peer says of how it computes, where that is not its fastest.
     pub peer_note: Option<String>,
@@ -76,12 +63,8 @@ pub struct Row {
 /// A peer without numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Missing {
-    /// The suite.
     pub suite: String,
-    /// The case.
     pub case: String,
-    /// The peer.
     pub peer: String,
-    /// In one sentence.
     pub why: String,
 }

@@ -54,7 +54,6 @@ impl Pass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
-    /// 32 bits.
     F32,
     /// 16 bits with the range of f32.
     Bf16,
@@ -114,11 +113,8 @@ pub enum Body {
 /// One call of the operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Op {
-    /// What is timed.
     pub pass: Pass,
-    /// Batch items.
     pub batch: usize,
-    /// Query heads.
     pub heads: usize,
     /// Key/value heads.
     pub heads_kv: usize,
@@ -126,7 +122,6 @@ pub struct Op {
     pub len_q: usize,
     /// Keys (tokens).
     pub len_kv: usize,
-    /// Width of a head.
     pub dim: usize,
     /// Whether later keys are hidden.
     pub causal: bool,
@@ -138,7 +133,6 @@ pub struct Op {
     pub bias: bool,
     /// Squashes the scores.
     pub softcap: Option<f64>,
-    /// Drops weights.
     pub dropout: f64,
     /// Of all tensors.
     pub precision: Precision,
@@ -168,25 +162,34 @@ impl Op {
         }
     }
 
-    /// The same with the first batch item half padding, the last one none.
-    pub fn padded(self) -> Self {
-        Self {
-            key_lengths: Some(half_to_whole(self.batch, self.len_kv)),
-            ..self
-        }
+    /// "forward causal 1024".
+    pub fn title(&self) -> String {
+        let shown = if self.causal { "causal" } else { "full" };
+        format!("{} {shown} {}", self.pass.name(), self.len_kv)
+    }
+
+    /// The same by another of our implementations.
+    pub fn by(&self, body: Body) -> Work {
+        let op = self.clone();
+        Work::Op(Self { body, ..op })
+    }
+
+    /// Makes half of the first batch item padding, and nothing of the last one.
+    pub fn pad(&mut self) {
+        self.key_lengths = Some(half_to_whole(self.batch, self.len_kv));
     }
 
     /// The same at a size that costs nothing.
     fn tiny(&self) -> Self {
-        let tiny = Self {
+        let mut tiny = Self {
             len_q: self.len_q.min(16),
             len_kv: self.len_kv.min(16),
             ..self.clone()
         };
-        match self.key_lengths {
-            Some(_) => tiny.padded(),
-            None => tiny,
+        if tiny.key_lengths.is_some() {
+            tiny.pad();
         }
+        tiny
     }
 }
 
@@ -214,9 +217,7 @@ pub enum ModuleKind {
 /// A training step of a module: forward, mean square of the output, gradients of input and parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Module {
-    /// Which one.
     pub kind: ModuleKind,
-    /// Batch items.
     pub batch: usize,
     /// Queries (tokens).
     pub len_q: usize,
@@ -224,8 +225,21 @@ pub struct Module {
     pub len_kv: usize,
     /// Width of the model.
     pub d_model: usize,
-    /// Heads.
     pub heads: usize,
+}
+
+impl Module {
+    /// One sequence of so many tokens, 8 heads of width 64.
+    pub fn alone(kind: ModuleKind, len: usize) -> Self {
+        Self {
+            kind,
+            batch: 1,
+            len_q: len,
+            len_kv: len,
+            d_model: 512,
+            heads: 8,
+        }
+    }
 }
 
 /// A product of two square matrices.
@@ -240,13 +254,11 @@ pub struct Matmul {
 /// A training step of an encoder–decoder: forward, cross entropy, backward, Adam.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Translation {
-    /// Sentence pairs.
     pub batch: usize,
     /// Tokens of the longest source and of the longest target.
     pub len: usize,
     /// Width of the model; the feed-forward layers are four times as wide.
     pub d_model: usize,
-    /// Heads.
     pub heads: usize,
     /// Encoder layers, and as many decoder layers.
     pub layers: usize,
@@ -260,7 +272,6 @@ pub struct Translation {
 /// the tokens are given, as embeddings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decoding {
-    /// Sequences.
     pub batch: usize,
     /// Tokens that are in the cache before the first one that is timed.
     pub context: usize,
@@ -268,9 +279,7 @@ pub struct Decoding {
     pub tokens: usize,
     /// Width of the model; the feed-forward layers are four times as wide.
     pub d_model: usize,
-    /// Heads.
     pub heads: usize,
-    /// Layers.
     pub layers: usize,
     /// How many earlier tokens a token sees, besides itself; all if absent.
     pub window: Option<usize>,
@@ -291,13 +300,10 @@ pub enum Family {
 /// What a model is for, prompt included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pretrained {
-    /// Which one.
     pub family: Family,
     /// Where it is.
     pub folder: String,
-    /// Tokens in its vocabulary.
     pub vocabulary: usize,
-    /// Sequences.
     pub batch: usize,
     /// Tokens that each has.
     pub len: usize,

@@ -3,19 +3,18 @@
 use std::time::{Duration, Instant};
 
 use burn::{
-    nn::transformer::{TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput},
-    tensor::{Device, Tensor, TensorData},
+    nn::transformer::{TransformerEncoderConfig, TransformerEncoderInput},
+    tensor::{Device, Tensor},
 };
 use burn_attn::{
     BlockConfig, FeedForwardActivation, KvCacheConfig, NormPlacement, TransformerCache,
     TransformerStack, TransformerStackConfig,
 };
 
-use super::op::values;
-use super::parameters::{NormOf, assign, feed_forward, norm, projection, projections};
-use super::{Results, Subject};
+use super::parameters::{APART, NormOf, PACKED, assign, feed_forward, norm, projections};
+use super::{Results, Subject, calls, input, values};
 use crate::case::Library;
-use crate::generator::{numbers, seed};
+use crate::generator::seed;
 use crate::work::Decoding;
 
 /// Inputs of `decoding` and the implementation of `library`.
@@ -24,21 +23,20 @@ pub fn build(decoding: &Decoding, library: Library) -> Result<Box<dyn Subject>, 
     match library {
         Library::Ours => Ok(Box::new(Ours::new(decoding, &device))),
         Library::BurnNn if decoding.context == 0 && decoding.window.is_none() => {
-            Ok(Box::new(BurnNn::new(decoding, &device)))
+            Ok(burn_nn(decoding, &device))
         }
         _ => Err(format!("{} does not decode this here", library.name())),
     }
 }
 
 /// The embedded tokens, `[batch, context + tokens, d_model]`.
-fn input(decoding: &Decoding, device: &Device) -> Tensor<3> {
-    let shape = [
-        decoding.batch,
-        decoding.context + decoding.tokens,
-        decoding.d_model,
-    ];
-    let numbers = numbers(seed::QUERY, shape.iter().product(), 1.0);
-    Tensor::from_data(TensorData::new(numbers, shape), device)
+fn embedded(decoding: &Decoding, device: &Device) -> Tensor<3> {
+    let len = decoding.context + decoding.tokens;
+    input(seed::QUERY, [decoding.batch, len, decoding.d_model], device)
+}
+
+fn state(state: Tensor<3>) -> Results {
+    vec![("state".into(), values(state))]
 }
 
 struct Ours {
@@ -46,13 +44,13 @@ struct Ours {
     /// Holds the context.
     cache: TransformerCache,
     tokens: Vec<Tensor<3>>,
-    batch: usize,
-    context: usize,
+    /// Of the context in each sequence.
+    lengths: Vec<usize>,
 }
 
 impl Ours {
     fn new(decoding: &Decoding, device: &Device) -> Self {
-        let Decoding {
+        let &Decoding {
             batch,
             context,
             tokens,
@@ -60,7 +58,7 @@ impl Ours {
             heads,
             layers,
             window,
-        } = *decoding;
+        } = decoding;
         let block = BlockConfig::new()
             .with_norm_placement(NormPlacement::Pre)
             .with_activation(FeedForwardActivation::Gelu)
@@ -72,8 +70,7 @@ impl Ours {
             .init(device);
         let parameters = (0..layers).flat_map(|layer| {
             [
-                projection(layer, d_model, &[0, 1, 2]),
-                projection(layer, d_model, &[3]),
+                projections(layer, d_model, &PACKED),
                 norm(layer, NormOf::SelfAttention, d_model),
                 feed_forward(layer, d_model),
                 norm(layer, NormOf::FeedForward, d_model),
@@ -81,116 +78,90 @@ impl Ours {
             .concat()
         });
         let model = assign(model, &parameters.collect::<Vec<_>>());
-        let x = input(decoding, device);
+        let x = embedded(decoding, device);
         let max_len = context + tokens;
         let mut cache = model.cache(batch, &KvCacheConfig::new(max_len));
         if context > 0 {
             let prompt = x.clone().narrow(1, 0, context);
             model.forward_cached(prompt, &mut cache);
         }
-        let tokens = (context..max_len)
-            .map(|token| x.clone().narrow(1, token, 1))
-            .collect();
+        let tokens = (context..max_len).map(|token| x.clone().narrow(1, token, 1));
         Self {
             model,
             cache,
-            tokens,
-            batch,
-            context,
+            tokens: tokens.collect(),
+            lengths: vec![context; batch],
         }
     }
 
-    /// All tokens, one after the other: the state of the last.
-    fn decode(&mut self) -> Tensor<3> {
+    /// All tokens, one after the other: the state of the last, and how long they took.
+    fn decode(&mut self) -> (Tensor<3>, Duration) {
+        let start = Instant::now();
         let states = self
             .tokens
             .iter()
             .map(|token| self.model.forward_cached(token.clone(), &mut self.cache));
-        states.last().expect("there are tokens")
-    }
-
-    /// Only the context is left.
-    fn forget(&mut self) {
-        let lengths = vec![self.context; self.batch];
-        self.cache.truncate(&lengths);
+        let state = states.last().expect("there are tokens");
+        let took = start.elapsed();
+        // Only the context is left.
+        self.cache.truncate(&self.lengths);
+        (state, took)
     }
 }
 
 impl Subject for Ours {
-    fn step(&mut self) -> Duration {
-        let start = Instant::now();
-        drop(self.decode());
-        let took = start.elapsed();
-        self.forget();
-        took
+    fn step(&mut self) {
+        self.decode();
+    }
+
+    /// Without the time of forgetting.
+    fn time(&mut self, count: usize) -> Duration {
+        (0..count).map(|_| self.decode().1).sum()
     }
 
     fn results(&mut self) -> Results {
-        let state = self.decode();
-        self.forget();
-        vec![("state".into(), values(state))]
+        state(self.decode().0)
     }
 }
 
 /// Recomputes the attention of every earlier token at each step: its cache saves the linear layers only.
-struct BurnNn {
-    model: TransformerEncoder,
-    /// The first token, the first two, ...
-    prefixes: Vec<Tensor<3>>,
-}
-
-impl BurnNn {
-    fn new(decoding: &Decoding, device: &Device) -> Self {
-        let Decoding {
-            tokens,
-            d_model,
-            heads,
-            layers,
-            ..
-        } = *decoding;
-        let model = TransformerEncoderConfig::new(d_model, 4 * d_model, heads, layers)
-            .with_norm_first(true)
-            .with_dropout(0.0)
-            .init(device);
-        let parameters = (0..layers).flat_map(|layer| {
-            [
-                projections(layer, d_model),
-                feed_forward(layer, d_model),
-                norm(layer, NormOf::FeedForward, d_model),
-                norm(layer, NormOf::SelfAttention, d_model),
-            ]
-            .concat()
-        });
-        let model = assign(model, &parameters.collect::<Vec<_>>());
-        let x = input(decoding, device);
-        let prefixes = (1..=tokens).map(|len| x.clone().narrow(1, 0, len));
-        Self {
-            model,
-            prefixes: prefixes.collect(),
-        }
-    }
-
-    fn decode(&self) -> Tensor<3> {
-        let mut cache = self.model.new_autoregressive_cache();
-        let states = self.prefixes.iter().map(|prefix| {
+fn burn_nn(decoding: &Decoding, device: &Device) -> Box<dyn Subject> {
+    let &Decoding {
+        tokens,
+        d_model,
+        heads,
+        layers,
+        ..
+    } = decoding;
+    let model = TransformerEncoderConfig::new(d_model, 4 * d_model, heads, layers)
+        .with_norm_first(true)
+        .with_dropout(0.0)
+        .init(device);
+    let parameters = (0..layers).flat_map(|layer| {
+        [
+            projections(layer, d_model, &APART),
+            feed_forward(layer, d_model),
+            norm(layer, NormOf::FeedForward, d_model),
+            norm(layer, NormOf::SelfAttention, d_model),
+        ]
+        .concat()
+    });
+    let model = assign(model, &parameters.collect::<Vec<_>>());
+    let x = embedded(decoding, device);
+    // The first token, the first two, ...
+    let prefixes: Vec<_> = (1..=tokens)
+        .map(|len| x.clone().narrow(1, 0, len))
+        .collect();
+    let decode = move || {
+        let mut cache = model.new_autoregressive_cache();
+        let states = prefixes.iter().map(|prefix| {
             let input = TransformerEncoderInput::new(prefix.clone());
-            self.model
-                .forward_autoregressive_inference(input, &mut cache)
+            model.forward_autoregressive_inference(input, &mut cache)
         });
         states.last().expect("there are tokens")
-    }
-}
-
-impl Subject for BurnNn {
-    fn step(&mut self) -> Duration {
-        let start = Instant::now();
-        drop(self.decode());
-        start.elapsed()
-    }
-
-    fn results(&mut self) -> Results {
-        let states = self.decode();
+    };
+    calls(decode, |states: Tensor<3>| {
         let [_, len, _] = states.dims();
-        vec![("state".into(), values(states.narrow(1, len - 1, 1)))]
-    }
+        state(states.narrow(1, len - 1, 1))
+    })
 }

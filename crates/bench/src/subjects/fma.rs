@@ -3,11 +3,10 @@
 use std::any;
 use std::hint::black_box;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{Results, Subject};
+use super::{Results, Subject, calls};
 use crate::work::FMA_OPERATIONS;
 
 /// Sums that do not wait for each other: more than the cycles of a multiply-add times its units, which may be 4 cycles and
@@ -15,26 +14,16 @@ use crate::work::FMA_OPERATIONS;
 const CHAINS_OF_16_REGISTERS: usize = 12;
 const CHAINS_OF_32_REGISTERS: usize = 24;
 
-/// This many threads, nothing but multiply-adds in registers.
-pub struct Fma {
-    /// All busy at once.
-    pub threads: usize,
-}
-
-impl Subject for Fma {
-    fn step(&mut self) -> Duration {
-        let start = Instant::now();
+/// So many threads, all busy at once with nothing but multiply-adds in registers.
+pub fn build(threads: usize) -> Box<dyn Subject> {
+    let busy = move || {
         thread::scope(|scope| {
-            for _ in 0..self.threads {
+            for _ in 0..threads {
                 scope.spawn(|| Arch::new().dispatch(Chains));
             }
         });
-        start.elapsed()
-    }
-
-    fn results(&mut self) -> Results {
-        Vec::new()
-    }
+    };
+    calls(busy, |()| Results::new())
 }
 
 /// [`FMA_OPERATIONS`] operations of one thread.

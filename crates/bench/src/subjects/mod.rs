@@ -1,10 +1,11 @@
 //! The contestants written in Rust.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::case::{Library, Task};
+use crate::generator::numbers;
 use crate::work::Work;
 
 mod candle;
@@ -25,23 +26,66 @@ pub type Results = Vec<(String, Vec<f32>)>;
 
 /// Something that can be done again and again.
 pub trait Subject {
-    /// One iteration, and how long the part that counts took.
-    fn step(&mut self) -> Duration;
+    /// One iteration; a GPU may still be computing afterwards.
+    fn step(&mut self);
 
-    /// So many iterations; a GPU is given all of them, and waited for once.
-    fn steps(&mut self, count: usize) -> Duration {
-        (0..count).map(|_| self.step()).sum()
+    /// How long so many iterations take; a GPU is given all of them, and waited for once.
+    fn time(&mut self, count: usize) -> Duration {
+        time_whole(self, count)
     }
 
     /// What one iteration computes, where it can be compared with another contestant's.
     fn results(&mut self) -> Results;
 }
 
-/// Waits until the device has computed what it was asked for; a GPU answers before.
-fn wait_for(device: &Device) {
-    device
+fn time_whole(subject: &mut (impl Subject + ?Sized), count: usize) -> Duration {
+    let start = Instant::now();
+    for _ in 0..count {
+        subject.step();
+    }
+    wait();
+    start.elapsed()
+}
+
+/// A subject of which an iteration is a call, and what results its value has.
+struct Calls<F, T> {
+    call: F,
+    results: fn(T) -> Results,
+}
+
+impl<F: FnMut() -> T, T> Subject for Calls<F, T> {
+    fn step(&mut self) {
+        drop((self.call)());
+    }
+
+    fn results(&mut self) -> Results {
+        (self.results)((self.call)())
+    }
+}
+
+fn calls<T: 'static>(
+    call: impl FnMut() -> T + 'static,
+    results: fn(T) -> Results,
+) -> Box<dyn Subject> {
+    Box::new(Calls { call, results })
+}
+
+/// Waits until Burn's default device has computed what it was asked for; a GPU answers before.
+fn wait() {
+    Device::default()
         .sync()
         .expect("the device computes what it was asked for");
+}
+
+/// The numbers of a seed, between -1 and 1.
+fn input<const D: usize>(seed: u32, shape: [usize; D], device: &Device) -> Tensor<D> {
+    let numbers = numbers(seed, shape.iter().product(), 1.0);
+    Tensor::from_data(TensorData::new(numbers, shape), device)
+}
+
+/// The numbers of a tensor, as f32.
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().iter::<f32>().collect()
 }
 
 /// Whether Burn's default device is a GPU, or a driver that plays one in software.
@@ -55,10 +99,8 @@ pub fn lacks(library: Library, work: &Work) -> Option<String> {
     // Ours only stores what it rounds.
     let computes = Device::default().supports_dtype(op::dtype(precision));
     (library == Library::Burn && !computes).then(|| {
-        format!(
-            "Burn does not compute in {} on this device",
-            precision.name()
-        )
+        let name = precision.name();
+        format!("Burn does not compute in {name} on this device")
     })
 }
 
@@ -71,7 +113,7 @@ pub fn build(task: &Task) -> Result<Box<dyn Subject>, String> {
         (Work::Decoding(decoding), library) => decoding::build(decoding, library),
         (Work::Translation(step), library) => translation::build(step, library),
         (Work::Pretrained(work), _) => pretrained::build(work),
-        (&Work::Fma(threads), _) => Ok(Box::new(fma::Fma { threads })),
+        (&Work::Fma(threads), _) => Ok(fma::build(threads)),
         (Work::Matmul(product), library) => matmul::build(product, library),
     }
 }

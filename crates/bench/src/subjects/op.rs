@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use burn::{
-    nn::{Dropout, DropoutConfig},
+    nn::DropoutConfig,
     tensor::{
         Bool, DType, Device, Int, Tensor, TensorData, activation::softmax, module,
         ops::AttentionModuleOptions,
@@ -11,7 +11,7 @@ use burn::{
 };
 use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, ops};
 
-use super::{Results, Subject, wait_for};
+use super::{Results, Subject, time_whole, values, wait};
 use crate::case::Library;
 use crate::generator::{QUERY_SCALE, numbers, seed};
 use crate::work::{Body, Op, Pass, Precision};
@@ -43,38 +43,29 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
         Library::BurnNn => burn_nn(op, &device)?,
         _ => return Err(format!("{} does not use Burn's tensors", library.name())),
     };
+    let (precision, stored) = (op.precision, dtype(op.precision));
     let input = |seed, scale, shape| {
-        let tensor = tensor(
-            seed,
-            scale,
-            shape,
-            op.precision,
-            dtype(op.precision),
-            &device,
-        );
+        let tensor = tensor(seed, scale, shape, precision, stored, &device);
         match op.pass {
             Pass::Forward => tensor,
             Pass::Backward | Pass::Training => tensor.require_grad(),
         }
     };
+    // The output is multiplied in f32 where a device stores another type, but cannot compute in it, as Vulkan does bf16.
+    let of_loss = match device.supports_dtype(stored) {
+        true => stored,
+        false => DType::F32,
+    };
     let queries = [op.batch, op.heads, op.len_q, op.dim];
     let keys = [op.batch, op.heads_kv, op.len_kv, op.dim];
+    let scores = [1, op.heads, op.len_q, op.len_kv];
     Ok(Box::new(OpSubject {
         pass: op.pass,
         query: input(seed::QUERY, QUERY_SCALE, queries),
         key: input(seed::KEY, 1.0, keys),
         value: input(seed::VALUE, 1.0, keys),
-        bias: op
-            .bias
-            .then(|| input(seed::BIAS, 1.0, [1, op.heads, op.len_q, op.len_kv])),
-        gradient: tensor(
-            seed::GRADIENT,
-            1.0,
-            queries,
-            op.precision,
-            of_loss(op.precision, &device),
-            &device,
-        ),
+        bias: op.bias.then(|| input(seed::BIAS, 1.0, scores)),
+        gradient: tensor(seed::GRADIENT, 1.0, queries, precision, of_loss, &device),
         attention,
     }))
 }
@@ -98,15 +89,6 @@ pub fn dtype(precision: Precision) -> DType {
     match precision {
         Precision::F32 => DType::F32,
         Precision::Bf16 => DType::BF16,
-    }
-}
-
-/// The type that the output is multiplied in: f32 where a device stores another, but cannot compute in it, as Vulkan does bf16.
-fn of_loss(precision: Precision, device: &Device) -> DType {
-    let dtype = dtype(precision);
-    match device.supports_dtype(dtype) {
-        true => dtype,
-        false => DType::F32,
     }
 }
 
@@ -163,7 +145,7 @@ fn burn_nn(op: &Op, device: &Device) -> Result<Attention, String> {
         return Err("burn-nn's lines are measured with padding and dropout only".into());
     }
     let masked = hidden_keys(op, device);
-    let dropout: Dropout = DropoutConfig::new(op.dropout).init();
+    let dropout = DropoutConfig::new(op.dropout).init();
     let divisor = (op.dim as f32).sqrt();
     Ok(Box::new(move |query, key, value, _| {
         let mut scores = query.matmul(key.transpose()).div_scalar(divisor);
@@ -202,10 +184,10 @@ impl OpSubject {
     /// The time of the gradients alone.
     fn backward(&self) -> Duration {
         let output = self.forward();
-        wait_for(&self.query.device());
+        wait();
         let start = Instant::now();
         drop(self.loss(output).backward());
-        wait_for(&self.query.device());
+        wait();
         start.elapsed()
     }
 
@@ -215,24 +197,22 @@ impl OpSubject {
 }
 
 impl Subject for OpSubject {
-    fn step(&mut self) -> Duration {
-        self.steps(1)
-    }
-
     // Giving back the memory counts: a training loop pays for it in every step.
-    fn steps(&mut self, count: usize) -> Duration {
-        if self.pass == Pass::Backward {
-            return (0..count).map(|_| self.backward()).sum();
-        }
-        let start = Instant::now();
-        for _ in 0..count {
-            let output = self.forward();
-            if self.pass == Pass::Training {
-                drop(self.loss(output).backward());
+    fn step(&mut self) {
+        match self.pass {
+            Pass::Forward => drop(self.forward()),
+            Pass::Training => drop(self.loss(self.forward()).backward()),
+            Pass::Backward => {
+                self.backward();
             }
         }
-        wait_for(&self.query.device());
-        start.elapsed()
+    }
+
+    fn time(&mut self, count: usize) -> Duration {
+        match self.pass {
+            Pass::Forward | Pass::Training => time_whole(self, count),
+            Pass::Backward => (0..count).map(|_| self.backward()).sum(),
+        }
     }
 
     fn results(&mut self) -> Results {
@@ -253,9 +233,4 @@ impl Subject for OpSubject {
         }
         results
     }
-}
-
-/// The numbers of a tensor, as f32.
-pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().iter::<f32>().collect()
 }

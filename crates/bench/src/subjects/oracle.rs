@@ -5,7 +5,6 @@
 //! sums, over all queries, are compared with the peers' by the parent.
 
 use std::ops::Range;
-use std::slice;
 
 use burn::tensor::bf16;
 use burn_attn_kernels_cpu::{
@@ -23,7 +22,8 @@ const WHOLE: usize = 512;
 const LAST_ROWS: usize = 16;
 
 /// Where the checked part lies in the tensors of an [`Op`].
-struct Part {
+struct Part<'a> {
+    op: &'a Op,
     problem: Problem,
     /// The first checked query.
     first: usize,
@@ -32,10 +32,8 @@ struct Part {
 /// Compares `results` with the oracle's.
 pub fn check(op: &Op, results: &Results) -> Result<(), String> {
     let part = Part::of(op);
-    let (expected, gradients) = part.oracle(op).map_err(|error| error.to_string())?;
-    let rows = part.rows(op);
-    let keys = 0..op.len_kv * op.dim;
-    let keys = slice::from_ref(&keys);
+    let (expected, gradients) = part.oracle().map_err(|error| error.to_string())?;
+    let (rows, keys) = (part.rows(op.dim), part.keys());
     compare(op, results, "output", &rows, &expected)?;
     let Some(gradients) = gradients else {
         return Ok(());
@@ -44,12 +42,12 @@ pub fn check(op: &Op, results: &Results) -> Result<(), String> {
     if part.first > 0 {
         return Ok(());
     }
-    compare(op, results, "dkey", keys, &gradients.k)?;
-    compare(op, results, "dvalue", keys, &gradients.v)
+    compare(op, results, "dkey", &keys, &gradients.k)?;
+    compare(op, results, "dvalue", &keys, &gradients.v)
 }
 
-impl Part {
-    fn of(op: &Op) -> Self {
+impl<'a> Part<'a> {
+    fn of(op: &'a Op) -> Self {
         // Which weights are dropped depends on the index of the query: no row may move.
         let whole = op.len_q <= WHOLE || op.dropout > 0.0;
         let first = if whole { 0 } else { op.len_q - LAST_ROWS };
@@ -62,52 +60,46 @@ impl Part {
             dim_qk: op.dim,
             dim_v: op.dim,
         };
-        Self { problem, first }
+        Self { op, problem, first }
     }
 
-    /// Where the checked rows of each head lie in a query-shaped tensor.
-    fn rows(&self, op: &Op) -> Vec<Range<usize>> {
-        (0..self.problem.heads_q)
-            .map(|head| {
-                let row = |query| (head * op.len_q + query) * op.dim;
-                row(self.first)..row(op.len_q)
-            })
+    /// Where the checked rows of each head lie in a tensor of a row of `width` numbers for each query.
+    fn rows(&self, width: usize) -> Vec<Range<usize>> {
+        let heads = 0..self.problem.heads_q;
+        let row = |head, query| (head * self.op.len_q + query) * width;
+        heads
+            .map(|head| row(head, self.first)..row(head, self.op.len_q))
             .collect()
     }
 
+    /// Where all keys of the first head lie.
+    fn keys(&self) -> Vec<Range<usize>> {
+        let all = 0..self.op.len_kv * self.op.dim;
+        vec![all]
+    }
+
+    /// These numbers of a seed, rounded as those of the operation.
+    fn input(&self, seed: u32, scale: f32, ranges: &[Range<usize>]) -> Vec<f64> {
+        let round = |x: &f32| match self.op.precision {
+            Precision::F32 => f64::from(*x),
+            Precision::Bf16 => bf16::from_f32(*x).to_f64(),
+        };
+        let count = ranges.iter().map(|range| range.end).max().unwrap_or(0);
+        let numbers = numbers(seed, count, scale);
+        let ranges = ranges.iter().flat_map(|range| &numbers[range.clone()]);
+        ranges.map(round).collect()
+    }
+
     /// The output and, unless only the forward is measured, the gradients.
-    fn oracle(&self, op: &Op) -> Result<(Vec<f64>, Option<Gradients>), InputError> {
-        let input = |seed, count, scale| -> Vec<f64> {
-            let round = |x: f32| match op.precision {
-                Precision::F32 => f64::from(x),
-                Precision::Bf16 => bf16::from_f32(x).to_f64(),
-            };
-            numbers(seed, count, scale).into_iter().map(round).collect()
-        };
-        let head = op.len_q * op.dim;
-        let queries = |seed, scale| {
-            let all = input(seed, self.problem.heads_q * head, scale);
-            select(&all, &self.rows(op))
-        };
-        let (query, gradient) = (
-            queries(seed::QUERY, QUERY_SCALE),
-            queries(seed::GRADIENT, 1.0),
-        );
-        let key = input(seed::KEY, op.len_kv * op.dim, 1.0);
-        let value = input(seed::VALUE, op.len_kv * op.dim, 1.0);
-        let bias = op.bias.then(|| {
-            let all = input(seed::BIAS, self.problem.heads_q * op.len_q * op.len_kv, 1.0);
-            let rows = (0..self.problem.heads_q).map(|head| {
-                let row = |query| (head * op.len_q + query) * op.len_kv;
-                row(self.first)..row(op.len_q)
-            });
-            select(&all, &rows.collect::<Vec<_>>())
-        });
-        let [heads, len_q] = [self.problem.heads_q, self.problem.len_q];
-        let bias = bias.as_ref().map(|bias| {
-            Broadcast::new(bias.as_slice(), [1, heads, len_q, op.len_kv])
-                .expect("the rows of all heads were selected")
-        });
+    fn oracle(&self) -> Result<(Vec<f64>, Option<Gradients>), InputError> {
+        let (op, problem) = (self.op, &self.problem);
+        let (rows, keys) = (self.rows(op.dim), self.keys());
+        let query = self.input(seed::QUERY, QUERY_SCALE, &rows);
+        let key = self.input(seed::KEY, 1.0, &keys);
+        let value = self.input(seed::VALUE, 1.0, &keys);
+        let bias = op
+            .bias
+            .then(|| self.input(seed::BIAS, 1.0, &self.rows(op.len_kv)));
         let mut inputs = Inputs::new(&query, &key, &value);
         inputs.options.mask = Mask {
             by_position: PositionMask::new(
@@ -125,24 +117,21 @@ impl Part {
             probability: op.dropout,
             seed: DROPOUT_SEED,
         });
-        inputs.options.bias = bias;
-        let output = oracle::forward(&self.problem, &inputs)?.output;
-        let gradients = match op.pass {
-            Pass::Forward => None,
-            Pass::Backward | Pass::Training => {
-                Some(oracle::backward(&self.problem, &inputs, &gradient, None)?)
-            }
-        };
-        Ok((output, gradients))
+        inputs.options.bias = bias.as_ref().map(|bias| {
+            Broadcast::new(
+                bias.as_slice(),
+                [1, problem.heads_q, problem.len_q, op.len_kv],
+            )
+            .expect("the rows of all heads were selected")
+        });
+        let output = oracle::forward(problem, &inputs)?.output;
+        if op.pass == Pass::Forward {
+            return Ok((output, None));
+        }
+        let gradient = self.input(seed::GRADIENT, 1.0, &rows);
+        let gradients = oracle::backward(problem, &inputs, &gradient, None)?;
+        Ok((output, Some(gradients)))
     }
-}
-
-fn select(all: &[f64], ranges: &[Range<usize>]) -> Vec<f64> {
-    ranges
-        .iter()
-        .flat_map(|range| &all[range.clone()])
-        .copied()
-        .collect()
 }
 
 fn compare(
@@ -160,17 +149,14 @@ fn compare(
     let squares = expected.iter().map(|x| x * x);
     let root_mean_square = (squares.sum::<f64>() / expected.len() as f64).sqrt();
     let tolerance = op.precision.tolerance();
-    let far = actual
-        .zip(expected)
-        .map(|(&actual, &expected)| {
-            let allowed = tolerance.allowed(expected, largest, root_mean_square);
-            ((f64::from(actual) - expected).abs(), allowed)
-        })
-        .find(|(off, allowed)| off.is_nan() || off > allowed);
-    match far {
-        Some((off, allowed)) => Err(format!(
-            "{name} is {off:.1e} away from the oracle, and {allowed:.1e} is allowed"
-        )),
-        None => Ok(()),
+    for (&actual, &expected) in actual.zip(expected) {
+        let off = (f64::from(actual) - expected).abs();
+        let allowed = tolerance.allowed(expected, largest, root_mean_square);
+        if off.is_nan() || off > allowed {
+            return Err(format!(
+                "{name} is {off:.1e} away from the oracle, and {allowed:.1e} is allowed"
+            ));
+        }
     }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //! put in an order that does not depend on the library.
 //!
 //! Libraries order the parameters of a layer differently, and lay some of them side by side in one. So a [`Parameter`] says of
-//! which [`Part`]s it is made, each of which has a seed that no other has.
+//! which parts it is made, each of which has a seed that no other has.
 
 use std::collections::VecDeque;
 
@@ -12,28 +12,32 @@ use burn::{
     tensor::{Tensor, TensorData},
 };
 
-use super::Results;
-use super::op::values;
+use super::{Results, values};
 use crate::generator::{numbers, seed};
 
-/// What a library has as one parameter: some columns of each of its parts.
+/// The four projections of an attention (query, key, value, output), each a linear layer.
+pub const APART: [&[usize]; 4] = [&[0], &[1], &[2], &[3]];
+/// Query, key and value side by side in one layer.
+pub const PACKED: [&[usize]; 2] = [&[0, 1, 2], &[3]];
+/// Key and value side by side, for attention to another sequence.
+pub const ACROSS: [&[usize]; 3] = [&[0], &[1, 2], &[3]];
+
+/// What a library has as one parameter: parts of as many columns each, side by side.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    rows: usize,
-    parts: Vec<Part>,
-}
-
-/// A parameter as every library has it, if only as a part of another.
-#[derive(Clone, Debug)]
-struct Part {
     /// Under which name its gradient is compared.
     group: &'static str,
     layer: usize,
-    seed: u32,
-    columns: usize,
+    /// One for each part.
+    seeds: Vec<u32>,
+    /// Rows and columns of each part.
+    size: [usize; 2],
     scale: f32,
     offset: f32,
 }
+
+/// The layer, the group and the seed of a part.
+type Part = (usize, &'static str, u32);
 
 /// What a layer norm stands before.
 #[derive(Clone, Copy, Debug)]
@@ -45,32 +49,30 @@ pub enum NormOf {
 
 impl Parameter {
     fn values(&self) -> Vec<f32> {
-        let parts = self.parts.iter().map(|part| {
-            let seed = part.seed + seed::LAYER * part.layer as u32;
-            let numbers = numbers(seed, self.rows * part.columns, part.scale);
-            (part, numbers)
+        let [rows, columns] = self.size;
+        let parts = self.seeds.iter().map(|seed| {
+            let seed = seed + seed::LAYER * self.layer as u32;
+            numbers(seed, rows * columns, self.scale)
         });
         let parts: Vec<_> = parts.collect();
-        let rows = (0..self.rows).flat_map(|row| {
-            parts.iter().flat_map(move |(part, numbers)| {
-                let row = &numbers[row * part.columns..(row + 1) * part.columns];
-                row.iter().map(|number| number + part.offset)
-            })
+        let numbers = (0..rows).flat_map(|row| {
+            let parts = parts.iter();
+            parts.flat_map(move |part| &part[row * columns..][..columns])
         });
-        rows.collect()
+        numbers.map(|number| number + self.offset).collect()
     }
 
     /// The numbers of each part, of those of the parameter.
-    fn split(&self, all: &[f32]) -> impl Iterator<Item = (&Part, Vec<f32>)> {
-        let columns: usize = self.parts.iter().map(|part| part.columns).sum();
-        assert_eq!(all.len(), self.rows * columns, "a gradient of another size");
-        let mut first = 0;
-        self.parts.iter().map(move |part| {
-            let own = first..first + part.columns;
-            first = own.end;
-            let rows = all.chunks(columns).flat_map(|row| &row[own.clone()]);
-            (part, rows.copied().collect())
-        })
+    fn split(&self, all: &[f32]) -> Vec<(Part, Vec<f32>)> {
+        let [rows, columns] = self.size;
+        let width = self.seeds.len() * columns;
+        assert_eq!(all.len(), rows * width, "a gradient of another size");
+        let parts = self.seeds.iter().enumerate().map(|(part, &seed)| {
+            let rows = all.chunks(width);
+            let own = rows.flat_map(|row| &row[part * columns..][..columns]);
+            ((self.layer, self.group, seed), own.copied().collect())
+        });
+        parts.collect()
     }
 }
 
@@ -112,19 +114,16 @@ pub fn gradients(
         found: Vec::new(),
     };
     module.visit(&mut collect);
-    assert_eq!(
-        collect.found.len(),
-        parameters.len(),
-        "as many gradients as parameters"
-    );
+    let (found, wanted) = (collect.found.len(), parameters.len());
+    assert_eq!(found, wanted, "as many gradients as parameters");
     let pairs = parameters.iter().zip(&collect.found);
     let mut parts: Vec<_> = pairs
         .flat_map(|(parameter, all)| parameter.split(all))
         .collect();
-    parts.sort_by_key(|(part, _)| (part.layer, part.group, part.seed));
+    parts.sort_by_key(|(part, _)| *part);
     let mut results = Results::new();
-    for (part, values) in parts {
-        let name = format!("d{} {}", part.group, part.layer);
+    for ((layer, group, _), values) in parts {
+        let name = format!("d{group} {layer}");
         match results.last_mut() {
             Some((last, all)) if *last == name => all.extend(values),
             _ => results.push((name, values)),
@@ -146,21 +145,15 @@ impl ModuleVisitor for Collect<'_> {
     }
 }
 
-/// Weight and bias of one linear layer made of several of the four projections of an attention side by side: query, key,
-/// value, output. `layer` is the attention's place in a stack.
-pub fn projection(layer: usize, d_model: usize, parts: &[usize]) -> Vec<Parameter> {
-    let seeds: Vec<_> = parts
-        .iter()
-        .map(|&part| [seed::WEIGHTS[part], seed::BIASES[part]])
-        .collect();
-    linear(layer, &seeds, [d_model, d_model])
-}
-
-/// The four projections, each a linear layer.
-pub fn projections(layer: usize, d_model: usize) -> Vec<Parameter> {
-    (0..4)
-        .flat_map(|part| projection(layer, d_model, &[part]))
-        .collect()
+/// Weights and biases of the projections of an attention, laid out as [`APART`], [`PACKED`] or [`ACROSS`]. `layer` is the attention's
+/// place in a stack.
+pub fn projections(layer: usize, d_model: usize, layout: &[&[usize]]) -> Vec<Parameter> {
+    let linears = layout.iter().flat_map(|parts| {
+        let seeds = |of: [u32; 4]| parts.iter().map(|&part| of[part]).collect();
+        let (weights, biases) = (seeds(seed::WEIGHTS), seeds(seed::BIASES));
+        linear(layer, weights, biases, [d_model, d_model])
+    });
+    linears.collect()
 }
 
 /// Weights and biases of the two linear layers of a feed-forward network, four times as wide inside.
@@ -168,70 +161,55 @@ pub fn feed_forward(layer: usize, d_model: usize) -> Vec<Parameter> {
     let sizes = [[d_model, 4 * d_model], [4 * d_model, d_model]];
     let seeds = seed::FEED_FORWARD.into_iter().zip(sizes);
     seeds
-        .flat_map(|(seeds, sizes)| linear(layer, &[seeds], sizes))
+        .flat_map(|([weight, bias], size)| linear(layer, vec![weight], vec![bias], size))
         .collect()
 }
 
 /// Gain and bias of a layer norm.
 pub fn norm(layer: usize, of: NormOf, d_model: usize) -> Vec<Parameter> {
-    let part = |seed, offset| Part {
+    let parameter = |seed, offset| Parameter {
         group: "norms",
         layer,
-        seed,
-        columns: d_model,
+        seeds: vec![seed],
+        size: [1, d_model],
         scale: 0.0,
         offset,
     };
-    let parts = [
-        part(seed::GAINS[of as usize], 1.0),
-        part(seed::SHIFTS[of as usize], 0.0),
-    ];
-    parts
-        .map(|part| Parameter {
-            rows: 1,
-            parts: vec![part],
-        })
-        .into()
+    vec![
+        parameter(seed::GAINS[of as usize], 1.0),
+        parameter(seed::SHIFTS[of as usize], 0.0),
+    ]
 }
 
 /// The vectors of all tokens.
 pub fn embedding(vocabulary: usize, d_model: usize) -> Vec<Parameter> {
-    let part = Part {
+    vec![Parameter {
         group: "embedding",
         layer: 0,
-        seed: seed::EMBEDDING,
-        columns: d_model,
+        seeds: vec![seed::EMBEDDING],
+        size: [vocabulary, d_model],
         scale: scale(d_model),
         offset: 0.0,
-    };
-    vec![Parameter {
-        rows: vocabulary,
-        parts: vec![part],
     }]
 }
 
-fn linear(layer: usize, seeds: &[[u32; 2]], [d_input, d_output]: [usize; 2]) -> Vec<Parameter> {
-    let part = |group, seed, scale| Part {
+fn linear(
+    layer: usize,
+    weights: Vec<u32>,
+    biases: Vec<u32>,
+    [d_input, d_output]: [usize; 2],
+) -> [Parameter; 2] {
+    let parameter = |group, seeds, rows, scale| Parameter {
         group,
         layer,
-        seed,
-        columns: d_output,
+        seeds,
+        size: [rows, d_output],
         scale,
         offset: 0.0,
     };
-    let weights = seeds
-        .iter()
-        .map(|&[seed, _]| part("weights", seed, scale(d_input)));
-    let biases = seeds.iter().map(|&[_, seed]| part("biases", seed, 0.125));
-    vec![
-        Parameter {
-            rows: d_input,
-            parts: weights.collect(),
-        },
-        Parameter {
-            rows: 1,
-            parts: biases.collect(),
-        },
+    [
+        parameter("weights", weights, d_input, scale(d_input)),
+        parameter("biases", biases, 1, 0.125),
     ]
 }
 

@@ -1,8 +1,6 @@
 //! A whole training step of an encoder–decoder: ours, and burn-nn's stacks between the same embeddings, on the same parameters
 //! and with the same loss.
 
-use std::time::{Duration, Instant};
-
 use burn::{
     module::Module,
     nn::{
@@ -24,11 +22,12 @@ use burn_attn_models::{
     train::{Replicas, Seq2SeqBatch, Targets},
 };
 
-use super::op::{padding, values};
+use super::op::padding;
 use super::parameters::{
-    NormOf, Parameter, assign, embedding, feed_forward, gradients, norm, projection, projections,
+    ACROSS, APART, NormOf, PACKED, Parameter, assign, embedding, feed_forward, gradients, norm,
+    projections,
 };
-use super::{Results, Subject};
+use super::{Results, Subject, values};
 use crate::case::Library;
 use crate::generator::{seed, tokens};
 use crate::work::Translation;
@@ -79,9 +78,7 @@ impl Batch {
             lengths,
         }
     }
-}
 
-impl Batch {
     /// The batch in `count` parts of about as many sentences.
     fn parts(&self, count: usize) -> Vec<Seq2SeqBatch> {
         let [sentences, _] = self.source.dims();
@@ -143,28 +140,20 @@ type GradientsOf<M> = fn(&Replicas, &M, &Batch) -> GradientsParams;
 pub fn build(step: &Translation, library: Library) -> Result<Box<dyn Subject>, String> {
     let device = Device::default().autodiff();
     match library {
-        // One for each thread that the contest gives it.
         Library::Ours => {
-            let replicas = Replicas::new(rayon::current_num_threads().min(step.batch));
-            Ok(training::<Seq2Seq>(
-                step,
-                &device,
-                replicas,
-                |replicas, model, batch| {
-                    let (_, gradients) = replicas.step(model, batch.parts(replicas.count()));
-                    gradients
-                },
-            ))
+            // One for each thread that the contest gives it.
+            let replicas = rayon::current_num_threads().min(step.batch);
+            let gradients: GradientsOf<Seq2Seq> =
+                |replicas, model, batch| replicas.step(model, batch.parts(replicas.count())).1;
+            Ok(training(step, &device, replicas, gradients))
         }
-        Library::BurnNn => Ok(training::<BurnNn>(
-            step,
-            &device,
-            Replicas::new(1),
-            |_, model, batch| {
+        Library::BurnNn => {
+            let gradients: GradientsOf<BurnNn> = |_, model, batch| {
                 let gradients = model.loss(batch).surrogate.backward();
                 GradientsParams::from_grads(gradients, model)
-            },
-        )),
+            };
+            Ok(training(step, &device, 1, gradients))
+        }
         _ => Err(format!("{} has no such model here", library.name())),
     }
 }
@@ -172,31 +161,26 @@ pub fn build(step: &Translation, library: Library) -> Result<Box<dyn Subject>, S
 fn training<M: Translator + 'static>(
     step: &Translation,
     device: &Device,
-    replicas: Replicas,
+    replicas: usize,
     gradients: GradientsOf<M>,
 ) -> Box<dyn Subject> {
     let optimizer = AdamConfig::new().with_epsilon(ADAM_EPSILON).init();
     Box::new(Training {
         step: step.clone(),
         model: Some(assign(M::new(step, device), &M::parameters(step))),
-        optimizers: vec![optimizer; replicas.count()],
-        replicas,
+        optimizers: vec![optimizer; replicas],
+        replicas: Replicas::new(replicas),
         batch: Batch::new(step, device),
         gradients,
     })
 }
 
 impl<M: Translator> Subject for Training<M> {
-    fn step(&mut self) -> Duration {
-        let start = Instant::now();
+    fn step(&mut self) {
         let model = self.model.take().expect("the last step put it back");
         let gradients = (self.gradients)(&self.replicas, &model, &self.batch);
-        let optimizers = &mut self.optimizers;
-        let model = self
-            .replicas
-            .update(optimizers, LEARNING_RATE, model, gradients);
-        self.model = Some(model);
-        start.elapsed()
+        let (replicas, optimizers) = (&self.replicas, &mut self.optimizers);
+        self.model = Some(replicas.update(optimizers, LEARNING_RATE, model, gradients));
     }
 
     /// Those of a step without dropout, for which every library rolls its own dice.
@@ -210,16 +194,9 @@ impl<M: Translator> Subject for Training<M> {
         // As the timed step computes them.
         let computed = (self.gradients)(&self.replicas, &model, &self.batch);
         let mut results = gradients(&model, &parameters, &computed);
-        let value = model.loss(&self.batch).value;
-        results.push(("loss".into(), values(value)));
+        results.push(("loss".into(), values(model.loss(&self.batch).value)));
         results
     }
-}
-
-/// Projections of one attention, as ours has them: query, key and value side by side, or key and value alone.
-fn attention(layer: usize, d_model: usize, parts: &[&[usize]]) -> Vec<Parameter> {
-    let linears = parts.iter().map(|parts| projection(layer, d_model, parts));
-    linears.collect::<Vec<_>>().concat()
 }
 
 impl Translator for Seq2Seq {
@@ -241,27 +218,19 @@ impl Translator for Seq2Seq {
 
     fn parameters(step: &Translation) -> Vec<Parameter> {
         let (d_model, layers) = (step.d_model, step.layers);
-        let self_attention = |layer| {
-            let mut parameters = attention(layer, d_model, &[&[0, 1, 2], &[3]]);
-            parameters.extend(norm(layer, NormOf::SelfAttention, d_model));
-            parameters
-        };
-        let feed_forward = |layer| {
-            let mut parameters = feed_forward(layer, d_model);
-            parameters.extend(norm(layer, NormOf::FeedForward, d_model));
-            parameters
-        };
         let mut parameters = embedding(step.vocabulary, d_model);
-        for layer in 0..layers {
-            parameters.extend(self_attention(layer));
-            parameters.extend(feed_forward(layer));
-        }
-        parameters.extend(norm(3 * layers, NormOf::FeedForward, d_model));
-        for layer in layers..2 * layers {
-            parameters.extend(self_attention(layer));
-            parameters.extend(attention(layer + layers, d_model, &[&[0], &[1, 2], &[3]]));
-            parameters.extend(norm(layer, NormOf::CrossAttention, d_model));
-            parameters.extend(feed_forward(layer));
+        for layer in 0..2 * layers {
+            if layer == layers {
+                parameters.extend(norm(3 * layers, NormOf::FeedForward, d_model));
+            }
+            parameters.extend(projections(layer, d_model, &PACKED));
+            parameters.extend(norm(layer, NormOf::SelfAttention, d_model));
+            if layer >= layers {
+                parameters.extend(projections(layer + layers, d_model, &ACROSS));
+                parameters.extend(norm(layer, NormOf::CrossAttention, d_model));
+            }
+            parameters.extend(feed_forward(layer, d_model));
+            parameters.extend(norm(layer, NormOf::FeedForward, d_model));
         }
         parameters.extend(norm(3 * layers + 1, NormOf::FeedForward, d_model));
         parameters
@@ -317,29 +286,23 @@ impl Translator for BurnNn {
 
     fn parameters(step: &Translation) -> Vec<Parameter> {
         let (d_model, layers) = (step.d_model, step.layers);
-        let norms = |layer, norms: &[NormOf]| {
-            let norms = norms.iter().map(move |&of| norm(layer, of, d_model));
-            norms.collect::<Vec<_>>().concat()
-        };
         let mut parameters = embedding(step.vocabulary, d_model);
-        for layer in 0..layers {
-            parameters.extend(projections(layer, d_model));
+        for layer in 0..2 * layers {
+            if layer == layers {
+                parameters.extend(norm(3 * layers, NormOf::FeedForward, d_model));
+            }
+            if layer >= layers {
+                parameters.extend(projections(layer + layers, d_model, &APART));
+            }
+            parameters.extend(projections(layer, d_model, &APART));
             parameters.extend(feed_forward(layer, d_model));
-            parameters.extend(norms(layer, &[NormOf::FeedForward, NormOf::SelfAttention]));
+            if layer >= layers {
+                parameters.extend(norm(layer, NormOf::CrossAttention, d_model));
+            }
+            parameters.extend(norm(layer, NormOf::FeedForward, d_model));
+            parameters.extend(norm(layer, NormOf::SelfAttention, d_model));
         }
-        parameters.extend(norms(3 * layers, &[NormOf::FeedForward]));
-        for layer in layers..2 * layers {
-            parameters.extend(projections(layer + layers, d_model));
-            parameters.extend(projections(layer, d_model));
-            parameters.extend(feed_forward(layer, d_model));
-            let order = [
-                NormOf::CrossAttention,
-                NormOf::FeedForward,
-                NormOf::SelfAttention,
-            ];
-            parameters.extend(norms(layer, &order));
-        }
-        parameters.extend(norms(3 * layers + 1, &[NormOf::FeedForward]));
+        parameters.extend(norm(3 * layers + 1, NormOf::FeedForward, d_model));
         parameters
     }
 

@@ -5,56 +5,32 @@
 
 use crate::case::{
     Case,
-    Library::{self, Burn, BurnNn, Ours},
-    Measure, Peer,
+    Library::{Burn, BurnNn, Ours},
+    Measure,
 };
 use crate::work::{Body, Module, ModuleKind, Op, Pass::Training, Work};
 
-/// The cases.
 pub fn cases(on_gpu: bool) -> Vec<Case> {
-    let blockwise = |op: Op| {
-        Work::Op(Op {
-            body: Body::Blockwise,
-            ..op
-        })
+    let case = |op: &Op| {
+        let name = format!("{}, {} x {} heads", op.title(), op.batch, op.heads);
+        Case::new(name, op.by(Body::Blockwise)).thorough()
     };
-    let composed = |op: Op| {
-        Work::Op(Op {
-            body: Body::Composed,
-            ..op
-        })
-    };
+    let beside_composed = |op: Op| case(&op).against_self("composed", op.by(Body::Composed));
     let op = |len| Op::new(Training, len);
-    let mut cases = Vec::new();
-    for len in [1024, 4096] {
-        let case = Case::new(
-            format!("training full {len}, 2 x 8 heads"),
-            blockwise(op(len)),
-        );
-        cases.push(against(case, "self:composed", Ours, &composed(op(len))).thorough());
-    }
-    cases.push(
-        Case::new("training full 8192, 2 x 8 heads", blockwise(op(8192)))
-            .against_peer(Peer {
-                name: "self:4096".into(),
-                library: Ours,
-                work: blockwise(op(4096)),
-                measure: Measure::Memory,
-            })
-            .thorough(),
-    );
-    // Just beyond the calls that are one block, where the two bodies are the same.
     let few_heads = |len| Op {
         batch: 1,
         heads: 2,
         heads_kv: 2,
         ..op(len)
     };
-    let case = Case::new(
-        "training full 1024, 1 x 2 heads",
-        blockwise(few_heads(1024)),
-    );
-    cases.push(against(case, "self:composed", Ours, &composed(few_heads(1024))).thorough());
+    let half = op(4096).by(Body::Blockwise);
+    let mut cases = vec![
+        beside_composed(op(1024)),
+        beside_composed(op(4096)),
+        case(&op(8192)).against_peer("self:4096", Ours, half, Measure::Memory),
+        // Just beyond the calls that are one block, where the two bodies are the same.
+        beside_composed(few_heads(1024)),
+    ];
     if on_gpu {
         return cases;
     }
@@ -63,29 +39,11 @@ pub fn cases(on_gpu: bool) -> Vec<Case> {
             causal,
             ..few_heads(4096)
         };
-        let shown = if causal { "causal" } else { "full" };
-        let name = format!("training {shown} 4096, 1 x 2 heads");
-        let case = Case::new(name, blockwise(op.clone()));
-        cases.push(against(case, "burn", Burn, &Work::Op(op)).thorough());
+        let burn = Work::Op(op.clone());
+        cases.push(case(&op).against_peer("burn", Burn, burn, Measure::Time));
     }
-    let module = Work::Module(Module {
-        kind: ModuleKind::MultiHead,
-        batch: 1,
-        len_q: 2048,
-        len_kv: 2048,
-        d_model: 512,
-        heads: 8,
-    });
-    let case = Case::new("MultiHeadAttention 2048, 1 x 8 heads", module.clone());
-    cases.push(against(case, "burn-nn", BurnNn, &module).thorough());
+    let module = Work::Module(Module::alone(ModuleKind::MultiHead, 2048));
+    let case = Case::new("MultiHeadAttention 2048, 1 x 8 heads", module);
+    cases.push(case.against(&[BurnNn]).thorough());
     cases
-}
-
-fn against(case: Case, name: &str, library: Library, work: &Work) -> Case {
-    case.against_peer(Peer {
-        name: name.into(),
-        library,
-        work: work.clone(),
-        measure: Measure::Time,
-    })
 }

@@ -9,7 +9,6 @@ use crate::work::{Decoding, Op, Pass, Work};
 /// Tokens of a continuation.
 const CONTINUATION: usize = 512;
 
-/// The cases.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for batch in [1, 8] {
@@ -19,21 +18,16 @@ pub fn cases() -> Vec<Case> {
                 len_q: 1,
                 ..Op::new(Pass::Forward, len)
             };
-            let case = Case::new(format!("one token on {len}, batch {batch}"), Work::Op(op))
-                .against(&[Pytorch, Burn, Candle]);
-            cases.push(if [128, 4096].contains(&len) {
-                case
-            } else {
-                case.thorough()
-            });
+            let name = format!("one token on {len}, batch {batch}");
+            let mut case = Case::new(name, Work::Op(op)).against(&[Pytorch, Burn, Candle]);
+            case.quick = [128, 4096].contains(&len);
+            cases.push(case);
         }
     }
     for batch in [1, 8] {
-        let decoding = continuation(batch, 0, CONTINUATION);
-        let case = Case::new(
-            format!("{CONTINUATION} tokens, 6 layers, batch {batch}"),
-            Work::Decoding(decoding),
-        );
+        let name = format!("{CONTINUATION} tokens, 6 layers, batch {batch}");
+        let decoding = Work::Decoding(continuation(batch, 0, CONTINUATION));
+        let case = Case::new(name, decoding);
         // Minutes, because burn-nn's time grows with the cube of the length.
         cases.push(case.against(&[Pytorch, PytorchCompile, BurnNn]).thorough());
     }

@@ -17,7 +17,6 @@ const MANY: usize = 16;
 /// Heads of a model of width 512, which both hold.
 const HEADS: usize = 8;
 
-/// The cases.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for causal in [false, true] {
@@ -35,20 +34,9 @@ pub fn cases() -> Vec<Case> {
         cases.push(against_all(name, op.clone()));
         cases.push(grouped(op));
     }
-    let module = Module {
-        kind: ModuleKind::MultiHead,
-        batch: 1,
-        len_q: 2048,
-        len_kv: 2048,
-        d_model: 512,
-        heads: HEADS,
-    };
-    let name = format!("module MultiHeadAttention 2048, 1 x {HEADS} heads");
-    cases.push(
-        Case::new(name, Work::Module(module))
-            .against(&[BurnNn])
-            .thorough(),
-    );
+    let module = Work::Module(Module::alone(ModuleKind::MultiHead, 2048));
+    let case_of_module = Case::new("module MultiHeadAttention 2048, 1 x 8 heads", module);
+    cases.push(case_of_module.against(&[BurnNn]).thorough());
     for dim in [64, 128] {
         for causal in [false, true] {
             for pass in [Forward, Training] {
@@ -87,13 +75,10 @@ fn grouped(op: Op) -> Case {
         "one token on {}, 1 x {} x dim {}, shared keys",
         op.len_kv, op.heads, op.dim
     );
-    let blockwise = Op {
-        body: Body::Blockwise,
-        ..shared.clone()
-    };
+    let blockwise = shared.by(Body::Blockwise);
     Case::new(name, Work::Op(shared))
         .against_self("own keys", Work::Op(op))
-        .against_self("blockwise", Work::Op(blockwise))
+        .against_self("blockwise", blockwise)
         .against(&[PytorchCuda])
         .thorough()
 }
@@ -110,20 +95,14 @@ fn in_half_precision(pass: Pass, causal: bool, len: usize, heads: usize, dim: us
 }
 
 fn name(op: &Op) -> String {
-    let shown = if op.causal { "causal" } else { "full" };
-    format!(
-        "{} {shown} {}, {} x {} x dim {}",
-        op.pass.name(),
-        op.len_kv,
-        op.batch,
-        op.heads,
-        op.dim
-    )
+    let Op {
+        batch, heads, dim, ..
+    } = op;
+    format!("{}, {batch} x {heads} x dim {dim}", op.title())
 }
 
 fn against_all(name: String, op: Op) -> Case {
-    let by = |body| Work::Op(Op { body, ..op.clone() });
-    let (blockwise, composed) = (by(Body::Blockwise), by(Body::Composed));
+    let (blockwise, composed) = (op.by(Body::Blockwise), op.by(Body::Composed));
     Case::new(name, Work::Op(op))
         .against(&[Burn])
         .against_self("blockwise", blockwise)

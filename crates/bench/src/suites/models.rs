@@ -19,7 +19,6 @@ pub fn folder() -> String {
     format!("{target}/{:016x}", hasher.finish())
 }
 
-/// The cases.
 pub fn cases() -> Vec<Case> {
     let in_folder = folder();
     let work = |family, name: &str, vocabulary, [batch, len, tokens]: [usize; 3]| Pretrained {

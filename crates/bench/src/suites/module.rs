@@ -9,7 +9,6 @@ use crate::work::{Module, ModuleKind, Work};
 /// Up to this length burn-nn is measured; beyond it needs gigabytes.
 const BURN_NN: usize = 1024;
 
-/// The cases.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, kind) in [
@@ -18,33 +17,22 @@ pub fn cases() -> Vec<Case> {
     ] {
         for len in [512, 1024, 2048] {
             let case = case(format!("{name} {len}"), kind, len, len);
-            cases.push(if len <= BURN_NN {
-                case.against(&[BurnNn])
-            } else {
-                case.thorough()
+            cases.push(match len {
+                ..=BURN_NN => case.against(&[BurnNn]),
+                _ => case.thorough(),
             });
         }
     }
-    cases.push(
-        case(
-            "CrossAttention 256 on 1024".into(),
-            ModuleKind::Cross,
-            256,
-            1024,
-        )
-        .against(&[BurnNn]),
-    );
+    let name = "CrossAttention 256 on 1024".into();
+    cases.push(case(name, ModuleKind::Cross, 256, 1024).against(&[BurnNn]));
     cases
 }
 
 fn case(name: String, kind: ModuleKind, len_q: usize, len_kv: usize) -> Case {
     let module = Module {
-        kind,
         batch: 2,
         len_q,
-        len_kv,
-        d_model: 512,
-        heads: 8,
+        ..Module::alone(kind, len_kv)
     };
     Case::new(name, Work::Module(module)).against(&[Pytorch])
 }

@@ -6,7 +6,6 @@ use crate::case::{
 };
 use crate::work::{Translation, Work};
 
-/// The cases.
 pub fn cases() -> Vec<Case> {
     // Width, heads, layers, length.
     let sizes = [(128, 4, 2, 12), (256, 8, 3, 24)];
