@@ -23,10 +23,8 @@ pub fn other_backends() -> Result<(), String> {
     }
     // Its build script looks for libtorch, and would otherwise load some hundred megabytes.
     const LIBTORCH: [&str; 2] = ["LIBTORCH", "LIBTORCH_USE_PYTORCH"];
-    if LIBTORCH
-        .iter()
-        .any(|variable| std::env::var_os(variable).is_some())
-    {
+    let is_set = |variable: &&str| std::env::var_os(variable).is_some();
+    if LIBTORCH.iter().any(is_set) {
         check("tch")
     } else {
         eprintln!("\nskipped: tch needs libtorch, found by LIBTORCH or LIBTORCH_USE_PYTORCH");

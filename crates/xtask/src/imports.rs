@@ -35,12 +35,9 @@ pub fn no_loops() -> Result<(), String> {
             }
         }
     }
-    match loops.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
-            "files that import each other: {}",
-            loops.join("; ")
-        )),
+    match loops.join("; ") {
+        none if none.is_empty() => Ok(()),
+        some => Err(format!("files that import each other: {some}")),
     }
 }
 
@@ -55,11 +52,8 @@ fn loops_of(folder: &Path) -> Result<Vec<String>, String> {
     for &from in imports.keys() {
         let (mut found, mut next) = (BTreeSet::new(), vec![from]);
         while let Some(module) = next.pop() {
-            next.extend(
-                imports[module]
-                    .iter()
-                    .filter(|&module| found.insert(module)),
-            );
+            let imported = imports[module].iter();
+            next.extend(imported.filter(|&module| found.insert(module)));
         }
         reached.insert(from, found);
     }
@@ -67,9 +61,8 @@ fn loops_of(folder: &Path) -> Result<Vec<String>, String> {
         .iter()
         .filter(|(module, reached)| reached.contains(*module))
         .map(|(module, others)| {
-            let group = others
-                .iter()
-                .filter(|other| reached[**other].contains(module));
+            let mutual = |other: &&&Module| reached[**other].contains(module);
+            let group = others.iter().filter(mutual);
             group.map(|module| module.join("::")).collect()
         })
         .collect();
@@ -79,34 +72,29 @@ fn loops_of(folder: &Path) -> Result<Vec<String>, String> {
 impl Sources {
     /// Those below the folder `src` of a crate.
     pub fn new(folder: &Path) -> Result<Self, String> {
-        let mut code = BTreeMap::new();
+        let mut files = BTreeMap::new();
         visit(folder, &mut |path| {
             let inside = path.strip_prefix(folder).unwrap_or(path).with_extension("");
-            let mut module: Module = inside
-                .iter()
-                .map(|part| part.to_string_lossy().into_owned())
-                .collect();
+            let parts = inside.iter().map(|part| part.to_string_lossy());
+            let mut module: Module = parts.map(Into::into).collect();
             // Tests may import what they like.
             if !module.iter().any(|part| part == "tests" || part == "model") {
-                let contents = module
-                    .last()
-                    .is_some_and(|last| last == "mod" || last == "lib");
+                let last = module.last().map(String::as_str);
+                let contents = matches!(last, Some("mod" | "lib"));
                 if contents {
                     module.pop();
                 }
                 let text = fs::read_to_string(path)?;
-                let lines = text
-                    .lines()
-                    .map(|line| line.split("//").next().unwrap_or(""));
-                let lines = lines.collect::<Vec<_>>().join("\n");
+                let code = |line: &str| line.split("//").next().unwrap_or("").to_string();
+                let lines = text.lines().map(code).collect::<Vec<_>>().join("\n");
                 let end = lines.find("mod tests {").unwrap_or(lines.len());
                 let mark = if contents { CONTENTS } else { "" };
-                code.insert(module, format!("{mark}{}", &lines[..end]));
+                files.insert(module, format!("{mark}{}", &lines[..end]));
             }
             Ok(())
         })?;
         let mut sources = Self {
-            code,
+            code: files,
             passed_on: BTreeMap::new(),
         };
         // A name may be passed on by several tables of contents.

@@ -25,13 +25,11 @@ pub fn short_files() -> Result<(), String> {
             Ok(())
         })?;
     }
-    if long.is_empty() {
-        Ok(())
-    } else {
-        Err(format!(
-            "at most {LONGEST_RUST} lines a file of Rust, {LONGEST_OTHER} of anything else: {}",
-            long.join(", ")
-        ))
+    match long.join(", ") {
+        none if none.is_empty() => Ok(()),
+        some => Err(format!(
+            "at most {LONGEST_RUST} lines a file of Rust, {LONGEST_OTHER} of anything else: {some}"
+        )),
     }
 }
 
@@ -41,10 +39,7 @@ pub fn sizes() -> Result<(), String> {
     for folder in ["crates", "examples", "tests"] {
         visit(&root().join(folder), &mut |path| {
             let inside = path.strip_prefix(root()).unwrap_or(path);
-            if inside
-                .extension()
-                .is_some_and(|extension| extension == "rs")
-            {
+            if inside.extension().is_some_and(|end| end == "rs") {
                 let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
                 let room = match folder {
                     "tests" => folder.to_string(),
@@ -52,7 +47,7 @@ pub fn sizes() -> Result<(), String> {
                 };
                 let tests = parts
                     .iter()
-                    .any(|part| part == "tests" || part == "tests.rs");
+                    .any(|part| ["tests", "tests.rs"].contains(&&**part));
                 let lines = fs::read_to_string(path)?.lines().count();
                 sizes.entry(room).or_default()[usize::from(tests)] += lines;
             }

@@ -56,12 +56,9 @@ pub fn check() -> Result<(), String> {
         let unknown = imported.iter().filter(|other| !known(other));
         missing.extend(unknown.map(|other| format!("{other} (by {file})")));
     }
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
-            "{HEADING} does not list imported files: {}",
-            missing.join(", ")
-        )),
+    match missing.join(", ") {
+        none if none.is_empty() => Ok(()),
+        some => Err(format!("{HEADING} does not list imported files: {some}")),
     }
 }
 

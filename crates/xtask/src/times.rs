@@ -53,12 +53,8 @@ pub fn print() {
     println!("\n  wall s    CPU s  step");
     for step in steps.iter() {
         let cpu = step.cpu_seconds.map(|cpu| format!("{cpu:.0}"));
-        println!(
-            "{:8.0} {:>8}  {}",
-            step.wall_seconds,
-            cpu.unwrap_or_default(),
-            step.command
-        );
+        let (wall, cpu) = (step.wall_seconds, cpu.unwrap_or_default());
+        println!("{wall:8.0} {cpu:>8}  {}", step.command);
     }
     println!("{wall:8.0} {cpu:8.0}  all");
 }
