@@ -11,8 +11,7 @@ use crate::weights::{
 
 /// Weights from another library, by name. [`pytorch`], [`burn_nn`] and [`burn_nn_record`] open one.
 ///
-/// The numbers of a tensor stay in the file until a module takes them, so do not change the file until then. A burnpack is read
-/// at once.
+/// The numbers of a tensor stay in the file until a module takes them, so do not change the file until then. A burnpack is read at once.
 ///
 /// # Example
 ///
@@ -40,8 +39,7 @@ pub struct Checkpoint {
 
 /// Weights of PyTorch modules: a `state_dict` that `torch.save` wrote (`.pt`, `.pth`, `.bin`), or safetensors.
 ///
-/// The file's first bytes tell which of the two it is. A dictionary inside another, as in the checkpoint of a training run,
-/// becomes a prefix: `state_dict.encoder`.
+/// The file's first bytes tell which. A dictionary inside another, as in the checkpoint of a training run, becomes a prefix: `state_dict.encoder`.
 ///
 /// # Errors
 ///
@@ -147,8 +145,8 @@ impl Checkpoint {
 
     /// Declares that the attention to load was made with burn-nn's `quiet_softmax` or PyTorch's `add_zero_attn`. Default: false.
     ///
-    /// Both are sinks at 0, which leave no trace in the weights. [`load`](Self::load) then needs a module with sinks and sets them
-    /// to 0; freeze them to keep them there. Otherwise it needs a module without sinks.
+    /// Both are sinks at 0, which leave no trace in the weights. [`load`](Self::load) then needs a module with sinks and sets them to 0;
+    /// freeze them to keep them there. Otherwise it needs a module without sinks.
     pub fn sinks_at_zero(mut self, sinks_at_zero: bool) -> Self {
         self.sinks_at_zero = sinks_at_zero;
         self
@@ -161,14 +159,13 @@ impl Checkpoint {
 
     /// Loads the weights below `prefix`, such as `"layers.0.self_attn"`, into `module`; with `""`, all of them.
     ///
-    /// Parameters keep their identity, device and dtype, and stay trainable or frozen; f16, bf16, f32 and f64 are rounded to the
-    /// module's dtype.
+    /// Parameters keep their identity, device and dtype, and stay trainable or frozen; f16, bf16, f32 and f64 are converted.
     ///
     /// # Errors
     ///
-    /// When a parameter has no tensor, a tensor below `prefix` has no parameter, or a tensor has another shape or does not hold
-    /// floating-point numbers: one error names all such tensors. When a weight of the module has an adapter, or the module's sinks are not what
-    /// [`sinks_at_zero`](Self::sinks_at_zero) says. After an error the module is unchanged.
+    /// When tensors and parameters do not match: one error names all missing, unexpected and misshapen tensors, and those without floating-point
+    /// numbers. When a weight of the module has an adapter, or its sinks are not what [`sinks_at_zero`](Self::sinks_at_zero) says. After an error
+    /// the module is unchanged.
     ///
     /// # Cost
     ///
@@ -213,11 +210,11 @@ impl Checkpoint {
         }
     }
 
-    /// Checks that modules have taken every tensor, so that nothing that was trained is left behind unnoticed.
+    /// Checks that modules have taken every tensor.
     ///
     /// # Errors
     ///
-    /// When tensors are left. The error names the tensors.
+    /// When tensors are left. The error names them.
     pub fn finish(self) -> Result<(), WeightsError> {
         let names = self.names().filter(|name| !self.taken.contains(*name));
         let wrong = Mismatch {

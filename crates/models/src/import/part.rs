@@ -117,7 +117,8 @@ fn same_names(target: &str, source: &str, names: [&str; 2]) -> Table {
     })
 }
 
-/// A module that can take weights of other libraries, by [`Checkpoint::load`](super::Checkpoint::load), and be written as a module of those libraries, by [`table`](super::table()).
+/// A module that takes weights of other libraries, by [`Checkpoint::load`](super::Checkpoint::load), and is written as one of theirs, by
+/// [`table`](super::table()).
 pub trait Import: Module {
     /// Which parameter is which tensor below the part's prefix.
     #[doc(hidden)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use burn::tensor::{Device, FloatDType};
 
-use super::{PretrainedError, source};
+use super::{PretrainedError, Result, source::folder_with, wanted::Wanted};
 use crate::weights::{Weights, is_float};
 
 /// Options of `from_pretrained_with`.
@@ -37,8 +37,8 @@ impl LoadOptions {
         self
     }
 
-    /// Opens the weights of a model whose configuration is supported.
-    pub(crate) fn weights(&self, source: &Path) -> Result<Weights, PretrainedError> {
+    /// Opens the weights of a model whose configuration is supported: those of a name on the Hub are only now downloaded.
+    pub(crate) fn weights(&self, source: &Path) -> Result<Weights> {
         if let Some(dtype) = self.dtype
             && (!is_float(dtype.into()) || !self.device.supports_dtype(dtype))
         {
@@ -47,7 +47,11 @@ impl LoadOptions {
                 device: format!("{:?}", self.device),
             });
         }
-        Ok(source::weights(source)?.dtype_if_any(self.dtype))
+        let weights = match source.is_file() {
+            true => source.into(),
+            false => folder_with(source, Wanted::Model)?,
+        };
+        Ok(Weights::open(weights)?.dtype_if_any(self.dtype))
     }
 }
 

@@ -6,7 +6,6 @@ use super::{
     PretrainedError,
     wanted::{Name, Wanted},
 };
-use crate::weights::Weights;
 
 /// The folder with the files of a model: `source` itself, that of a GGUF file, or where the files of a [name on the Hub](super) are. It is where to
 /// look for files that this crate does not read, such as a model card.
@@ -16,15 +15,6 @@ use crate::weights::Weights;
 /// When the source is a name whose `config.json` can be found neither in the cache nor on the Hub.
 pub fn folder(source: impl AsRef<Path>) -> Result<PathBuf, PretrainedError> {
     folder_with(source.as_ref(), Wanted::Config)
-}
-
-/// Opens the weights of a model whose configuration is supported: those of a name on the Hub are only now downloaded.
-pub(super) fn weights(source: &Path) -> Result<Weights, PretrainedError> {
-    let weights = match source.is_file() {
-        true => source.into(),
-        false => folder_with(source, Wanted::Model)?,
-    };
-    Ok(Weights::open(weights)?)
 }
 
 /// The folder with the files of a model, of which these are wanted.

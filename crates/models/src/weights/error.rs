@@ -101,6 +101,13 @@ impl From<Mismatch> for WeightsError {
     }
 }
 
+/// Why a file or a tensor cannot be read.
+pub(crate) type Reason = Box<dyn std::error::Error>;
+
+pub(super) fn wrong<T>(reason: String) -> Result<T, Reason> {
+    Err(reason.into())
+}
+
 /// Everything in which tensors, table and model do not match. Its sentence has the first five names of each kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]

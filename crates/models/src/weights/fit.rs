@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use burn::tensor::FloatDType;
 
 use super::{
-    Mismatch, Missing, Table, WeightsError, WrongDType, WrongShape, pattern,
+    Mismatch, Missing, Reason, Table, WeightsError, WrongDType, WrongShape, pattern,
     plan::{Job, Plan},
-    source::{Reason, Stored, Tensors, count, is_float},
+    source::{Stored, Tensors, count, is_float},
 };
 
 /// What the user allows in addition to the table.
@@ -23,7 +23,6 @@ pub(super) struct Options {
 /// Tensors by their names in the table.
 pub(super) type Named<'a> = BTreeMap<String, Found<'a>>;
 
-/// A tensor of a file.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
     /// Its name in the file.
@@ -107,14 +106,12 @@ impl<'a> Fit<'a> {
 }
 
 impl Job {
-    /// The names of all its tensors.
     fn names(&self) -> impl Iterator<Item = &str> {
         let names = self.source.iter().flatten().flatten();
         names.map(String::as_str)
     }
 }
 
-/// Tensors by their new names.
 fn renamed<'a>(
     tensors: &'a Tensors,
     table: &Table,

@@ -8,11 +8,11 @@ use burn::{
 };
 
 use super::{
-    Table, WeightsError,
+    Reason, Table, WeightsError,
     fit::{Fit, NotLoaded, Options},
     numbers,
     plan::{self, Plan},
-    source::{self, Reason, Tensors},
+    source::{self, Tensors},
     table::below,
 };
 
@@ -81,7 +81,6 @@ impl Weights {
         Ok(Self::of(source::from_burnpack(bytes)?))
     }
 
-    /// The tensors below a prefix.
     pub(crate) fn within(&self, prefix: &str) -> Self {
         let mut tensors = self.tensors.clone();
         tensors.retain(|name, _| below(name, prefix).is_some());
@@ -205,18 +204,16 @@ impl ModuleMapper for Loader<'_> {
             Some(dtype) if !param.is_initialized() => dtype.into(),
             _ => plan::dtype(&param),
         };
-        match self.numbers(dtype) {
-            Ok(None) => param,
-            Ok(Some(numbers)) => {
-                let data = TensorData::from_bytes_vec(numbers, param.lazy_shape(), dtype);
-                let value = Tensor::from_data(data, (&param.lazy_device(), dtype));
-                let id = param.id;
-                param.transform_for_load(value, id)
-            }
-            Err(error) => {
-                self.error = Some(error);
-                param
-            }
-        }
+        let numbers = self.numbers(dtype).unwrap_or_else(|error| {
+            self.error = Some(error);
+            None
+        });
+        let Some(numbers) = numbers else {
+            return param;
+        };
+        let data = TensorData::from_bytes_vec(numbers, param.lazy_shape(), dtype);
+        let value = Tensor::from_data(data, (&param.lazy_device(), dtype));
+        let id = param.id;
+        param.transform_for_load(value, id)
     }
 }

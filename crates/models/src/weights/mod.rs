@@ -35,12 +35,12 @@ mod save;
 mod source;
 mod table;
 
-pub(crate) use error::list;
 pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
+pub(crate) use error::{Reason, list};
 pub use fit::NotLoaded;
 pub use load::Weights;
 pub use save::save;
-pub(crate) use source::{Format, Reason, format, gguf_metadata, is_float, lfs_pointer};
+pub(crate) use source::{Format, format, gguf_metadata, is_float, lfs_pointer};
 #[cfg(feature = "hub")]
 pub(crate) use source::{WEIGHT_FILES, shards};
 pub use table::{Names, Source, Table, ZEROS, same, transposed};

@@ -3,11 +3,11 @@
 use burn::tensor::{DType, TensorData};
 
 use super::{
-    WeightsError,
+    Reason, WeightsError,
     fit::Named,
     layout::copy,
     plan::{Job, Plan},
-    source::{Reason, Stored, count},
+    source::{Stored, count},
 };
 
 /// More than any head is wide.
@@ -102,7 +102,6 @@ pub(super) fn of_small(stored: &Stored) -> Result<Vec<f64>, Reason> {
     Ok(data.iter().collect())
 }
 
-/// Whether all numbers are 0.
 pub(super) fn are_zeros(bytes: Vec<u8>, dtype: DType) -> bool {
     let count = bytes.len() / dtype.size();
     let data = TensorData::from_bytes_vec(bytes, [count], dtype);

@@ -14,7 +14,6 @@ use super::{
     table::Row,
 };
 
-/// A parameter of the model.
 pub(super) struct Parameter {
     pub(super) path: String,
     pub(super) shape: Vec<usize>,

@@ -7,12 +7,12 @@ mod shards;
 mod unique;
 
 pub(crate) use gguf::metadata as gguf_metadata;
+pub(super) use packing::count;
 #[cfg(feature = "hub")]
 pub(crate) use shards::shards;
 
 use std::{
     collections::BTreeMap,
-    error::Error,
     fs::{self, File},
     io::Read,
     ops::Range,
@@ -26,7 +26,10 @@ use burn_store::{
     pytorch_reader::PytorchReader,
 };
 
-use super::WeightsError;
+use super::{
+    WeightsError,
+    error::{Reason, wrong},
+};
 use packing::{FilePart, Packing};
 
 /// The most tensors that a checkpoint may have; published ones have fewer than 100 000.
@@ -35,9 +38,6 @@ const MAX_TENSORS: usize = 250_000;
 const MAX_HEADER: u64 = 100_000_000;
 /// The longest name of a tensor accepted, in bytes; published ones have fewer than 200.
 const MAX_NAME: usize = 1 << 16;
-
-/// Why a file or a tensor cannot be read.
-pub(crate) type Reason = Box<dyn Error>;
 
 /// Tensors by their names.
 pub(super) type Tensors = BTreeMap<String, Stored>;
@@ -66,12 +66,6 @@ pub(super) type Reader<'a> = Box<dyn Fn(Range<usize>) -> Result<Vec<u8>, Reason>
 /// Whether these are floating-point numbers that a parameter and a file can have.
 pub(crate) fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
-}
-
-/// How many numbers a tensor of this shape has; `None` if that overflows.
-pub(super) fn count(shape: &[usize]) -> Option<usize> {
-    let mut sizes = shape.iter();
-    sizes.try_fold(1, |count: usize, &size| count.checked_mul(size))
 }
 
 impl Stored {
@@ -146,7 +140,6 @@ pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
     }
 }
 
-/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Safetensors,
@@ -199,7 +192,6 @@ pub(super) fn from_burnpack(bytes: Bytes) -> Result<Tensors, Reason> {
     Ok(tensors.into_iter().map(Stored::in_pack).collect())
 }
 
-/// One file.
 fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
     let tensors = || {
         let packs: Vec<(String, PackTensor)> = match format(path)? {
@@ -225,10 +217,6 @@ fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
         Ok(packs.into_iter().map(Stored::in_pack).collect())
     };
     tensors().map_err(|reason: Reason| WeightsError::file(path, reason))
-}
-
-fn wrong<T>(reason: String) -> Result<T, Reason> {
-    Err(reason.into())
 }
 
 fn check_count(count: usize) -> Result<(), String> {

@@ -11,7 +11,7 @@ use std::{
 
 use burn::tensor::{DType, f16};
 
-use super::{Reason, count, wrong};
+use crate::weights::error::{Reason, wrong};
 
 /// How a tensor's numbers are stored, in blocks that do not cross its rows.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,12 @@ const PACKINGS: [(&str, Packing); 7] = [
     ("Q4_0", Packing::Q4),
     ("Q6_K", Packing::Q6K),
 ];
+
+/// How many numbers a tensor of this shape has; `None` if that overflows.
+pub(in crate::weights) fn count(shape: &[usize]) -> Option<usize> {
+    let mut sizes = shape.iter();
+    sizes.try_fold(1, |count: usize, &size| count.checked_mul(size))
+}
 
 impl Packing {
     /// The packing of this name, if it is read.

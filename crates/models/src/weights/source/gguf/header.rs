@@ -35,7 +35,6 @@ pub(super) struct Info {
     pub(super) offset: u64,
 }
 
-/// What was read.
 pub(super) struct Contents {
     /// The values of the metadata by key, arrays empty, without long texts.
     pub(super) metadata: Map<String, Value>,
@@ -45,7 +44,6 @@ pub(super) struct Contents {
     pub(super) alignment: u64,
 }
 
-/// A reader of the header.
 pub(super) struct Header<'a> {
     file: BufReader<&'a File>,
     /// Bytes that may still be read.
@@ -63,7 +61,6 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Reads all of it.
     pub(super) fn contents(mut self) -> Result<Contents, Reason> {
         // The magic, which has brought the file here.
         self.skip(4)?;
@@ -247,7 +244,6 @@ impl<'a> Header<'a> {
     }
 }
 
-/// The bytes of a value of this type.
 fn size(kind: u64) -> Result<u64, String> {
     let size = SIZES.get(kind as usize).copied();
     size.ok_or_else(|| format!("its metadata have a value of unknown type {kind}"))
