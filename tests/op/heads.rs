@@ -2,7 +2,10 @@
 
 use burn::tensor::{DType, Tensor};
 use burn_attn::ops::split_heads;
-use burn_attn_tests::devices::cpu;
+use burn_attn_tests::{
+    devices::{any, cpu},
+    sentence,
+};
 
 #[test]
 fn a_projection_of_nothing_has_heads_to_compute_with() {
@@ -22,4 +25,13 @@ fn a_projection_of_nothing_has_heads_to_compute_with() {
             }
         }
     }
+}
+
+#[test]
+fn an_operand_without_heads_is_refused() {
+    let x = Tensor::<3>::zeros([2, 7, 20], &any());
+    assert_eq!(
+        sentence(|| split_heads(x, [4, 0])),
+        "split_heads: every operand needs at least 1 head, but they have [4, 0]"
+    );
 }

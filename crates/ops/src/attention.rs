@@ -90,11 +90,7 @@ pub fn attention(
 /// As [`attention`]. The logsumexp is `[batch, heads_q, len_q]`, a natural logarithm in f32 or wider; −∞ for a row that sees
 /// no key and has no sink.
 ///
-/// # Panics
-///
-/// As [`attention`].
-///
-/// # Cost
+/// # Panics, cost
 ///
 /// As [`attention`], which computes the logsumexp as well.
 ///

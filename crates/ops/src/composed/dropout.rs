@@ -1,11 +1,9 @@
 //! Which weights and numbers dropout keeps.
 
-use core::ops::Range;
-
 use burn::{
     backend::{
         Backend, TensorMetadata, get_or_init_device_settings,
-        tensor::{Device, FloatTensor, IntTensor},
+        tensor::{FloatTensor, IntTensor},
     },
     tensor::{Distribution, FloatDType, IntDType, Shape},
 };
@@ -30,17 +28,9 @@ pub(crate) struct DropoutRows<B: Backend> {
 impl<B: Backend> DropoutRows<B> {
     /// `None` without dropout.
     pub(crate) fn of(inputs: &ScoreInputs<B>) -> Option<Self> {
+        let dropout = inputs.scalars.dropout?;
         let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
-        let device = inputs.query.device();
-        let dropout = inputs.scalars.dropout;
-        dropout.map(|dropout| Self::new(dropout, [batch, heads_q, len_q], &device))
-    }
-
-    fn new(
-        dropout: AttentionDropout,
-        [batch, heads_q, len_q]: [usize; 3],
-        device: &Device<B>,
-    ) -> Self {
+        let device = &inputs.query.device();
         let arithmetic = match get_or_init_device_settings::<B>(device).int_dtype {
             IntDType::I64 | IntDType::U64 => Arithmetic::Masked,
             _ => Arithmetic::Wrapping,
@@ -50,32 +40,28 @@ impl<B: Backend> DropoutRows<B> {
             start[0] = AttentionDropout::mix(start[0] ^ word);
             start[1] = AttentionDropout::mix(start[1].wrapping_add(start[0]));
         }
-
-        let words = |axis: usize, count: usize| {
-            let mut shape = [1; 4];
+        let mut shape = [1; 4];
+        let mut state = start.map(|word| {
+            let word = arithmetic.scalar(word).into();
+            B::int_full(Shape::new(shape), word, device, arithmetic.dtype())
+        });
+        for (axis, count) in [batch, heads_q, len_q].into_iter().enumerate() {
             shape[axis] = count;
+            let mut alone = [1; 4];
+            alone[axis] = count;
             let words = B::int_arange(0..count as i64, device, arithmetic.dtype());
-            B::int_reshape(words, Shape::new(shape))
-        };
-        let items = words(0, batch);
-        let a = arithmetic.xor_scalar::<B>(items, start[0]);
-        let a = arithmetic.bits::<B>(a, None);
-        let b = arithmetic.add_scalar::<B>(a.clone(), start[1]);
-        let mut state = [a, arithmetic.bits::<B>(b, None)];
-        let mut shape = [batch, 1, 1, 1];
-        for (axis, count) in [(1, heads_q), (2, len_q)] {
-            shape[axis] = count;
-            let [a, b] = state.map(|x| B::int_expand(x, Shape::new(shape)));
-            let word = B::int_expand(words(axis, count), Shape::new(shape));
-            let a = arithmetic.bits::<B>(B::bitwise_xor(a, word), None);
+            let words = B::int_reshape(words, Shape::new(alone));
+            let expand = |x| B::int_expand(x, Shape::new(shape));
+            let ([a, b], words) = (state.map(expand), expand(words));
+            let a = arithmetic.bits::<B>(B::bitwise_xor(a, words), None);
             let b = arithmetic.bits::<B>(arithmetic.add::<B>(b, a.clone()), None);
             state = [a, b];
         }
-        Self {
+        Some(Self {
             state,
             threshold: dropout.threshold(),
             arithmetic,
-        }
+        })
     }
 
     /// 1 for the attention weights that dropout keeps, 0 for the others, `[batch, heads_q, queries, keys]`.
@@ -94,8 +80,7 @@ impl<B: Backend> DropoutRows<B> {
             let x = narrow_int::<B>(x, 2, &part.queries);
             B::int_expand(x, shape.clone())
         });
-        let Range { start, end } = part.keys;
-        let range = start as i64..end as i64;
+        let range = part.keys.start as i64..part.keys.end as i64;
         let indices = B::int_arange(range, &device, arithmetic.dtype());
         let indices = B::int_reshape(indices, Shape::new([1, 1, 1, keys]));
         let x = B::bitwise_xor(B::int_expand(indices, shape), a);
@@ -131,23 +116,12 @@ impl Arithmetic {
         }
     }
 
-    fn masked<B: Backend>(self, x: IntTensor<B>) -> IntTensor<B> {
-        match self {
-            Self::Masked => B::bitwise_and_scalar(x, i64::from(u32::MAX).into()),
-            Self::Wrapping => x,
-        }
-    }
-
-    fn xor_scalar<B: Backend>(self, x: IntTensor<B>, word: u32) -> IntTensor<B> {
-        B::bitwise_xor_scalar(x, self.scalar(word).into())
-    }
-
-    fn add_scalar<B: Backend>(self, x: IntTensor<B>, word: u32) -> IntTensor<B> {
-        self.masked::<B>(B::int_add_scalar(x, self.scalar(word).into()))
-    }
-
     fn add<B: Backend>(self, x: IntTensor<B>, y: IntTensor<B>) -> IntTensor<B> {
-        self.masked::<B>(B::int_add(x, y))
+        let sum = B::int_add(x, y);
+        match self {
+            Self::Masked => B::bitwise_and_scalar(sum, i64::from(u32::MAX).into()),
+            Self::Wrapping => sum,
+        }
     }
 
     fn multiply<B: Backend>(self, x: IntTensor<B>, word: u32) -> IntTensor<B> {
