@@ -18,7 +18,8 @@ use burn_attn_kernels_cpu::RelativeBuckets;
 /// ```
 ///
 /// PyTorch equivalent: a float `attn_mask` of `scaled_dot_product_attention`, or a `score_mod` of `flex_attention` that
-/// adds. All parts but a dense one need no memory of the size of the scores.
+/// adds. All parts but a dense one need no memory of the size of the scores. The call of attention panics, with one sentence, if a
+/// part does not fit its shapes or the buckets of a relative bias are not valid ([`RelativeBuckets::validate`]).
 #[derive(Clone, Debug, Default)]
 pub struct AttentionBias {
     pub(crate) dense: Vec<Tensor<4>>,
@@ -55,10 +56,6 @@ impl AttentionBias {
     ///
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
     ///
-    /// # Panics
-    ///
-    /// In the call of attention, when the bias does not broadcast to the scores.
-    ///
     /// # Cost
     ///
     /// The memory of the tensor, which is not expanded to the shape of the scores.
@@ -79,10 +76,6 @@ impl AttentionBias {
     ///
     /// `slopes`: `[heads_q]`.
     ///
-    /// # Panics
-    ///
-    /// In the call of attention, when there are not `heads_q` slopes.
-    ///
     /// # Cost
     ///
     /// `heads_q · (len_q + len_kv)` numbers of memory.
@@ -96,10 +89,6 @@ impl AttentionBias {
 
     /// [`alibi`](Self::alibi) with the slopes of the paper for `heads` query heads, [`alibi_slopes`](crate::alibi_slopes), in
     /// the precision of the scores.
-    ///
-    /// # Panics
-    ///
-    /// In the call of attention, when there are not `heads` query heads.
     pub fn paper_alibi(heads: usize, device: &Device) -> Self {
         Self::by_distance(DistancePart::PaperAlibi(heads, device.clone()))
     }
@@ -112,11 +101,6 @@ impl AttentionBias {
     /// # Shapes
     ///
     /// `table`: `[buckets, heads_q]`.
-    ///
-    /// # Panics
-    ///
-    /// In the call of attention, when the table has another shape or the buckets are not valid
-    /// ([`RelativeBuckets::validate`]).
     ///
     /// # Cost
     ///
@@ -141,10 +125,6 @@ impl AttentionBias {
     /// [`query_offsets`](crate::AttentionOptions::query_offsets) the distances that occur are enough:
     /// `[heads_q, len_q + len_kv − 1]`, where `zero` is `len_q − 1` if the last query is at the position of the last key, and
     /// `len_kv − 1` if the first query is at that of the first key. Modules of `burn-attn` need the first form where `len_q != len_kv`.
-    ///
-    /// # Panics
-    ///
-    /// In the call of attention, when the shape is another one.
     ///
     /// # Source
     ///

@@ -25,7 +25,7 @@ use crate::{
 /// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools | the tensor |
 ///
 /// All but the last three rows are structural: an implementation can skip what they hide. Dimensions of size 1 are broadcast
-/// without a copy.
+/// without a copy. The call of attention panics, with one sentence, if a tensor does not have the shape that its constructor names.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -107,8 +107,7 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// In the call of attention, when there are not `batch` lengths; on flex and ndarray also when a length is negative or
-    /// exceeds `len_kv`. On every other backend, Burn's `cpu` and LibTorch included, a check would wait for the device: there,
+    /// In the call of attention on flex and ndarray, when a length is negative or exceeds `len_kv`. On every other backend, Burn's `cpu` and LibTorch included, a check would wait for the device: there,
     /// a length beyond the keys hides nothing, and a negative length hides every key.
     pub fn key_lengths(lengths: Tensor<1, Int>) -> Self {
         Self {
@@ -121,7 +120,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// `tokens`: `[batch, len_kv]`. Panics as [`masked`](Self::masked).
+    /// `tokens`: `[batch, len_kv]`.
     pub fn padding(tokens: Tensor<2, Int>, pad_id: i64) -> Self {
         Self::mask_pad(tokens.equal_elem(pad_id))
     }
@@ -132,7 +131,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// `padding`: `[batch, len_kv]`. Panics as [`masked`](Self::masked).
+    /// `padding`: `[batch, len_kv]`.
     pub fn mask_pad(padding: Tensor<2, Bool>) -> Self {
         Self::masked(with_ones_behind(padding).permute([0, 2, 3, 1]))
     }
@@ -143,7 +142,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// `masked`: `[batch or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast. Panics as [`masked`](Self::masked).
+    /// `masked`: `[batch or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
     pub fn mask_attn(masked: Tensor<3, Bool>) -> Self {
         let [batch, len_q, len_kv] = masked.dims();
         // The dimension of 1 goes last: `reshape` reads 0 as "unchanged", and a length may be 0.
@@ -160,10 +159,6 @@ impl AttentionMask {
     ///
     /// - `query`: `[batch, len_q]`
     /// - `key`: `[batch, len_kv]`
-    ///
-    /// # Panics
-    ///
-    /// In the call of attention, when the shapes differ from these.
     ///
     /// # Source
     ///
@@ -198,7 +193,7 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// When a size is 0; in the call of attention, when the table does not fit the scores.
+    /// When a size is 0.
     ///
     /// # Cost
     ///
@@ -242,10 +237,6 @@ impl AttentionMask {
     /// # Shapes
     ///
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
-    ///
-    /// # Panics
-    ///
-    /// In the call of attention, when the mask does not broadcast to the scores.
     pub fn masked(masked: Tensor<4, Bool>) -> Self {
         Self {
             masked: Some(masked),
@@ -253,8 +244,8 @@ impl AttentionMask {
         }
     }
 
-    /// A dense mask in which `true` shows a key: the meaning of `attn_mask` in PyTorch's `scaled_dot_product_attention`. Shapes and
-    /// panics are those of [`masked`](Self::masked).
+    /// A dense mask in which `true` shows a key: the meaning of `attn_mask` in PyTorch's `scaled_dot_product_attention`. Its shape
+    /// is that of [`masked`](Self::masked).
     pub fn visible(visible: Tensor<4, Bool>) -> Self {
         Self::masked(visible.bool_not())
     }

@@ -77,11 +77,8 @@ impl AttentionOptions {
     ///
     /// # Shapes
     ///
-    /// `sinks`: `[heads_q]`. Tracked sinks get a gradient. −∞ means no sink, 0 the "off-by-one" softmax.
-    ///
-    /// # Panics
-    ///
-    /// In the call of attention, when there are not `heads_q` sinks.
+    /// `sinks`: `[heads_q]`; the call of attention panics for another number. Tracked sinks get a gradient. −∞ means no sink, 0 the
+    /// "off-by-one" softmax.
     ///
     /// # Source
     ///

@@ -14,28 +14,18 @@ use super::tensors::{Host, Plain, Strided};
 macro_rules! strided {
     ($storage:expr) => {{
         let view = $storage.view();
-        let strides = view
-            .strides()
-            .iter()
-            .map(|&stride| usize::try_from(stride).ok());
-        strides
-            .collect::<Option<Vec<usize>>>()
-            .zip(view.to_slice_memory_order())
+        let strides = view.strides().iter();
+        let strides = strides.map(|&stride| usize::try_from(stride).ok());
+        view.to_slice_memory_order()
+            .zip(strides.collect::<Option<Vec<usize>>>())
     }};
 }
 
 impl Host for NdArray {
     fn floats<T: Plain>(tensor: &NdArrayTensor) -> Option<Strided<'_, T>> {
-        // The casts are from a type to itself.
         match tensor {
-            NdArrayTensor::F32(storage) => {
-                let (strides, elements) = strided!(storage)?;
-                Some((bytemuck::try_cast_slice(elements).ok()?, strides))
-            }
-            NdArrayTensor::F64(storage) => {
-                let (strides, elements) = strided!(storage)?;
-                Some((bytemuck::try_cast_slice(elements).ok()?, strides))
-            }
+            NdArrayTensor::F32(storage) => to_itself(strided!(storage)?),
+            NdArrayTensor::F64(storage) => to_itself(strided!(storage)?),
             _ => panic!("attention: NdArray has no {:?}", T::dtype()),
         }
     }
@@ -44,8 +34,7 @@ impl Host for NdArray {
         let NdArrayTensor::Bool(storage) = tensor else {
             panic!("attention: the mask is not a bool tensor");
         };
-        let (strides, elements) = strided!(storage)?;
-        Some((elements, strides))
+        strided!(storage)
     }
 
     fn ints(tensor: &NdArrayTensor) -> Vec<i64> {
@@ -72,6 +61,11 @@ impl Host for NdArray {
     fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> NdArrayTensor {
         NdArrayTensor::from_data(TensorData::new(elements, shape))
     }
+}
+
+/// A cast from a type to itself.
+fn to_itself<T: Plain, U: Plain>((elements, strides): Strided<'_, T>) -> Option<Strided<'_, U>> {
+    Some((bytemuck::try_cast_slice(elements).ok()?, strides))
 }
 
 /// The elements in row-major order.

@@ -159,16 +159,14 @@ mod flex {
                 true => tensor,
                 false => tensor.to_contiguous(),
             };
-            let (start, count) = (
-                tensor.layout().start_offset(),
-                tensor.layout().num_elements(),
-            );
+            // Only the elements of this tensor: the storage may be larger.
+            let start = tensor.layout().start_offset();
+            let range = start..start + tensor.layout().num_elements();
             if tensor.is_unique() {
-                change(&mut tensor.storage_mut()[start..start + count]);
+                change(&mut tensor.storage_mut()[range]);
                 return tensor;
             }
-            // Only the elements of this tensor: the storage may be larger.
-            let mut elements = tensor.storage::<T>()[start..start + count].to_vec();
+            let mut elements = tensor.storage::<T>()[range].to_vec();
             change(&mut elements);
             Self::float_tensor(elements, tensor.layout().shape().clone())
         }
