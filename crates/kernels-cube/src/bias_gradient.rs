@@ -10,9 +10,9 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     Operand,
     operands::dims,
-    score::scored,
+    score::{scored, sum_of},
     scoring::{Config, Scoring},
-    tile::{Four, side, store_scores, sum_of, unit, zeros},
+    tile::{Four, side, store_scores, unit, zeros},
     visible::{clamped, has_visible, pairs, place, tile_is_visible, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };

@@ -3,8 +3,9 @@
 use cubecl::prelude::*;
 
 use crate::{
+    score::zero_where,
     scoring::Scoring,
-    tile::{Four, zero_where},
+    tile::Four,
     visible::{Pairs, head_of_row, query_of_row},
 };
 

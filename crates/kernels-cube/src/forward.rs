@@ -8,11 +8,9 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::drop_weights,
-    score::{mark_seen, scored},
+    score::{largest_of, mark_seen, scored, sum_of, zero_where},
     scoring::{Config, LEAST, Scoring},
-    tile::{
-        Four, add_weighted_rows, clear_flags, largest_of, side, sum_of, unit, zero_where, zeros,
-    },
+    tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
     visible::{all_seen, has_visible, pairs, site, tile_is_visible, tiles_of_keys},
 };
 

@@ -197,3 +197,28 @@ pub(crate) fn mark_seen(bits: &Array<u32>, unit: &mut Unit) {
         }
     }
 }
+
+/// The sum of four numbers.
+#[cube]
+pub(crate) fn sum_of(four: Four) -> f32 {
+    (four.extract(0usize) + four.extract(1usize)) + (four.extract(2usize) + four.extract(3usize))
+}
+
+/// The largest of four numbers.
+#[cube]
+pub(crate) fn largest_of(four: Four) -> f32 {
+    let pair = four.extract(0usize).max(four.extract(1usize));
+    pair.max(four.extract(2usize).max(four.extract(3usize)))
+}
+
+/// Four columns of row `row` of a unit, with zeros where bit `row * 4 + column` is set.
+#[cube]
+pub(crate) fn zero_where(four: Four, bits: u32, #[comptime] row: usize) -> Four {
+    let mut kept = Four::new(0.0f32);
+    #[unroll]
+    for j in 0..4usize {
+        let bit = comptime!(1u32 << (row * 4 + j) as u32);
+        kept.insert(j, select(bits & bit != 0, f32::new(0.0), four.extract(j)));
+    }
+    kept
+}

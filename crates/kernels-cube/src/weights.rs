@@ -4,9 +4,9 @@ use cubecl::prelude::*;
 
 use crate::{
     dropout::drop_weights,
-    score::Scored,
+    score::{Scored, zero_where},
     scoring::Scoring,
-    tile::{Four, Side, Unit, dot_products, zero_where, zeros},
+    tile::{Four, Side, Unit, dot_products, zeros},
     visible::Pairs,
 };
 

@@ -9,9 +9,9 @@ use super::{
 use crate::{
     dropout::drop_weights,
     forward::normalized,
-    score::score,
+    score::{largest_of, score, sum_of, zero_where},
     scoring::{Config, LEAST, Scoring},
-    tile::{Four, largest_of, sum_of, zero_where},
+    tile::Four,
     visible::{Pairs, head_of_cube, place, tiles_of_keys},
 };
 

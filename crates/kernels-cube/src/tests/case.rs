@@ -6,8 +6,10 @@ use burn_attn_kernels_cpu::{
 };
 use cubecl::ir::{ElemType, FloatKind};
 
-use super::device::{F32, I32, U32, client, floats, interleaved, read, reals, unwritten, upload};
-use crate::{Gradients, Inputs, Operand, Upstream, supports::FORCED, tile::Tile};
+use super::device::{
+    F32, I32, U32, client, floats, interleaved, read, reals, unwritten, upload, with_tile,
+};
+use crate::{Gradients, Inputs, Operand, Upstream, tile::Tile};
 
 /// What a call has besides its sizes.
 #[derive(Clone, Debug)]
@@ -100,14 +102,6 @@ pub struct All {
     pub output: Vec<f64>,
     pub logsumexp: Vec<f64>,
     pub gradients: Vec<(&'static str, Vec<f64>)>,
-}
-
-/// Runs `call` with this tile in place of the device's.
-pub fn with_tile<T>(tile: Option<Tile>, call: impl FnOnce() -> T) -> T {
-    FORCED.set(tile);
-    let result = call();
-    FORCED.set(None);
-    result
 }
 
 /// The case by the oracle and by the kernels, `None` without an adapter.

@@ -18,7 +18,7 @@ use cubecl::{
 };
 use half::{bf16, f16};
 
-use crate::{Inputs, Operand};
+use crate::{Inputs, Operand, supports::FORCED, tile::Tile};
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
@@ -198,4 +198,12 @@ pub fn read(client: &Client, operand: &Operand) -> Vec<f64> {
         ElemType::Float(FloatKind::BF16) => all(&bytes, count, |number: &bf16| number.to_f64()),
         _ => all(&bytes, count, |&number: &f32| f64::from(number)),
     }
+}
+
+/// Runs `call` with this tile in place of the device's.
+pub fn with_tile<T>(tile: Option<Tile>, call: impl FnOnce() -> T) -> T {
+    FORCED.set(tile);
+    let result = call();
+    FORCED.set(None);
+    result
 }

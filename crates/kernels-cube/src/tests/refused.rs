@@ -11,8 +11,8 @@ use cubecl::{
 };
 
 use super::{
-    case::{Case, with_tile},
-    device::{F32, I32, U32, client, floats, plain, unwritten, upload},
+    case::Case,
+    device::{F32, I32, U32, client, floats, plain, unwritten, upload, with_tile},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
