@@ -66,7 +66,12 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
             // 1 − tanh²(ratio), which would cancel where the tanh is near 1.
             let e = math::exp(-2.0 * ratio.abs());
             let slope = 4.0 * e / ((1.0 + e) * (1.0 + e));
-            (softcap * math::tanh(ratio), slope)
+            // A score far below the softcap is itself. Its ratio to the softcap may be subnormal, or 0.
+            let capped = match ratio * ratio < f64::EPSILON {
+                true => scaled,
+                false => softcap * math::tanh(ratio),
+            };
+            (capped, slope)
         }
         None => (scaled, 1.0),
     };

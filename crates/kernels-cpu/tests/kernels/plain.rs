@@ -148,7 +148,10 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
                 };
                 dsoftcap[key] = round(1.0 - round(tanh * tanh));
                 slopes[key] = ratio.cosh().powi(-2);
-                score = round(softcap * tanh);
+                // The ratio of a score far below the softcap may be subnormal, or 0.
+                if ratio * ratio >= f64::EPSILON {
+                    score = round(softcap * tanh);
+                }
                 let [of_tanh, of_derivative] = softcap_errors::<T>(ratio, of_dot / softcap);
                 let of_score = softcap * of_tanh / T::EPSILON_OF_REAL;
                 sizes[key] = of_score.max(dsoftcap[key] * of_dot) + score.abs();

@@ -51,3 +51,26 @@ fn a_logsumexp_is_as_near_as_its_terms() {
         extremes: 0,
     });
 }
+
+/// Calls that `tests/op/random_calls.rs` found.
+#[test]
+fn scores_and_slopes_below_the_range_of_a_softcap_are_near() {
+    // The ratio of a score to its softcap is 2e-348.
+    let far_below = Choices {
+        sizes: [2, 160, 121, 11, 2, 134, 228],
+        options: 1_002_637_211,
+        seed: 36032,
+        extremes: 108,
+    };
+    // The derivative of a saturated softcap is below the smallest normal number.
+    let saturated = Choices {
+        sizes: [1, 176, 96, 8, 2, 32, 37],
+        options: 518_038_072,
+        seed: 20640,
+        extremes: 180,
+    };
+    for choices in [far_below, saturated] {
+        let case = choices.case::<f64>(12);
+        assert_near::<f64>(&case, &case.oracle(), USUAL);
+    }
+}

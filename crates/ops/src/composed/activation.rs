@@ -34,6 +34,10 @@ pub(crate) fn activate<B: Backend>(
     B::float_mul(function::<B>(gate, activation), up)
 }
 
+/// `activate_backward` of a backend: `x`, bias, gradient, activation, gated.
+type ActivateBackward<B> =
+    fn(FloatTensor<B>, OptionalFloat<B>, FloatTensor<B>, Activation, bool) -> FloatTensor<B>;
+
 /// The gradient of `x` from the gradient of [`activate`](crate::activate)'s result. `in_f32` is the operation of the backend,
 /// which may have a kernel.
 pub(crate) fn activate_backward<B: Backend>(
@@ -42,13 +46,7 @@ pub(crate) fn activate_backward<B: Backend>(
     gradient: FloatTensor<B>,
     activation: Activation,
     gated: bool,
-    in_f32: fn(
-        FloatTensor<B>,
-        OptionalFloat<B>,
-        FloatTensor<B>,
-        Activation,
-        bool,
-    ) -> FloatTensor<B>,
+    in_f32: ActivateBackward<B>,
 ) -> FloatTensor<B> {
     if needs_f32(x.dtype(), activation, gated) {
         let dtype = float_dtype(x.dtype());

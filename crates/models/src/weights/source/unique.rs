@@ -1,7 +1,7 @@
 //! JSON objects of something per tensor.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fmt::{self, Formatter},
 };
 
@@ -30,19 +30,23 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Unique<T> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Self, A::Error> {
         while let Some(name) = map.next_key::<String>()? {
-            let reason = if name == "__metadata__" {
+            if name == "__metadata__" {
                 map.next_value::<IgnoredAny>()?;
                 continue;
-            } else if self.0.len() == MAX_TENSORS {
-                format!("it has more than {MAX_TENSORS} tensors")
-            } else if name.len() > MAX_NAME {
-                let len = name.len();
-                format!("it has a name of {len} bytes, and at most {MAX_NAME} are read")
-            } else if self.0.contains_key(&name) {
-                format!("there are two tensors {}", name.escape_debug())
-            } else {
-                self.0.insert(name, map.next_value()?);
-                continue;
+            }
+            let (count, len) = (self.0.len(), name.len());
+            let reason = match self.0.entry(name) {
+                _ if count == MAX_TENSORS => format!("it has more than {MAX_TENSORS} tensors"),
+                _ if len > MAX_NAME => {
+                    format!("it has a name of {len} bytes, and at most {MAX_NAME} are read")
+                }
+                Entry::Occupied(tensor) => {
+                    format!("there are two tensors {}", tensor.key().escape_debug())
+                }
+                Entry::Vacant(tensor) => {
+                    tensor.insert(map.next_value()?);
+                    continue;
+                }
             };
             return Err(A::Error::custom(reason));
         }
