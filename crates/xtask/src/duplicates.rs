@@ -4,7 +4,7 @@ use std::{collections::HashMap, fs};
 
 use crate::{command::root, lengths::visit};
 
-/// So many lines in a row, without blank lines, comments and imports, stand in one place only.
+/// So many lines in a row, without blank lines, lone brackets, comments and imports, stand in one place only.
 const LONGEST: usize = 15;
 
 /// Fails if two places in source files, not in tests, share [`LONGEST`] lines. White space does not count.
@@ -50,6 +50,6 @@ fn code(text: &str) -> Vec<(usize, String)> {
             .any(|start| line.starts_with(start))
     };
     lines
-        .filter(|(_, line)| !line.is_empty() && !left_out(line))
+        .filter(|(_, line)| line.contains(char::is_alphanumeric) && !left_out(line))
         .collect()
 }
