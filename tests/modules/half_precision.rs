@@ -12,7 +12,7 @@ use burn::{
 };
 use burn_attn_models::{
     seq2seq::{Seq2Seq, Seq2SeqConfig},
-    train::{MixedPrecision, Replicas, Seq2SeqBatch, clip_by_global_norm},
+    train::{MixedPrecision, Replicas, Seq2SeqBatch, TokenBatch, clip_by_global_norm},
 };
 use burn_attn_tests::{
     compare::difference_to_largest,

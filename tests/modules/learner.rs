@@ -24,7 +24,7 @@ use burn::{
 use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
-    train::{LanguageModelBatch, Seq2SeqBatch},
+    train::{LanguageModelBatch, Seq2SeqBatch, TokenBatch},
 };
 use burn_attn_tests::{
     compare::{assert_close, difference},

@@ -9,7 +9,9 @@ use burn::{
 };
 use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
-    train::{LanguageModelBatch, MovingAverage, Replicas, Seq2SeqBatch, clip_by_global_norm},
+    train::{
+        LanguageModelBatch, MovingAverage, Replicas, Seq2SeqBatch, TokenBatch, clip_by_global_norm,
+    },
 };
 use burn_attn_tests::{numbers::filled, parameters, sentence};
 

@@ -12,7 +12,7 @@ use burn::train::{
     metric::{MetricDefinition, MetricEntry, MetricId},
     renderer::{
         EvaluationName, MetricState, MetricsRenderer, MetricsRendererEvaluation,
-        MetricsRendererTraining,
+        MetricsRendererTraining, default_renderer,
     },
 };
 
@@ -33,13 +33,11 @@ pub fn stop_by_ctrl_c(interrupter: Interrupter) {
     });
 }
 
-/// Leaves a terminal to the dashboard, and gives anything else a line now and then.
-pub fn instead_of_the_dashboard<M: LearnerModel>(
-    training: SupervisedTraining<M>,
-) -> SupervisedTraining<M> {
+/// Burn's dashboard on a terminal, and a line now and then on anything else.
+pub fn renderer(interrupter: Interrupter) -> Box<dyn MetricsRenderer> {
     match std::io::stdout().is_terminal() {
-        true => training,
-        false => without_dashboard(training),
+        true => default_renderer(interrupter, None),
+        false => Box::new(Lines::default()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::files::FileError;
+use crate::files::{self, FileError, UNFINISHED, name};
 
 /// The file that a training locks. It stays: if it were removed, one training could lock it just before and another its
 /// successor.
@@ -62,6 +62,24 @@ pub fn lock(folder: &Path) -> Result<Lock, LockError> {
     Ok(Lock { _file: file })
 }
 
+/// Prepares the folder of a run: creates and locks it, removes what killed runs have left unfinished, and makes sure that
+/// checkpoints can be written, before hours of work depend on it.
+///
+/// # Errors
+/// If something is training there, or the folder cannot be written.
+pub fn prepare(folder: &Path) -> Result<Lock, LockError> {
+    let lock = lock(folder)?;
+    for entry in fs::read_dir(folder).map_err(FileError::of("read", folder))? {
+        let path = entry.map_err(FileError::of("read", folder))?.path();
+        if name(&path).starts_with(UNFINISHED) {
+            fs::remove_file(&path).map_err(FileError::of("remove", &path))?;
+        }
+    }
+    let probe = folder.join(format!("{UNFINISHED}probe"));
+    files::probe(&probe).map_err(FileError::of("write into", folder))?;
+    Ok(lock)
+}
+
 /// What it means that a folder could, or could not, be locked.
 fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), LockError> {
     match result {
@@ -83,49 +101,4 @@ fn has_no_locks(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[cfg(unix)]
-    fn a_file_system_without_locks_is_trained_on() {
-        let locked_by = |code| {
-            let error = io::Error::from_raw_os_error(code);
-            locked(Err(TryLockError::Error(error)), Path::new("run"))
-        };
-        locked_by(libc::ENOSYS).unwrap();
-        locked_by(libc::ENOLCK).unwrap();
-        let error = locked_by(libc::EIO).unwrap_err().to_string();
-        assert!(error.starts_with("cannot lock run: "), "{error}");
-    }
-
-    #[test]
-    fn a_folder_has_one_training_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("run");
-        free(&out).unwrap();
-        assert!(!out.exists(), "looking creates nothing");
-        for _ in 0..2 {
-            let first = lock(&out).unwrap();
-            let refused = format!(
-                "{} is in use: another training writes into it; wait until it has ended, or name another folder with --out",
-                out.display()
-            );
-            assert_eq!(free(&out).unwrap_err().to_string(), refused);
-            assert_eq!(lock(&out).unwrap_err().to_string(), refused);
-            drop(first);
-            free(&out).unwrap();
-        }
-    }
-
-    #[test]
-    fn what_is_no_folder_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("run");
-        fs::write(&file, "a file").unwrap();
-        free(&file).unwrap();
-        let error = lock(&file).unwrap_err().to_string();
-        let begins = format!("cannot create {}: ", file.display());
-        assert!(error.starts_with(&begins), "{error}");
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use example_common::devices::DeviceArg;
 use serde::{Deserialize, Serialize};
 
-/// A language model of any text: trained with Burn's learner on one device or several, and asked to continue a prompt.
+/// A language model of any text: trained on one device or several, and asked to continue a prompt.
 #[derive(Debug, Parser)]
 #[command(name = "language-model", version)]
 pub struct Cli {
@@ -29,7 +29,7 @@ pub enum Command {
 pub struct TrainArgs {
     /// The text, in UTF-8
     pub text: PathBuf,
-    /// The folder of the run: checkpoints, metrics, samples, and the model as `transformers` saves it
+    /// The folder of the run: checkpoints with the loss curve, samples, and the model as `transformers` saves it
     #[arg(long, value_name = "DIR", default_value = "language-model-run")]
     pub out: PathBuf,
     /// Where to train: flex, ndarray, wgpu, vulkan, metal, webgpu, cuda, rocm or cpu, each with its cargo feature; or several with an equal
@@ -45,7 +45,7 @@ pub struct TrainArgs {
     /// Stop after so many epochs without a better validation loss; counted anew by --resume
     #[arg(long, value_name = "EPOCHS", default_value_t = 2)]
     pub patience: usize,
-    /// Go on after the newest checkpoint of the run, with its recipe
+    /// Resume from the newest checkpoint in --out, on the same loss curve, with the recipe that the run began with
     #[arg(
         long,
         conflicts_with_all = ["vocabulary", "len", "d_model", "heads", "layers", "d_ff", "dropout", "batch", "learning_rate", "warmup", "seed"]

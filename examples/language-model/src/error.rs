@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use burn_attn_models::{
-    generate::GenerateError, pretrained::PretrainedError, weights::WeightsError,
+    generate::GenerateError, pretrained::PretrainedError, train::TrainError, weights::WeightsError,
 };
 use example_common::{devices::DeviceError, files::FileError, lock::LockError};
 
@@ -53,7 +53,10 @@ pub enum Error {
     /// A prompt cannot be continued.
     #[error(transparent)]
     Generate(#[from] GenerateError),
-    /// Burn's learner stopped.
-    #[error("training stopped: {0}")]
-    Training(String),
+    /// A checkpoint cannot be read or written.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// The loss is no longer a number.
+    #[error("training stopped: {0}; try a lower --learning-rate")]
+    Diverged(TrainError),
 }

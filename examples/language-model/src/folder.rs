@@ -1,9 +1,6 @@
-//! The folder of a run: the model as `transformers` saves a Llama, and the checkpoints of Burn's learner.
+//! The folder of a run: its checkpoints, its samples, and the model as `transformers` saves a Llama.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use burn_attn::{
@@ -12,7 +9,9 @@ use burn_attn::{
 };
 use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
-    llama, pretrained, weights,
+    llama, pretrained,
+    train::{self, BEST_CHECKPOINT, NEWEST_CHECKPOINT, State},
+    weights,
 };
 use example_common::{
     files::{self, FileError},
@@ -33,12 +32,13 @@ pub struct Run {
     pub epochs: usize,
     /// The fingerprint of the text.
     pub text: String,
-    /// The epoch with the lowest loss on what is held out, if one is over.
-    pub best: Option<usize>,
 }
 
-/// The file that says so.
-const RUN: &str = "run.json";
+/// A checkpoint that was read.
+pub type Checkpoint = train::Checkpoint<Run>;
+
+/// The vocabulary: a part of each checkpoint, and a file beside the weights.
+pub const TOKENIZER: &str = "tokenizer.json";
 
 /// What the model wrote after each epoch.
 pub const SAMPLES: &str = "samples.txt";
@@ -58,7 +58,7 @@ impl Folder {
         &self.0
     }
 
-    /// Whether a run can begin here.
+    /// Makes sure that a run can begin here.
     ///
     /// # Errors
     ///
@@ -70,21 +70,17 @@ impl Folder {
 
     fn check_no_run(&self) -> Result<(), Error> {
         let has = |name: &str| self.0.join(name).exists();
-        if has(RUN) {
-            return match self.newest_checkpoint() {
-                Some(_) => Err(self.refused(
-                    "there is a run here already: go on with it by --resume, or choose another --out",
-                )),
-                // It was stopped in its first epoch.
-                None => Ok(()),
-            };
+        if has(NEWEST_CHECKPOINT) {
+            return Err(self.refused(
+                "there is a run here already: go on with it by --resume, or choose another --out",
+            ));
         }
+        // All of them are written only beside a checkpoint.
         let foreign = [
             "config.json",
-            "tokenizer.json",
+            TOKENIZER,
             "tokenizer_config.json",
             "model.safetensors",
-            "checkpoint",
             SAMPLES,
         ];
         match foreign.into_iter().find(|name| has(name)) {
@@ -95,105 +91,42 @@ impl Folder {
         }
     }
 
-    /// Begins a run, in place of one that was stopped in its first epoch. Nobody else can train here for as long as the lock is there.
-    pub fn start(&self, run: &Run, tokenizer: &Tokenizer) -> Result<Lock, Error> {
-        let lock = lock::lock(&self.0)?;
+    /// Begins a run. Nobody else can train here for as long as the lock is there.
+    pub fn start(&self) -> Result<Lock, Error> {
+        let lock = lock::prepare(&self.0)?;
         // Until it was locked, another run may have begun and ended.
         self.check_no_run()?;
-        // Otherwise the learner adds to the logs of the other run, and chooses the best epoch from those of both. What is in a folder without a
-        // run is somebody else's.
-        if self.0.join(RUN).exists() {
-            ["train", "valid", SAMPLES]
-                .into_iter()
-                .try_for_each(|name| self.remove(name))?;
-        }
-        let vocabulary = tokenizer.get_vocab_size(true);
-        self.write("tokenizer.json", &tokenizer.to_string(false)?)?;
-        let class = json!({"tokenizer_class": "PreTrainedTokenizerFast"});
-        self.write("tokenizer_config.json", &format!("{class:#}\n"))?;
-        let config = config_json(&run.recipe, vocabulary);
-        self.write("config.json", &format!("{config:#}\n"))?;
-        self.note(run)?;
+        // Of a run that was killed while it wrote its first checkpoint.
+        let _ = std::fs::remove_file(self.0.join(BEST_CHECKPOINT));
         Ok(lock)
     }
 
-    /// Removes a file, or a folder with all that is in it, if it is there.
-    fn remove(&self, name: &str) -> Result<(), Error> {
-        let path = self.0.join(name);
-        let removed = match path.is_dir() {
-            true => fs::remove_dir_all(&path),
-            false => fs::remove_file(&path),
-        };
-        match removed {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(FileError::of("remove", path)(error).into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Writes down what the run is.
-    pub fn note(&self, run: &Run) -> Result<(), Error> {
-        self.write(RUN, &format!("{:#}\n", json!(run)))
-    }
-
-    /// The run, its vocabulary, the newest epoch whose checkpoint is complete, and the lock that keeps others from training here.
-    pub fn resume(&self) -> Result<(Run, Tokenizer, usize, Lock), Error> {
+    /// The newest checkpoint, and the lock that keeps others from training here.
+    pub fn resume(&self) -> Result<(Checkpoint, Lock), Error> {
         lock::free(&self.0)?;
         // A folder that may be a typing error is not created.
-        self.newest()?;
-        let lock = lock::lock(&self.0)?;
-        // Until it was locked, another process may have trained on.
-        let (run, tokenizer, epoch) = self.newest()?;
-        Ok((run, tokenizer, epoch, lock))
+        if !self.0.join(NEWEST_CHECKPOINT).exists() {
+            return Err(self.refused("there is no checkpoint here: train without --resume"));
+        }
+        let lock = lock::prepare(&self.0)?;
+        Ok((Checkpoint::newest(&self.0)?, lock))
     }
 
-    /// The run, its vocabulary, and the newest epoch whose checkpoint is complete.
-    pub fn newest(&self) -> Result<(Run, Tokenizer, usize), Error> {
-        let path = self.0.join(RUN);
-        let file = fs::read(&path).map_err(FileError::of("read", &path))?;
-        let run = serde_json::from_slice(&file)
-            .map_err(|error| self.refused(&format!("{RUN}: {error}")))?;
-        let epoch = self.newest_checkpoint();
-        let epoch = epoch.ok_or_else(|| {
-            self.refused("it was stopped in its first epoch: train again without --resume")
-        })?;
-        Ok((run, pretrained::tokenizer(&self.0)?, epoch))
-    }
-
-    /// The newest epoch whose checkpoint is complete.
-    fn newest_checkpoint(&self) -> Option<usize> {
-        let is_complete = |epoch: &usize| {
-            let mut files = ["model", "optim"].into_iter();
-            files.all(|name| self.checkpoint(name, *epoch).exists())
-        };
-        self.epochs().into_iter().filter(is_complete).max()
-    }
-
-    /// The epochs with a checkpoint.
-    pub fn epochs(&self) -> Vec<usize> {
-        let entries = fs::read_dir(self.0.join("checkpoint"));
-        let epochs = entries.into_iter().flatten().flatten().filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let epoch = name.strip_prefix("scheduler-")?.strip_suffix(".bpk")?;
-            epoch.parse().ok()
-        });
-        epochs.collect()
-    }
-
-    /// A file of the learner's checkpoints.
-    pub fn checkpoint(&self, name: &str, epoch: usize) -> PathBuf {
-        self.0.join(format!("checkpoint/{name}-{epoch}.bpk"))
-    }
-
-    /// Saves the weights.
-    pub fn save(&self, model: &LanguageModel) -> Result<(), Error> {
+    /// Saves the model of the best checkpoint, with its vocabulary. Returns how far the run was then.
+    pub fn save_best(&self, device: &Device) -> Result<State, Error> {
+        let best = Checkpoint::best(&self.0)?;
+        let tokenizer = tokenizer(&best)?;
+        let vocabulary = tokenizer.get_vocab_size(true);
+        let recipe = &best.config.recipe;
+        let model = best.trained(model_config(recipe, vocabulary).init(device))?;
+        let class = json!({"tokenizer_class": "PreTrainedTokenizerFast"});
+        let config = config_json(recipe, vocabulary);
+        self.write(TOKENIZER, &tokenizer.to_string(false)?)?;
+        self.write("tokenizer_config.json", &format!("{class:#}\n"))?;
+        self.write("config.json", &format!("{config:#}\n"))?;
         let table = llama::table(&self.0)?;
-        Ok(weights::save(
-            &table,
-            model,
-            self.0.join("model.safetensors"),
-        )?)
+        weights::save(&table, &model, self.0.join("model.safetensors"))?;
+        Ok(best.state)
     }
 
     /// The trained model with its vocabulary.
@@ -219,6 +152,11 @@ impl Folder {
             problem: problem.into(),
         }
     }
+}
+
+/// The vocabulary of a run.
+pub fn tokenizer(checkpoint: &Checkpoint) -> Result<Tokenizer, Error> {
+    Ok(Tokenizer::from_bytes(checkpoint.part(TOKENIZER)?)?)
 }
 
 /// A small Llama.

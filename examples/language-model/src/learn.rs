@@ -1,39 +1,30 @@
-//! Training with Burn's learner.
+//! Training with the library's trainer.
+
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 use burn::{
-    data::{dataloader::DataLoaderBuilder, dataset::Dataset},
-    grad_clipping::GradientClippingConfig,
-    module::Module,
-    optim::AdamWConfig,
-    store::ModuleRecord,
-    tensor::{
-        Device,
-        distributed::{DistributedConfig, ReduceOperation},
-    },
+    grad_clipping::GradientClippingConfig, module::Module, optim::AdamWConfig, tensor::Device,
+    train::Interrupter,
+};
+use burn_attn_models::{
+    language_model::LanguageModel,
     train::{
-        ExecutionStrategy, Learner, MetricEarlyStoppingStrategy, MultiDeviceOptim,
-        StoppingCondition, SupervisedTraining,
-        checkpoint::FileCheckpointer,
-        metric::{
-            AccuracyMetric, LearningRateMetric, LossMetric, Metric, PerplexityMetric,
-            store::{Aggregate, Direction, Split},
-        },
+        CheckpointFolder, CurvePoint, Event, Replicas, State, TrainError, Trainer, TrainerConfig,
+        warmup_cosine,
     },
 };
-
-use burn_attn_models::{language_model::LanguageModelConfig, train::warmup_cosine};
 use example_common::{
     exit::{STOPPED, println},
     learner,
 };
 
 use crate::{
-    checkpoints::{BestAndNewest, End, Guarded, Watch},
     cli::{Recipe, TrainArgs},
+    display::Display,
     error::Error,
-    folder::{Folder, Run, model_config},
-    samples::Samples,
-    text::{Text, WindowBatcher},
+    folder::{Folder, Run, TOKENIZER, model_config, tokenizer},
+    samples,
+    text::Text,
 };
 
 /// Tokens of the held-out text that samples continue.
@@ -46,200 +37,170 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     let folder = Folder::new(&args.out);
     let devices = devices(args)?;
     // Nobody else trains in the folder for as long as it is locked: until the end of this function.
-    let (mut run, tokenizer, epoch, lock) = match args.resume {
+    let (checkpoint, lock) = match args.resume {
         true => {
-            let (run, tokenizer, epoch, lock) = folder.resume()?;
-            (run, Some(tokenizer), Some(epoch), Some(lock))
+            let (checkpoint, lock) = folder.resume()?;
+            (Some(checkpoint), Some(lock))
         }
         false => {
             folder.check_free()?;
-            let run = Run {
-                recipe: args.recipe.clone(),
-                epochs: EPOCHS,
-                text: String::new(),
-                best: None,
-            };
-            (run, None, None, None)
+            (None, None)
         }
+    };
+    let mut run = match &checkpoint {
+        Some(checkpoint) => checkpoint.config.clone(),
+        None => Run {
+            recipe: args.recipe.clone(),
+            epochs: EPOCHS,
+            text: String::new(),
+        },
     };
     run.epochs = args.epochs.unwrap_or(run.epochs);
     let recipe = run.recipe.clone();
     check(&recipe, run.epochs, args.patience, devices.len())?;
-    let text = Text::read(&args.text, &recipe, tokenizer)?;
-    let config = model_config(&recipe, text.tokenizer.get_vocab_size(true));
-    let _lock = match epoch {
+    let vocabulary = checkpoint.as_ref().map(tokenizer).transpose()?;
+    let text = Text::read(&args.text, &recipe, vocabulary)?;
+    let _lock = match &checkpoint {
         None => {
             run.text.clone_from(&text.fingerprint);
-            Some(folder.start(&run, &text.tokenizer)?)
+            Some(folder.start()?)
         }
         Some(_) if run.text != text.fingerprint => {
             let name = args.text.display();
             return Err(folder.refused(&format!("{name} is not the text of this run")));
         }
-        Some(epoch) if epoch >= run.epochs => {
-            let best = run.best.unwrap_or(epoch);
-            save_best(&folder, &config, best, &devices[0])?;
+        Some(checkpoint) if checkpoint.state.epoch >= run.epochs => {
+            save_best(&folder, &devices[0])?;
             println(&format!(
-                "{epoch} epochs are over, and --epochs {} asks for no more",
-                run.epochs
+                "{} epochs are over, and --epochs {} asks for no more",
+                checkpoint.state.epoch, run.epochs
             ));
             return Ok(0);
         }
-        Some(_) => {
-            folder.note(&run)?;
-            lock
-        }
+        Some(_) => lock,
     };
-    let steps = (text.train.len() / recipe.batch).saturating_mul(run.epochs);
 
-    let device = devices[0].clone();
-    let strategy = match (args.ddp, &devices[..]) {
-        (true, _) => {
-            let config = DistributedConfig {
-                all_reduce_op: ReduceOperation::Mean,
-            };
-            ExecutionStrategy::ddp(devices.clone(), config)
+    let mut trainer = trainer(args, run, &folder, &text, &devices)?;
+    if let Some(checkpoint) = &checkpoint {
+        trainer = trainer.resume(checkpoint)?;
+    }
+    let interrupter = Interrupter::new();
+    learner::stop_by_ctrl_c(interrupter.clone());
+    let prompt = text.held_out.beginning(PROMPT.min(recipe.len - 1));
+    let State { epoch, curve, .. } = &trainer.state;
+    let (epochs, before) = (trainer.folder.config.epochs, curve.len());
+    let mut display = Display::new(epochs, *epoch, interrupter.clone());
+    let mut is_stopped = false;
+    let trained = trainer.run(&text, |trainer, event| {
+        display.show(trainer, event);
+        is_stopped = interrupter.should_stop();
+        let mut is_over = is_stopped;
+        if event == Event::Evaluated {
+            let curve = &trainer.state.curve;
+            samples::write(
+                folder.path(),
+                curve.len(),
+                &trainer.trained(),
+                &text.tokenizer,
+                prompt,
+            );
+            is_over |= is_flat(&curve[before..], args.patience);
         }
-        (false, [device]) => ExecutionStrategy::single(device.clone()),
-        (false, _) => ExecutionStrategy::multi(devices.clone(), MultiDeviceOptim::OptimMainDevice),
-    };
-    let model = {
-        let device = device.clone().autodiff();
-        burn_attn::seed(&device, recipe.seed);
-        config.init(&device)
-    };
-    println(&format!(
-        "{} parameters, {} tokens, {steps} steps",
-        model.num_params(),
-        text.train.len() * recipe.len
-    ));
-
-    // Burn's loader begins its orders anew when a run is resumed: another seed makes them different ones.
-    let seed = recipe.seed.wrapping_add(epoch.unwrap_or(0) as u64);
-    // Every device takes its part of the batch. Their gradients are added up, so each divides its loss by the tokens of the whole batch;
-    // ddp takes the mean of gradients instead.
-    let batcher = WindowBatcher::new((!args.ddp).then_some(recipe.batch * recipe.len), seed);
-    let loader = |batcher, batch| {
-        DataLoaderBuilder::new(batcher)
-            .batch_size(batch)
-            .set_device(device.clone())
-    };
-    let end = End::default();
-    let prompt = text.held_out.beginning(PROMPT.min(recipe.len - 1)).to_vec();
-    let samples = Samples::new(&folder, &config, &text.tokenizer, &prompt, &device);
-    let file = |name| FileCheckpointer::new(folder.path().join("checkpoint"), name);
-    let loss = LossMetric::new();
-    let stop = StoppingCondition::NoImprovementSince {
-        n_epochs: args.patience,
-    };
-    let training = SupervisedTraining::new(
-        folder.path(),
-        loader(batcher, recipe.batch / devices.len())
-            .shuffle(seed)
-            .build(text.train),
-        // On the first device alone.
-        loader(WindowBatcher::new(None, seed), recipe.batch).build(text.held_out),
-    )
-    .with_training_strategy(strategy.into())
-    .with_application_logger(None)
-    .metrics((loss.clone(),))
-    .metric_train_numeric(LearningRateMetric::new())
-    .metric_valid_numeric(PerplexityMetric::new())
-    .metric_valid_numeric(AccuracyMetric::new())
-    .with_custom_checkpointers(
-        Guarded {
-            inner: samples,
-            end: end.clone(),
-        },
-        Guarded {
-            inner: file("optim"),
-            end: end.clone(),
-        },
-        Guarded {
-            inner: file("scheduler"),
-            end: end.clone(),
-        },
-    )
-    .with_checkpointing_strategy(BestAndNewest {
-        folder: folder.clone(),
-        run: run.clone(),
-        metric: loss.name().to_string(),
-        end: end.clone(),
-    })
-    .early_stopping(MetricEarlyStoppingStrategy::new(
-        &loss,
-        Aggregate::Mean,
-        Direction::Lowest,
-        Split::Valid,
-        stop,
-    ))
-    .num_epochs(run.epochs);
-    let training = match epoch {
-        Some(epoch) => training.checkpoint(epoch),
-        None => training,
-    };
-    let interrupter = training.interrupter();
-    end.stop_by(interrupter.clone());
-    let training = learner::instead_of_the_dashboard(training).with_progress_logger(Watch {
-        interrupter: interrupter.clone(),
-        end: end.clone(),
+        Ok(match is_over {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
     });
-    learner::stop_by_ctrl_c(interrupter);
+    display.end();
+    trained.map_err(|error| match error {
+        Error::Train(error @ TrainError::Diverged { .. }) => Error::Diverged(error),
+        error => error,
+    })?;
+    save_best(&folder, &devices[0])?;
+    if !is_stopped {
+        return Ok(0);
+    }
+    println(&format!(
+        "stopped; train {} --resume --out {} goes on after {}",
+        args.text.display(),
+        folder.path().display(),
+        name(&trainer.state)
+    ));
+    Ok(STOPPED)
+}
 
+/// The training of a run that begins.
+fn trainer(
+    args: &TrainArgs,
+    run: Run,
+    folder: &Folder,
+    text: &Text,
+    devices: &[Device],
+) -> Result<Trainer<LanguageModel, Run>, Error> {
+    let recipe = run.recipe.clone();
+    let steps = (text.train.len() / recipe.batch).saturating_mul(run.epochs);
     let optimizer = AdamWConfig::new()
         .with_beta_2(0.95)
         .with_weight_decay(0.1)
-        // Of each parameter: on several devices, the learner shows the sum of the gradients to nobody but the optimizer.
+        // Of each parameter.
         .with_grad_clipping(Some(GradientClippingConfig::Norm(1.0)))
         .init();
     let rate = recipe.learning_rate;
-    let scheduler = warmup_cosine(rate, recipe.warmup, 0, Some(steps), 0.1 * rate)
+    let scheduler = warmup_cosine(rate, recipe.warmup, Some(steps), 0.1 * rate)
         .map_err(|problem| Error::Option(format!("--learning-rate {rate}: {problem}")))?;
-    let learner = Learner::new(model, optimizer, scheduler);
-    // With the renderer, the dashboard leaves the terminal.
-    drop(training.launch(learner));
-    let out = folder.path().display();
-    let newest = folder.newest();
-    match end.of_training() {
-        (Some(error), _) => return Err(Error::Training(error)),
-        (None, true) => {
-            match newest {
-                Ok((run, _, epoch)) => {
-                    save_best(&folder, &config, run.best.unwrap_or(epoch), &device)?;
-                    println(&format!(
-                        "stopped; train {} --resume --out {out} goes on after epoch {epoch}",
-                        args.text.display()
-                    ));
-                }
-                Err(_) => println("stopped in the first epoch: nothing is saved"),
-            }
-            return Ok(STOPPED);
-        }
-        (None, false) => {}
-    }
-    let (run, _, epoch) = newest?;
-    save_best(&folder, &config, run.best.unwrap_or(epoch), &device)?;
-    Ok(0)
+    let config = TrainerConfig {
+        replicas: match devices {
+            [_] if !args.ddp => Replicas::new(1),
+            _ if !args.ddp => Replicas::on(devices),
+            _ => Replicas::exchanging(devices),
+        },
+        seed: recipe.seed,
+        epochs: Some(run.epochs),
+        ..TrainerConfig::new(&devices[0])
+    };
+    let vocabulary = text.tokenizer.to_string(false)?.into_bytes();
+    let checkpoints = CheckpointFolder {
+        path: folder.path().into(),
+        config: run,
+        parts: BTreeMap::from([(TOKENIZER.into(), vocabulary)]),
+    };
+    let model = model_config(&recipe, text.tokenizer.get_vocab_size(true));
+    let init = |device: &Device| model.init(device);
+    let trainer = Trainer::start(checkpoints, config, optimizer, scheduler, init);
+    println(&format!(
+        "{} parameters, {} tokens, {steps} steps",
+        trainer.model().num_params(),
+        text.train.len() * recipe.len
+    ));
+    Ok(trainer)
 }
 
-/// Saves the weights of the best epoch beside the model's configuration.
-fn save_best(
-    folder: &Folder,
-    config: &LanguageModelConfig,
-    best: usize,
-    device: &Device,
-) -> Result<(), Error> {
-    let path = folder.checkpoint("model", best);
-    let record = ModuleRecord::load(&path).map_err(|error| Error::Run {
-        path,
-        problem: error.to_string(),
-    })?;
-    folder.save(&config.init(device).load_record(record))?;
+/// Whether the loss on the held-out text has not fallen for so many epochs.
+fn is_flat(curve: &[CurvePoint], patience: usize) -> bool {
+    let best = (0..curve.len()).min_by(|&a, &b| {
+        let [a, b] = [a, b].map(|index| curve[index].validation);
+        a.total_cmp(&b)
+    });
+    best.is_some_and(|best| curve.len() - 1 - best >= patience)
+}
+
+/// Saves the model of the best epoch as `transformers` does.
+fn save_best(folder: &Folder, device: &Device) -> Result<(), Error> {
+    let best = folder.save_best(device)?;
     println(&format!(
-        "the model of epoch {best} is in {}",
+        "the model of {} is in {}",
+        name(&best),
         folder.path().join("model.safetensors").display()
     ));
     Ok(())
+}
+
+/// How far a run is: `epoch 2`, or `epoch 2, step 17` within the third.
+fn name(state: &State) -> String {
+    match state.step_in_epoch {
+        0 => format!("epoch {}", state.epoch),
+        step => format!("epoch {}, step {step}", state.epoch),
+    }
 }
 
 /// The devices asked for, or the default one.

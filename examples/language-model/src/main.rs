@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 
-mod checkpoints;
 mod cli;
 mod continuation;
+mod display;
 mod error;
 mod folder;
 mod learn;

@@ -1,21 +1,9 @@
 //! From a text to batches: a vocabulary, tokens, windows of equal length.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::path::Path;
 
-use burn::{
-    data::{
-        dataloader::batcher::Batcher,
-        dataset::{Dataset, DatasetError},
-    },
-    tensor::Device,
-};
-use burn_attn_models::train::LanguageModelBatch;
+use burn::tensor::Device;
+use burn_attn_models::train::{BatchSize, LanguageModelBatch, TrainingData, batches_by_length};
 use example_common::{
     files::FileError,
     fnv::Fnv,
@@ -38,6 +26,10 @@ pub struct Text {
     pub held_out: Windows,
     /// Tells texts apart.
     pub fingerprint: String,
+    /// Windows of a step.
+    batch: usize,
+    /// The seed of their order.
+    seed: u64,
 }
 
 impl Text {
@@ -77,12 +69,7 @@ impl Text {
         let count = train.len() + held_out.len();
         let train = Windows::new(train, recipe.len).whole(recipe.batch);
         let held_out = Windows::new(held_out, recipe.len);
-        // The learner takes the mean over batches: whole ones, or a single one, count alike.
-        let held_out = match held_out.len() < recipe.batch {
-            true => held_out,
-            false => held_out.whole(recipe.batch),
-        };
-        if train.is_empty() || held_out.is_empty() {
+        if train.count == 0 || held_out.count == 0 {
             // A window has one token more than it predicts; the larger need is the training part's or the held-out one's.
             let of_all = |part: usize| part.saturating_add(1).saturating_mul(HELD_OUT);
             let needed = of_all(recipe.len)
@@ -97,6 +84,39 @@ impl Text {
             train,
             held_out,
             fingerprint,
+            batch: recipe.batch,
+            seed: recipe.seed,
+        })
+    }
+}
+
+impl TrainingData for Text {
+    type Batch = LanguageModelBatch;
+
+    fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
+        let lengths = vec![[self.train.width]; self.train.count];
+        batches_by_length(
+            &lengths,
+            BatchSize::Samples(self.batch),
+            self.seed,
+            epoch as u64,
+        )
+    }
+
+    fn tokens(&self, _: usize) -> usize {
+        self.train.width
+    }
+
+    fn batch(&self, windows: &[usize], device: &Device) -> LanguageModelBatch {
+        self.train.batch(windows, device)
+    }
+
+    fn validation(&self, device: &Device) -> impl Iterator<Item = LanguageModelBatch> {
+        let windows: Vec<usize> = (0..self.held_out.count).collect();
+        let starts = (0..windows.len()).step_by(self.batch);
+        starts.map(move |start| {
+            let end = windows.len().min(start + self.batch);
+            self.held_out.batch(&windows[start..end], device)
         })
     }
 }
@@ -145,56 +165,26 @@ impl Windows {
         self
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    fn window(&self, index: usize) -> &[u32] {
+        let start = index * self.width;
+        &self.tokens[start..=start + self.width]
+    }
+
+    fn batch(&self, windows: &[usize], device: &Device) -> LanguageModelBatch {
+        let windows: Vec<&[u32]> = windows.iter().map(|&index| self.window(index)).collect();
+        LanguageModelBatch::new(&windows, device)
+    }
+
     /// The first `count` tokens.
     pub fn beginning(&self, count: usize) -> &[u32] {
         &self.tokens[..count.min(self.tokens.len())]
     }
 }
-
-impl Dataset<Vec<u32>> for Windows {
-    fn get(&self, index: usize) -> Result<Vec<u32>, DatasetError> {
-        let start = index * self.width;
-        Ok(self.tokens[start..=start + self.width].to_vec())
-    }
-
-    fn len(&self) -> usize {
-        self.count
-    }
-}
-
-/// Makes batches of windows.
-#[derive(Clone)]
-pub struct WindowBatcher {
-    /// What the losses of a batch are divided by; `None` is its own number of tokens.
-    tokens: Option<usize>,
-    seed: u64,
-    /// Batches so far: each drops other numbers, even if it has the windows of an earlier one.
-    count: Arc<AtomicU64>,
-}
-
-impl WindowBatcher {
-    /// Batches whose losses are divided by so many tokens, or by their own number, and whose dropout begins with `seed`.
-    pub fn new(tokens: Option<usize>, seed: u64) -> Self {
-        Self {
-            tokens,
-            seed,
-            count: Arc::default(),
-        }
-    }
-}
-
-impl Batcher<Vec<u32>, LanguageModelBatch> for WindowBatcher {
-    fn batch(&self, windows: Vec<Vec<u32>>, device: &Device) -> LanguageModelBatch {
-        let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let seed = self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number);
-        let batch = LanguageModelBatch::new(&windows, device).seed(seed);
-        match self.tokens {
-            Some(tokens) => batch.divided_by(tokens),
-            None => batch,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,8 +193,8 @@ mod tests {
     fn windows_overlap_in_the_token_that_one_predicts_and_the_next_reads() {
         let windows = Windows::new((0..11).collect(), 3);
         assert_eq!(windows.len(), 3);
-        assert_eq!(windows.get(1).unwrap(), [3, 4, 5, 6]);
-        assert_eq!(windows.get(2).unwrap(), [6, 7, 8, 9]);
+        assert_eq!(windows.window(1), [3, 4, 5, 6]);
+        assert_eq!(windows.window(2), [6, 7, 8, 9]);
         assert_eq!(windows.clone().whole(2).len(), 2);
         assert_eq!(Windows::new(vec![1, 2, 3], 3).len(), 0);
     }

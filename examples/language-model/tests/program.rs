@@ -136,12 +136,12 @@ fn it_learns_on_two_devices_resumes_and_writes() {
     let drawn = |seed| printed(folder, &[&args[..], &["--seed", seed]].concat());
     assert_eq!(drawn("3"), drawn("3"));
 
-    // Only the checkpoints of the newest two epochs and of the best one stay, three files each.
-    let run = fs::read(folder.join("run/run.json")).unwrap();
-    let run: serde_json::Value = serde_json::from_slice(&run).unwrap();
-    let kept = if run["best"] == 1 { 3 } else { 2 };
-    let files = fs::read_dir(folder.join("run/checkpoint")).unwrap();
-    assert_eq!(files.count(), 3 * kept, "{run}");
+    // Only the newest checkpoint and the best one stay.
+    let files = fs::read_dir(folder.join("run")).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let mut checkpoints: Vec<String> = names.filter(|name| name.contains("checkpoint")).collect();
+    checkpoints.sort();
+    assert_eq!(checkpoints, ["best.checkpoint", "newest.checkpoint"]);
 
     for prompt in ["", &"dog ".repeat(40)] {
         let error = refused(folder, &["continue", prompt, "--out", "run"]);
@@ -210,10 +210,11 @@ fn what_cannot_work_is_said_in_one_sentence() {
     let error = refused(folder, &["continue", "The", "--out", "none"]);
     assert_eq!(error, "error: none: there is no trained model here\n");
     let error = refused(folder, &["train", "text.txt", "--out", "none", "--resume"]);
-    assert!(
-        error.starts_with("error: cannot read none/run.json: "),
-        "{error}"
+    assert_eq!(
+        error,
+        "error: none: there is no checkpoint here: train without --resume\n"
     );
+    assert!(!folder.join("none").exists());
 }
 
 #[test]
@@ -242,18 +243,19 @@ fn a_run_is_never_overwritten() {
         );
         fs::remove_dir_all(folder.join("other")).unwrap();
     }
-    // A run that has no checkpoint yet begins anew, without what the old one has written.
-    fs::remove_dir_all(folder.join("run/checkpoint")).unwrap();
+    // A run that was killed while it wrote its first checkpoint begins anew, without what the old one has written.
+    fs::remove_dir_all(folder.join("run")).unwrap();
+    fs::create_dir(folder.join("run")).unwrap();
+    let old = [".unfinished-newest.checkpoint", "best.checkpoint"];
+    let old = old.map(|name| folder.join("run").join(name));
+    old.iter().for_each(|path| fs::write(path, "half").unwrap());
     assert_eq!(
         refused(folder, &train(&["--resume"])),
-        "error: run: it was stopped in its first epoch: train again without --resume\n"
+        "error: run: there is no checkpoint here: train without --resume\n"
     );
-    let old = ["train/epoch-7", "valid/epoch-7"].map(|log| folder.join("run").join(log));
-    old.iter().for_each(|log| fs::create_dir_all(log).unwrap());
     printed(folder, &train_small(&["--epochs", "1"]));
-    let samples = fs::read_to_string(folder.join("run/samples.txt")).unwrap();
-    assert_eq!(samples.matches("epoch ").count(), 1, "{samples}");
-    assert!(old.iter().all(|log| !log.exists()), "{old:?}");
+    assert!(!old[0].exists());
+    assert_ne!(fs::read(&old[1]).unwrap(), b"half");
 }
 
 /// Nor does it matter how large a vocabulary may be, nor what the text would do to a terminal.
@@ -294,6 +296,60 @@ fn training_goes_on_when_nobody_reads_its_lines_any_more() {
     // And what the model wrote.
     assert!(text.matches("\u{fffd}[").count() > 1, "{text:?}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+/// The loss curve of a run, as its newest checkpoint has stored it.
+fn curve(out: &Path) -> serde_json::Value {
+    let file = fs::read(out.join("newest.checkpoint")).unwrap();
+    let line = file.split(|&byte| byte == b'\n').next().unwrap();
+    let header: serde_json::Value = serde_json::from_slice(line).unwrap();
+    header["state"]["curve"].clone()
+}
+
+/// Killed wherever it is, on one device and on two.
+#[test]
+#[cfg(unix)]
+fn a_run_that_was_killed_and_resumed_has_the_curve_of_one_that_was_not() {
+    for devices in ["flex", "flex,flex"] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        text(folder);
+        let args = [&SMALL[..], &["--epochs", "4", "--devices", devices]].concat();
+        let begin = |out| [&["train", "text.txt", "--out", out][..], &args].concat();
+        printed(folder, &begin("straight"));
+        for kill in 0.. {
+            let resume = ["train", "text.txt", "--out", "run", "--resume", "--devices"];
+            let args = match folder.join("run/newest.checkpoint").exists() {
+                true => [&resume[..], &[devices]].concat(),
+                false => begin("run"),
+            };
+            let mut training = Command::new(env!("CARGO_BIN_EXE_language-model"))
+                .current_dir(folder)
+                .env("BURN_DEVICE", "flex")
+                .args(args)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut printed = BufReader::new(training.stdout.take().unwrap());
+            let mut line = String::new();
+            // After the first epoch, and in the middle of a later one.
+            while kill < 3 && !line.contains(": valid,") {
+                line.clear();
+                assert_ne!(printed.read_line(&mut line).unwrap(), 0);
+            }
+            if kill == 3 {
+                std::io::copy(&mut printed, &mut std::io::sink()).unwrap();
+                assert!(training.wait().unwrap().success());
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(7 * kill));
+            training.kill().unwrap();
+            training.wait().unwrap();
+        }
+        let [run, straight] = ["run", "straight"].map(|out| curve(&folder.join(out)));
+        assert_eq!(straight.as_array().unwrap().len(), 4);
+        assert_eq!(run, straight, "{devices}");
+    }
 }
 
 #[test]

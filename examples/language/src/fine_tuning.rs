@@ -193,7 +193,7 @@ impl FineTuning {
             .learning_rate
             .unwrap_or(RATES[usize::from(self.lora.is_some())]);
         let steps = train.len().saturating_mul(self.epochs);
-        let schedule = warmup_cosine(rate, steps.div_ceil(10), 0, Some(steps), 0.0)
+        let schedule = warmup_cosine(rate, steps.div_ceil(10), Some(steps), 0.0)
             .map_err(|problem| format!("--learning-rate {rate}: {problem}"))?;
         let model = self.prepared(model);
         exit::println(&format!(

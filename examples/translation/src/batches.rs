@@ -1,12 +1,13 @@
 //! Batches of sentences of about the same length, in an order that depends on nothing but the seed and the epoch.
 
 use burn::tensor::{Device, Int, Tensor};
-use burn::train::SequenceOutput;
 use burn_attn_models::tokens::padded;
-use burn_attn_models::train::{BatchSize, Seq2SeqBatch, batches_by_length};
+use burn_attn_models::train::{
+    BatchSize, Seq2SeqBatch, TokenBatch, TrainingData, batches_by_length,
+};
 use example_common::exit::warn;
 
-use crate::data::Pair;
+use crate::data::{Pair, Split};
 use crate::error::Error;
 use crate::run_config::RunConfig;
 use crate::vocabulary::{BOS, EOS, Vocabulary};
@@ -20,20 +21,58 @@ pub struct Sample {
     pub target: Vec<u32>,
 }
 
-impl Sample {
-    /// Tokens read and predicted, with `<eos>` counted twice.
-    pub fn tokens(&self) -> usize {
-        self.source.len() + self.target.len() + 2
+/// The training and validation parts of a corpus as token ids.
+pub struct Batches {
+    train: Vec<Sample>,
+    validation: Vec<Sample>,
+    /// The configuration of the run.
+    config: RunConfig,
+}
+
+impl Batches {
+    /// Encodes the sentences of both parts.
+    ///
+    /// # Errors
+    /// If all pairs of a part are longer than the positions.
+    pub fn new(split: &Split, vocabulary: &Vocabulary, config: &RunConfig) -> Result<Self, Error> {
+        Ok(Self {
+            train: samples(&split.train, vocabulary, config, "training")?,
+            validation: samples(&split.validation, vocabulary, config, "validation")?,
+            config: config.clone(),
+        })
+    }
+}
+
+impl TrainingData for Batches {
+    type Batch = Seq2SeqBatch;
+
+    fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
+        let RunConfig { seed, .. } = self.config;
+        plan(&self.train, self.config.batch_size(), seed, epoch)
     }
 
-    /// Tokens to predict, `<eos>` included.
-    pub fn target_tokens(&self) -> usize {
-        self.target.len() + 1
+    /// `<eos>` counts twice.
+    fn tokens(&self, sample: usize) -> usize {
+        self.train[sample].source.len() + self.train[sample].target.len() + 2
+    }
+
+    fn batch(&self, samples: &[usize], device: &Device) -> Seq2SeqBatch {
+        let samples: Vec<&Sample> = samples.iter().map(|&index| &self.train[index]).collect();
+        batch(&samples, device).smoothing(self.config.smoothing)
+    }
+
+    fn validation(&self, device: &Device) -> impl Iterator<Item = Seq2SeqBatch> {
+        let size = BatchSize::Samples(self.config.batch);
+        let steps = plan(&self.validation, size, 0, 0).into_iter();
+        steps.map(move |step| {
+            let samples: Vec<&Sample> = step.iter().map(|&index| &self.validation[index]).collect();
+            batch(&samples, device)
+        })
     }
 }
 
 /// The pairs as token ids. Those longer than the positions are left out, and their number is printed.
-pub fn samples(
+fn samples(
     pairs: &[Pair],
     vocabulary: &Vocabulary,
     config: &RunConfig,
@@ -67,7 +106,7 @@ pub fn samples(
 }
 
 /// Which samples go together in epoch `epoch`: indices into `samples`.
-pub fn plan(samples: &[Sample], size: BatchSize, seed: u64, epoch: usize) -> Vec<Vec<usize>> {
+fn plan(samples: &[Sample], size: BatchSize, seed: u64, epoch: usize) -> Vec<Vec<usize>> {
     let lengths: Vec<[usize; 2]> = samples
         .iter()
         .map(|sample| [sample.target.len() + 1, sample.source.len() + 1])
@@ -85,7 +124,7 @@ pub fn sources<'a>(
 }
 
 /// Samples to train on: sources and targets end in `<eos>`, and targets begin with `<bos>`.
-pub fn batch(samples: &[&Sample], device: &Device) -> Seq2SeqBatch {
+fn batch(samples: &[&Sample], device: &Device) -> Seq2SeqBatch {
     let sources: Vec<Vec<u32>> = samples
         .iter()
         .map(|sample| with_eos(&sample.source))
@@ -95,46 +134,6 @@ pub fn batch(samples: &[&Sample], device: &Device) -> Seq2SeqBatch {
         .map(|sample| [&[BOS], sample.target.as_slice(), &[EOS]].concat())
         .collect();
     Seq2SeqBatch::new(&sources, &targets, device)
-}
-
-/// How many tokens a model predicted right, each after the right ones before it.
-pub fn right(output: &SequenceOutput) -> usize {
-    let predicted = output.logits.clone().argmax(2).squeeze_dim::<2>(2);
-    // Padding is 0, which no sentence has.
-    let targets = output.targets.clone();
-    let right = predicted
-        .equal(targets.clone())
-        .bool_and(targets.not_equal_elem(0));
-    right.int().sum().into_scalar::<i64>() as usize
-}
-
-/// Divides a batch into at most `count` shards of about as many tokens.
-pub fn shards<'a>(samples: &'a [&'a Sample], count: usize) -> Vec<&'a [&'a Sample]> {
-    let total: usize = samples.iter().map(|sample| sample.tokens()).sum();
-    let mut shards = Vec::new();
-    let (mut rest, mut tokens) = (samples, 0);
-    for shard in 1..=count {
-        let end = rest
-            .iter()
-            .take_while(|sample| {
-                let before = tokens;
-                tokens += sample.tokens();
-                // The sample whose middle is beyond the shard's end belongs to the next.
-                let is_in = (before + tokens) * count <= 2 * total * shard;
-                if !is_in {
-                    tokens = before;
-                }
-                is_in
-            })
-            .count();
-        let end = if shard == count { rest.len() } else { end };
-        let (head, tail) = rest.split_at(end);
-        if !head.is_empty() {
-            shards.push(head);
-        }
-        rest = tail;
-    }
-    shards
 }
 
 fn with_eos(sentence: &[u32]) -> Vec<u32> {

@@ -7,14 +7,14 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn::train::Interrupter;
 use burn_attn::ops::backend::in_host_memory;
-use burn_attn_models::train::Replicas;
+use burn_attn_models::train::{BEST_CHECKPOINT, Outcome, Replicas};
 use example_common::devices::DeviceArg;
 use example_common::exit::{STOPPED, println};
 use example_common::files::{self, FileError};
 use example_common::learner;
 use example_common::lock::{self, Lock};
 
-use crate::checkpoint::{self, BEST, Checkpoint};
+use crate::checkpoint;
 use crate::cli::{Command, Shared, TrainArgs};
 use crate::curve;
 use crate::data::{self, Split};
@@ -25,7 +25,7 @@ use crate::folder;
 use crate::progress::{Progress, duration};
 use crate::report::{self, Report};
 use crate::run_config::RunConfig;
-use crate::trainer::{Outcome, Trainer};
+use crate::trainer::Trainer;
 use crate::translate::translate;
 use crate::translator::Translator;
 
@@ -115,7 +115,7 @@ fn train(args: Option<&TrainArgs>, shared: &Shared, target: &TargetDevice) -> Re
 
 /// Prepares the folder of a run, then checks that the report and the translations can be written, which may be in that folder.
 fn prepare(shared: &Shared) -> Result<Lock, Error> {
-    let lock = folder::prepare(&shared.out)?;
+    let lock = lock::prepare(&shared.out)?;
     probe_outputs(shared)?;
     Ok(lock)
 }
@@ -179,17 +179,17 @@ pub fn begin(
     // Until it was locked, another run may have begun and ended.
     folder::refuse_occupied(&shared.out)?;
     // Of a run that was killed while it wrote its first checkpoint.
-    let _ = fs::remove_file(shared.out.join(BEST));
+    let _ = fs::remove_file(shared.out.join(BEST_CHECKPOINT));
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &target.device, &shared.out)?;
     println(&format!(
         "training on {}: {} pairs, {} tokens in the vocabulary, {} parameters, on {}{}",
-        trainer.config.data.name(),
+        trainer.config().data.name(),
         split.train.len(),
-        trainer.config.model.vocab_size,
-        trainer.parameters(),
+        trainer.config().model.vocab_size,
+        trainer.training.model().num_params(),
         target.name,
-        match trainer.config.replicas {
+        match trainer.config().replicas {
             1 => String::new(),
             replicas => format!(", {replicas} replicas"),
         },
@@ -205,7 +205,7 @@ pub fn resume(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome)
         return Err(Error::NoCheckpoint(shared.out.clone()));
     }
     let _lock = prepare(shared)?;
-    let checkpoint = Checkpoint::newest(&shared.out)?;
+    let checkpoint = checkpoint::newest(&shared.out)?;
     let precision = checkpoint.config.precision;
     precision.check(&target.device, &target.name)?;
     let split = checkpoint.config.reload(&shared.out)?;
@@ -233,7 +233,7 @@ fn drive(trainer: &mut Trainer) -> Result<Outcome, Error> {
     let interrupter = Interrupter::new();
     learner::stop_by_ctrl_c(interrupter.clone());
     let progress = Progress::new();
-    let outcome = trainer.run(&|_| interrupter.should_stop(), &progress);
+    let outcome = trainer.run(|_| interrupter.should_stop(), &progress);
     // From here on Ctrl-C is the second one, which ends the program.
     interrupter.stop(None);
     progress.finish();
@@ -258,7 +258,7 @@ pub fn report_run(
     shared: &Shared,
     target: &TargetDevice,
 ) -> Result<String, Error> {
-    let state = Checkpoint::newest(&shared.out)?.state;
+    let state = checkpoint::newest(&shared.out)?.state;
     let scores = evaluate(translator, split)?;
     // Before anything is printed: the reader of the lines may be gone.
     if let Some(path) = &shared.translations {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use burn_attn_models::train::Outcome;
 use example_common::{exit::println, lock};
 
 use crate::checkpoint::{self, Checkpoint};
@@ -10,7 +11,6 @@ use crate::commands::{HELD_OUT, TargetDevice, begin, print_how_to_resume, report
 use crate::data::Split;
 use crate::error::Error;
 use crate::explain::{self, explain};
-use crate::trainer::Outcome;
 use crate::translator::Translator;
 
 /// Trains on the built-in corpus, evaluates, translates and explains; returns the exit code.
@@ -66,7 +66,7 @@ fn train(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Err
     if !checkpoint::exists(&shared.out) {
         return begin(&args, shared, target);
     }
-    let Checkpoint { config, state, .. } = Checkpoint::newest(&shared.out)?;
+    let Checkpoint { config, state, .. } = checkpoint::newest(&shared.out)?;
     // What only the corpus determines was not given as an option, so it cannot differ.
     demo.data.fingerprint.clone_from(&config.data.fingerprint);
     demo.model.vocab_size = config.model.vocab_size;

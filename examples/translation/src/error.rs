@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use burn_attn_models::generate::GenerateError;
+use burn_attn_models::train::TrainError;
 use example_common::files::FileError;
 use example_common::lock::LockError;
 
@@ -20,14 +21,9 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// A checkpoint cannot be read.
-    #[error("{} is not a checkpoint of this program: {problem}", path.display())]
-    Checkpoint {
-        /// The checkpoint.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    /// A checkpoint cannot be read or written.
+    #[error(transparent)]
+    Train(#[from] TrainError),
     /// A folder holds no checkpoint.
     #[error("{} holds no checkpoint: train first, or name the folder of a run with --out", .0.display())]
     NoCheckpoint(PathBuf),
@@ -76,16 +72,10 @@ pub enum Error {
     #[error(transparent)]
     Generate(#[from] GenerateError),
     /// A loss is no longer finite.
-    #[error(
-        "the {name} is {loss} by step {step}: training has diverged; try a lower --learning-rate than {learning_rate}"
-    )]
+    #[error("{error}; try a lower --learning-rate than {learning_rate}")]
     Diverged {
-        /// Which loss.
-        name: &'static str,
-        /// Its value.
-        loss: f64,
-        /// The last step.
-        step: usize,
+        /// Which loss, and when.
+        error: TrainError,
         /// The highest learning rate.
         learning_rate: f64,
     },

@@ -18,7 +18,6 @@ mod report;
 mod run_config;
 mod schedule;
 mod sentence;
-mod state;
 mod train_args;
 mod trainer;
 mod translate;

@@ -54,47 +54,27 @@ impl Progress {
         Self::lines_to(|_| {})
     }
 
-    /// Whether [`step`](Self::step) has something to show at the time `now`: always with a bar, which limits how often it is drawn,
-    /// and after half a minute without one.
-    pub fn is_due(&self, now: Duration) -> bool {
-        if !self.bar.is_hidden() {
-            return true;
-        }
-        let last = self.shown.get().unwrap_or_else(|| {
-            self.shown.set(Some(now));
-            now
-        });
-        now.saturating_sub(last) >= LINE_EVERY
-    }
-
-    /// Begins an epoch of `steps` steps.
-    pub fn begin_epoch(&self, label: &str, steps: usize, done: usize) {
-        self.bar.set_prefix(label.to_string());
-        self.bar.set_length(steps as u64);
-        self.bar.set_position(done as u64);
-    }
-
-    /// Moves the bar, or prints a line; without a loss until one has been read.
+    /// Moves the bar of an epoch, or prints a line, if it is due: always with a bar, which limits how often it is drawn, and after half a
+    /// minute without one.
     pub fn step(
         &self,
         now: Duration,
-        done: usize,
-        loss: Option<f64>,
-        tokens_per_second: f64,
-        left: Option<f64>,
+        label: &str,
+        [done, steps]: [usize; 2],
+        message: impl FnOnce() -> String,
     ) {
-        self.bar.set_position(done as u64);
-        let left = left.map_or_else(String::new, |seconds| {
-            format!(", {} left", duration(seconds))
-        });
-        let loss = loss.map_or_else(String::new, |loss| format!("loss {loss:.3}, "));
-        let message = format!("{loss}{tokens_per_second:.0} tokens/s{left}");
-        if self.bar.is_hidden() {
-            self.shown.set(Some(now));
-            let (label, steps) = (self.bar.prefix(), self.bar.length().unwrap_or_default());
-            self.line(&format!("{label}, step {done} of {steps}: {message}"));
-        } else {
-            self.bar.set_message(message);
+        if !self.bar.is_hidden() {
+            self.bar.set_prefix(label.to_string());
+            self.bar.set_length(steps as u64);
+            self.bar.set_position(done as u64);
+            self.bar.set_message(message());
+            return;
+        }
+        let last = self.shown.get().unwrap_or(now);
+        let is_due = now.saturating_sub(last) >= LINE_EVERY;
+        self.shown.set(Some(if is_due { now } else { last }));
+        if is_due {
+            self.line(&format!("{label}, step {done} of {steps}: {}", message()));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::evaluate::{Score, Scores, is_right};
 use crate::run_config::RunConfig;
 use crate::sentence::LONGEST;
-use crate::state::{CurvePoint, State};
+use burn_attn_models::train::{CurvePoint, State};
 
 /// Everything `--report` writes.
 pub struct Report<'a> {

@@ -2,16 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use burn_attn_models::{seq2seq::Seq2SeqConfig, train::BatchSize};
+use burn_attn_models::seq2seq::Seq2SeqConfig;
+use burn_attn_models::train::{AVERAGE_EVERY, BatchSize};
 use serde::{Deserialize, Serialize};
 
 use crate::data::{self, Split};
 use crate::error::Error;
 use crate::precision::Precision;
 use crate::vocabulary::{self, Vocabulary};
-
-/// Steps between two models of the moving average.
-pub const AVERAGE_EVERY: usize = 10;
 
 /// How the learning rate falls after its warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -147,12 +145,6 @@ impl RunConfig {
             )));
         }
         Ok(())
-    }
-
-    /// The last step, in epochs of `epoch_steps` steps: by the epochs or by the steps, whichever ends first.
-    pub fn last_step(&self, epoch_steps: usize) -> Option<usize> {
-        let by_epochs = self.epochs.map(|epochs| epochs.saturating_mul(epoch_steps));
-        by_epochs.into_iter().chain(self.steps).min()
     }
 
     /// Whether the model has positions for a sentence of so many tokens: one more is for `<bos>` or `<eos>`.

@@ -9,7 +9,7 @@ use burn_attn_models::seq2seq::Seq2Seq;
 use example_common::text::printable;
 
 use crate::batches;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint;
 use crate::error::Error;
 use crate::run_config::RunConfig;
 use crate::sentence::{LONGEST, composed, key};
@@ -40,18 +40,15 @@ impl Translator {
     /// # Errors
     /// If there is none, it is broken, or the beam is wider than the vocabulary.
     pub fn load(out: &Path, device: &Device, beam: usize) -> Result<Self, Error> {
-        let checkpoint = Checkpoint::best(out)?;
-        let vocabulary = checkpoint.vocabulary()?;
+        let checkpoint = checkpoint::best(out)?;
+        let vocabulary = checkpoint::vocabulary(&checkpoint)?;
         if !(1..=vocabulary.len()).contains(&beam) {
             return Err(Error::Option(format!(
                 "--beam must be between 1 and the vocabulary's {} tokens, got {beam}",
                 vocabulary.len()
             )));
         }
-        let model = match checkpoint.average(device)? {
-            Some(average) => average,
-            None => checkpoint.model(device)?,
-        };
+        let model = checkpoint.trained(checkpoint.config.model.init(device))?;
         Ok(Self {
             model: model.valid(),
             config: checkpoint.config,

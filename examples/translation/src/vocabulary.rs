@@ -1,7 +1,5 @@
 //! The sub-word vocabulary that both languages share: byte-level BPE, so that any text can be written with it.
 
-use std::path::Path;
-
 use burn_attn_models::text::labels;
 use example_common::vocabulary::{BYTES, byte_level_bpe};
 use tokenizers::Tokenizer;
@@ -47,13 +45,8 @@ impl Vocabulary {
     ///
     /// # Errors
     /// If the bytes are not a tokenizer, or one with other special tokens.
-    pub fn from_json(json: &[u8], path: &Path) -> Result<Self, Error> {
-        let foreign = |problem: String| Error::Checkpoint {
-            path: path.to_path_buf(),
-            problem,
-        };
-        let tokenizer = Tokenizer::from_bytes(json).map_err(|error| foreign(error.to_string()))?;
-        Self::checked(tokenizer).map_err(|error| foreign(error.to_string()))
+    pub fn from_json(json: &[u8]) -> Result<Self, Error> {
+        Self::checked(Tokenizer::from_bytes(json).map_err(failed)?)
     }
 
     /// The vocabulary as the JSON of the crate `tokenizers`.

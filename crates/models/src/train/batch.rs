@@ -2,6 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
+use super::hash::fnv1a;
 use crate::tokens::{filled_up, padded, padded_tokens};
 
 /// Texts to train a [`LanguageModel`](crate::language_model::LanguageModel) on.
@@ -39,8 +40,46 @@ pub struct Targets {
     pub divisor: usize,
     /// How much of the probability is spread over all tokens in training (label smoothing), from 0 to 1.
     pub smoothing: f64,
-    /// Where the dropout seeds of a step on this batch begin: a hash of its tokens, and [`LanguageModelBatch::seed`].
+    /// Where the dropout seeds of a step on this batch begin: a hash of its tokens, and [`TokenBatch::seed`].
     pub dropout_seed: [u64; 2],
+}
+
+/// A batch of tokens to predict.
+pub trait TokenBatch: Send + Sized + 'static {
+    /// The tokens that the model should predict.
+    fn targets(&mut self) -> &mut Targets;
+
+    /// Divides the sum of losses by this many tokens instead of its own, for training: those of the batches of all devices whose gradients
+    /// are added up.
+    ///
+    /// # Panics
+    ///
+    /// When it is 0.
+    fn divided_by(mut self, tokens: usize) -> Self {
+        assert!(tokens > 0, "a loss cannot be divided by 0 tokens");
+        self.targets().divisor = tokens;
+        self
+    }
+
+    /// Smooths the labels by `smoothing`; see [`smoothed_cross_entropy`](crate::loss::smoothed_cross_entropy).
+    ///
+    /// # Panics
+    ///
+    /// Unless it is from 0 to 1.
+    fn smoothing(mut self, smoothing: f64) -> Self {
+        assert!(
+            (0.0..=1.0).contains(&smoothing),
+            "smoothing must be from 0 to 1, got {smoothing}"
+        );
+        self.targets().smoothing = smoothing;
+        self
+    }
+
+    /// Makes dropout on this batch differ from that of other runs, or of other epochs with the same batch. Default: 0.
+    fn seed(mut self, seed: u64) -> Self {
+        self.targets().dropout_seed[1] = seed;
+        self
+    }
 }
 
 impl LanguageModelBatch {
@@ -57,33 +96,6 @@ impl LanguageModelBatch {
         let rows: Vec<&[u32]> = texts.iter().map(AsRef::as_ref).collect();
         let (input, targets) = shifted("LanguageModelBatch", "text", &rows, device);
         Self { input, targets }
-    }
-
-    /// Divides the sum of losses by this many tokens instead of its own, for training: those of the batches of all devices whose gradients
-    /// are added up.
-    ///
-    /// # Panics
-    ///
-    /// When it is 0.
-    pub fn divided_by(mut self, tokens: usize) -> Self {
-        self.targets = self.targets.divided_by(tokens);
-        self
-    }
-
-    /// Smooths the labels by `smoothing`; see [`smoothed_cross_entropy`](crate::loss::smoothed_cross_entropy).
-    ///
-    /// # Panics
-    ///
-    /// Unless it is from 0 to 1.
-    pub fn smoothing(mut self, smoothing: f64) -> Self {
-        self.targets = self.targets.smoothing(smoothing);
-        self
-    }
-
-    /// Makes dropout on this batch differ from that of other runs, or of other epochs with the same batch. Default: 0.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.targets = self.targets.seed(seed);
-        self
     }
 }
 
@@ -122,54 +134,17 @@ impl Seq2SeqBatch {
             targets,
         }
     }
+}
 
-    /// As [`LanguageModelBatch::divided_by`].
-    ///
-    /// # Panics
-    ///
-    /// When it is 0.
-    pub fn divided_by(mut self, tokens: usize) -> Self {
-        self.targets = self.targets.divided_by(tokens);
-        self
-    }
-
-    /// As [`LanguageModelBatch::smoothing`].
-    ///
-    /// # Panics
-    ///
-    /// Unless it is from 0 to 1.
-    pub fn smoothing(mut self, smoothing: f64) -> Self {
-        self.targets = self.targets.smoothing(smoothing);
-        self
-    }
-
-    /// As [`LanguageModelBatch::seed`].
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.targets = self.targets.seed(seed);
-        self
+impl TokenBatch for LanguageModelBatch {
+    fn targets(&mut self) -> &mut Targets {
+        &mut self.targets
     }
 }
 
-impl Targets {
-    fn divided_by(self, divisor: usize) -> Self {
-        assert!(divisor > 0, "a loss cannot be divided by 0 tokens");
-        Self { divisor, ..self }
-    }
-
-    fn smoothing(self, smoothing: f64) -> Self {
-        assert!(
-            (0.0..=1.0).contains(&smoothing),
-            "smoothing must be from 0 to 1, got {smoothing}"
-        );
-        Self { smoothing, ..self }
-    }
-
-    fn seed(self, seed: u64) -> Self {
-        let [tokens, _] = self.dropout_seed;
-        Self {
-            dropout_seed: [tokens, seed],
-            ..self
-        }
+impl TokenBatch for Seq2SeqBatch {
+    fn targets(&mut self) -> &mut Targets {
+        &mut self.targets
     }
 }
 
@@ -197,14 +172,10 @@ fn shifted(batch: &str, row: &str, rows: &[&[u32]], device: &Device) -> (Tensor<
     (padded_tokens(&input, device), targets)
 }
 
-/// FNV-1a of the tokens and where rows end.
+/// A hash of the tokens and where rows end.
 fn hash(rows: &[&[u32]]) -> u64 {
     let tokens = rows
         .iter()
         .flat_map(|row| row.iter().chain(std::iter::once(&u32::MAX)));
-    tokens
-        .flat_map(|token| token.to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+    fnv1a(tokens.flat_map(|token| token.to_le_bytes()))
 }

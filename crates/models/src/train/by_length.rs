@@ -81,63 +81,34 @@ fn cut<const N: usize>(order: &[usize], lengths: &[[usize; N]], tokens: usize) -
     batches
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lengths() -> Vec<[usize; 2]> {
-        (0..101).map(|i| [1 + i % 7, 1 + i % 5]).collect()
-    }
-
-    #[test]
-    fn every_sample_comes_once_and_batches_have_about_one_length() {
-        let lengths = lengths();
-        for size in [BatchSize::Samples(7), BatchSize::Tokens(60)] {
-            let batches = batches_by_length(&lengths, size, 1, 3);
-            let mut seen: Vec<usize> = batches.concat();
-            seen.sort_unstable();
-            assert_eq!(seen, (0..101).collect::<Vec<_>>());
-            for batch in &batches {
-                let firsts = batch.iter().map(|&index| lengths[index][0]);
-                let [low, high] = [firsts.clone().min().unwrap(), firsts.max().unwrap()];
-                assert!(high - low <= 1, "{low} to {high} in one batch of {size:?}");
+/// Divides a batch into at most `count` shards of about as many tokens, none of them empty.
+pub(super) fn shards(
+    samples: &[usize],
+    count: usize,
+    tokens: impl Fn(usize) -> usize,
+) -> Vec<&[usize]> {
+    let total: usize = samples.iter().map(|&sample| tokens(sample)).sum();
+    let mut shards = Vec::new();
+    let (mut rest, mut before) = (samples, 0);
+    for shard in 1..=count {
+        let mut end = 0;
+        while let Some(&sample) = rest.get(end) {
+            let after = before + tokens(sample);
+            // The sample whose middle is beyond the shard's end belongs to the next.
+            if shard < count && (before + after) * count > 2 * total * shard {
+                break;
             }
+            before = after;
+            end += 1;
         }
-    }
-
-    #[test]
-    fn no_batch_has_more_tokens_than_it_may_and_few_have_far_less() {
-        let lengths = lengths();
-        let batches = batches_by_length(&lengths, BatchSize::Tokens(40), 1, 0);
-        let padded = |batch: &Vec<usize>| {
-            let longest = |part: usize| batch.iter().map(|&i| lengths[i][part]).max().unwrap();
-            batch.len() * (longest(0) + longest(1))
-        };
-        assert!(batches.iter().all(|batch| padded(batch) <= 40));
-        let total: usize = batches.iter().map(padded).sum();
-        assert!(total > 30 * batches.len(), "{total} in {}", batches.len());
-        // One that is too long is not lost.
-        assert_eq!(
-            batches_by_length(&[[9, 9]], BatchSize::Tokens(4), 1, 0),
-            [[0]]
-        );
-    }
-
-    #[test]
-    fn the_order_depends_on_seed_and_epoch_only_and_their_number_on_neither() {
-        let lengths = lengths();
-        for size in [BatchSize::Samples(7), BatchSize::Tokens(40)] {
-            let batches = |seed, epoch| batches_by_length(&lengths, size, seed, epoch);
-            assert_eq!(batches(1, 3), batches(1, 3));
-            assert_ne!(batches(1, 3), batches(1, 4));
-            assert_ne!(batches(1, 3), batches(2, 3));
-            assert_eq!(batches(1, 3).len(), batches(2, 4).len());
+        let (head, tail) = rest.split_at(end);
+        if !head.is_empty() {
+            shards.push(head);
         }
+        rest = tail;
     }
-
-    #[test]
-    #[should_panic(expected = "the size must be at least 1, got Tokens(0)")]
-    fn a_size_of_nothing_is_refused() {
-        batches_by_length(&[[1]], BatchSize::Tokens(0), 1, 0);
-    }
+    shards
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,18 @@
 //! Replicas of a model, each with a share of the threads.
 
-use std::thread;
+use std::{
+    panic::resume_unwind,
+    thread::{self, ScopedJoinHandle},
+};
 
 use burn::{
     lr_scheduler::module_lr_scheduler::ModuleLearningRate,
-    module::{Module, ModuleVisitor, Param},
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
     optim::{GradientsParams, ModuleOptimizer},
-    tensor::Tensor,
+    tensor::{
+        Device, Tensor,
+        distributed::{DistributedConfig, DistributedContext, ReduceOperation},
+    },
     train::{TrainOutput, TrainStep},
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -26,7 +32,7 @@ use super::{
 /// ```
 /// # #[cfg(feature = "flex")] {
 /// use burn::{optim::AdamConfig, tensor::Device};
-/// use burn_attn_models::{language_model::LanguageModelConfig, train::{LanguageModelBatch, Replicas}};
+/// use burn_attn_models::{language_model::LanguageModelConfig, train::{LanguageModelBatch, Replicas, TokenBatch}};
 ///
 /// let device = Device::default().autodiff();
 /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
@@ -45,6 +51,10 @@ pub struct Replicas {
     count: usize,
     /// Empty for a single one, which has all threads anyway.
     pools: Vec<ThreadPool>,
+    /// Empty for replicas that share the threads of one device.
+    devices: Vec<Device>,
+    /// Runs while devices exchange gradients among themselves.
+    exchange: Option<DistributedContext>,
 }
 
 impl Replicas {
@@ -69,6 +79,39 @@ impl Replicas {
         Self {
             count,
             pools: (0..pools).map(pool).collect(),
+            devices: Vec::new(),
+            exchange: None,
+        }
+    }
+
+    /// A replica on each of these devices. Gradients are added up on the first one, which has the model and the optimizer.
+    ///
+    /// # Panics
+    ///
+    /// When there is no device.
+    pub fn on(devices: &[Device]) -> Self {
+        assert!(!devices.is_empty(), "Replicas: there must be a device");
+        Self {
+            count: devices.len(),
+            pools: Vec::new(),
+            devices: devices.iter().cloned().map(Device::autodiff).collect(),
+            exchange: None,
+        }
+    }
+
+    /// As [`on`](Self::on), but the devices exchange gradients among themselves during the backward pass, which must be a shard for each. In
+    /// Burn 0.22, only CUDA devices can; this has never been run.
+    ///
+    /// # Panics
+    ///
+    /// When there is no device, or one of them cannot.
+    pub fn exchanging(devices: &[Device]) -> Self {
+        let config = DistributedConfig {
+            all_reduce_op: ReduceOperation::Sum,
+        };
+        Self {
+            exchange: Some(DistributedContext::init(devices.to_vec(), config)),
+            ..Self::on(devices)
         }
     }
 
@@ -83,10 +126,15 @@ impl Replicas {
         self.count
     }
 
+    /// The device of each, with autodiff. Empty for replicas that share the threads of the model's device.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
     /// A step of `model` on every shard of a batch: the outputs in the order of the shards, and the sum of the gradients, added up in that order.
     ///
     /// The losses of the shards must be made to add up to that of the batch, as by
-    /// [`divided_by`](super::LanguageModelBatch::divided_by).
+    /// [`divided_by`](super::TokenBatch::divided_by).
     ///
     /// # Panics
     ///
@@ -107,12 +155,17 @@ impl Replicas {
         );
         let steps = match <[M::Input; 1]>::try_from(shards) {
             Ok([whole]) => vec![model.step(whole)],
-            Err(shards) => self.step_side_by_side(model, shards),
+            Err(shards) if self.devices.is_empty() => self.step_side_by_side(model, shards),
+            Err(shards) => self.step_on_devices(model, shards),
         };
-        let (outputs, gradients): (Vec<_>, Vec<_>) = steps
+        let (outputs, mut gradients): (Vec<_>, Vec<_>) = steps
             .into_iter()
             .map(|TrainOutput { item, grads }| (item, grads))
             .unzip();
+        if self.exchange.is_some() {
+            // Each device has the sum.
+            gradients.truncate(1);
+        }
         (outputs, self.sum(model, gradients))
     }
 
@@ -128,7 +181,7 @@ impl Replicas {
         limit: f64,
     ) -> GradientsParams {
         clip::check(limit);
-        let shares = Shares::new(model, self.count);
+        let shares = Shares::new(model, self.pools.len().max(1));
         let divided = shares.divide(model, gradients);
         let squares = self.side_by_side(model, divided, |_, model, gradients| {
             (clip::squares(&gradients, &model), gradients)
@@ -192,6 +245,38 @@ impl Replicas {
         })
     }
 
+    /// The steps of the devices, with their gradients on the first one.
+    fn step_on_devices<M>(&self, model: &M, shards: Vec<M::Input>) -> Vec<TrainOutput<M::Output>>
+    where
+        M: Module + TrainStep + Send,
+    {
+        let main = self.devices[0].clone().inner();
+        let exchanges = self.exchange.is_some();
+        thread::scope(|scope| {
+            let threads: Vec<_> = shards
+                .into_iter()
+                .zip(&self.devices)
+                .map(|(shard, device)| {
+                    let model = model.clone();
+                    scope.spawn(move || {
+                        let model = model.fork(device);
+                        match exchanges {
+                            true => model.map(&mut Exchanged).step(shard),
+                            false => model.step(shard),
+                        }
+                    })
+                })
+                .collect();
+            let steps = threads.into_iter().map(joined);
+            steps
+                .map(|TrainOutput { item, grads }| TrainOutput {
+                    item,
+                    grads: grads.to_device(&main, model),
+                })
+                .collect()
+        })
+    }
+
     /// Adds up the gradients of the parameters of `model`, in the order of the replicas.
     fn sum<M: Module + Send>(
         &self,
@@ -201,8 +286,8 @@ impl Replicas {
         if gradients.len() == 1 {
             return gradients.remove(0);
         }
-        let shares = Shares::new(model, self.count);
-        let mut of_shares: Vec<Vec<_>> = (0..self.count).map(|_| Vec::new()).collect();
+        let shares = Shares::new(model, self.pools.len().max(1));
+        let mut of_shares: Vec<Vec<_>> = (0..self.pools.len().max(1)).map(|_| Vec::new()).collect();
         for of_replica in gradients {
             let divided = shares.divide(model, of_replica);
             of_shares
@@ -244,14 +329,23 @@ impl Replicas {
                     scope.spawn(move || pool.install(move || run(number, model, work)))
                 })
                 .collect();
-            threads
-                .into_iter()
-                .map(|thread| match thread.join() {
-                    Ok(done) => done,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .collect()
+            threads.into_iter().map(joined).collect()
         })
+    }
+}
+
+/// What a thread has returned; its panic goes on here.
+fn joined<T>(thread: ScopedJoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Marks parameters whose gradients the devices exchange.
+struct Exchanged;
+
+impl ModuleMapper for Exchanged {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let (id, tensor, mapper) = param.consume();
+        Param::from_mapped_value(id, tensor.set_distributed(id), mapper)
     }
 }
 
@@ -287,20 +381,4 @@ impl ModuleVisitor for Sum {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_more_threads_are_started_than_there_are_unless_each_has_one() {
-        let five = ThreadPoolBuilder::new().num_threads(5).build().unwrap();
-        let threads = |count: usize| -> Vec<usize> {
-            let replicas = five.install(|| Replicas::new(count));
-            let pools = replicas.pools.iter();
-            pools.map(|pool| pool.current_num_threads()).collect()
-        };
-        assert!(threads(1).is_empty());
-        assert_eq!(threads(2), [3, 2]);
-        assert_eq!(threads(3), [2, 2, 1]);
-        assert_eq!(threads(7), [1; 7]);
-    }
-}
+mod tests;

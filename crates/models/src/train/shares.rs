@@ -65,13 +65,9 @@ impl Shares {
 
     /// The parameters of a share, of a model that was updated.
     pub(super) fn take<M: Module>(&self, share: usize, updated: &M) -> Parameters {
-        let mut take = Take {
-            shares: self,
-            share,
-            taken: Parameters::default(),
-        };
-        updated.visit(&mut take);
-        take.taken
+        let mut taken = Parameters::of(updated);
+        taken.0.retain(|id, _| self.of[id] == share);
+        taken
     }
 }
 
@@ -148,20 +144,6 @@ impl ModuleVisitor for Join<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.divided[self.shares.of[&param.id]].remove::<D>(param.id) {
             self.gradients.register(param.id, gradient);
-        }
-    }
-}
-
-struct Take<'a> {
-    shares: &'a Shares,
-    share: usize,
-    taken: Parameters,
-}
-
-impl ModuleVisitor for Take<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if self.shares.of[&param.id] == self.share {
-            self.taken.visit_float(param);
         }
     }
 }

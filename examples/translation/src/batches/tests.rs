@@ -1,4 +1,4 @@
-//! What is in a batch, and in a shard of it.
+//! What is in a batch.
 
 use super::*;
 
@@ -28,28 +28,5 @@ fn a_batch_is_shifted_and_padded() {
         batch.targets.weights.try_into_vec_as::<f32>().unwrap(),
         [1., 1., 1., 1., 1., 1., 0., 0.]
     );
-    assert_eq!(
-        (batch.targets.count, long.tokens() + short.tokens()),
-        (6, 11)
-    );
-}
-
-#[test]
-fn parts_have_about_as_many_tokens() {
-    let samples: Vec<Sample> = [3, 3, 3, 9, 9, 1]
-        .map(|len| Sample {
-            source: vec![0; len],
-            target: vec![0; len],
-        })
-        .into();
-    let samples: Vec<&Sample> = samples.iter().collect();
-    let lens = |count| -> Vec<usize> {
-        let shards = shards(&samples, count);
-        shards.iter().map(|shard| shard.len()).collect()
-    };
-    assert_eq!(lens(1), [6]);
-    assert_eq!(lens(2), [4, 2]);
-    assert_eq!(lens(3), [3, 1, 2]);
-    // Never an empty one.
-    assert_eq!(lens(60), [1; 6]);
+    assert_eq!(batch.targets.count, 6);
 }

@@ -3,7 +3,6 @@
 use burn::tensor::Device;
 
 use super::*;
-use crate::folder;
 use crate::progress::Progress;
 use crate::trainer::Trainer;
 
@@ -31,18 +30,19 @@ fn a_finished_demo_is_kept() {
         device: Device::default(),
         name: "test".into(),
     };
-    drop(folder::prepare(&shared.out).unwrap());
+    drop(lock::prepare(&shared.out).unwrap());
     let mut config = TrainArgs::default().config().unwrap();
     let (split, vocabulary) = config.prepare().unwrap();
     let mut trainer =
         Trainer::start(config, &split, vocabulary, &target.device, &shared.out).unwrap();
     // The demo after one step, as if it were the last.
     trainer
-        .run(&|state| state.step == 1, &Progress::silent())
+        .run(|state| state.step == 1, &Progress::silent())
         .unwrap();
-    trainer.state.finished = true;
-    trainer.save().unwrap();
-    let newest = || std::fs::read(shared.out.join(checkpoint::NEWEST)).unwrap();
+    trainer.training.state.finished = true;
+    trainer.training.save().unwrap();
+    let newest =
+        || std::fs::read(shared.out.join(burn_attn_models::train::NEWEST_CHECKPOINT)).unwrap();
     let before = newest();
 
     let (_, outcome) = train(&shared, &target).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cli::TrainArgs;
-use crate::state::Accuracy;
+use burn_attn_models::train::Accuracy;
 
 #[test]
 fn a_line_of_translations_has_the_sentence_and_all_its_references() {

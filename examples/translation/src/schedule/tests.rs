@@ -17,7 +17,11 @@ fn run(schedule: Schedule, warmup: usize, steps: Option<usize>) -> RunConfig {
 
 /// The rates of steps, counted from 1.
 fn rates<const N: usize>(config: &RunConfig, steps: [usize; N]) -> [f64; N] {
-    steps.map(|step| scheduler(config, 100, step - 1).unwrap().step().base())
+    steps.map(|step| {
+        let mut scheduler = scheduler(config, 100).unwrap();
+        (1..step).for_each(|_| drop(scheduler.step()));
+        scheduler.step().base()
+    })
 }
 
 #[track_caller]
@@ -50,4 +54,11 @@ fn the_first_end_counts_and_one_that_comes_before_the_cosine_leaves_it_out() {
     assert_close(rates(&config, [201]), [0.01]);
     config.steps = Some(10);
     assert_close(rates(&config, [10]), [0.5]);
+}
+
+#[test]
+fn epochs_without_end_overflow_nothing() {
+    let mut config = run(Schedule::Cosine, 10, None);
+    config.epochs = Some(usize::MAX);
+    assert!(rates(&config, [1])[0] > 0.0);
 }

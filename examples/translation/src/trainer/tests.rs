@@ -17,6 +17,7 @@ mod precision;
 mod replicas;
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use super::*;
 use crate::data::Pair;
@@ -24,6 +25,7 @@ use crate::precision::Precision;
 use crate::run_config::DataConfig;
 use crate::run_config::Schedule;
 use burn_attn_models::seq2seq::Seq2SeqConfig;
+use burn_attn_models::train::Clock;
 
 /// A corpus that is small, but not so small that an epoch is one batch.
 fn split() -> Split {
@@ -103,7 +105,7 @@ fn resume(out: &Path) -> Trainer {
 }
 
 fn resume_on(device: &Device, out: &Path) -> Trainer {
-    let checkpoint = Checkpoint::newest(out).unwrap();
+    let checkpoint = checkpoint::newest(out).unwrap();
     Trainer::resume(&checkpoint, &split(), device, out).unwrap()
 }
 

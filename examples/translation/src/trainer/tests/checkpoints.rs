@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::*;
-use crate::checkpoint::{BEST, NEWEST};
+use burn_attn_models::train::{BEST_CHECKPOINT as BEST, NEWEST_CHECKPOINT as NEWEST};
 
 #[test]
 fn the_last_and_the_best_checkpoint_are_kept() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     let mut trainer = start(3, out.path());
-    trainer.run(&|_| false, &Progress::silent()).unwrap();
-    let curve = &trainer.state.curve;
+    trainer.run(|_| false, &Progress::silent()).unwrap();
+    let curve = &trainer.training.state.curve;
     let best = curve
         .iter()
         .min_by(|a, b| a.validation.total_cmp(&b.validation))
         .unwrap();
     let epoch = |checkpoint: Result<Checkpoint, Error>| checkpoint.unwrap().state.epoch;
-    assert_eq!(epoch(Checkpoint::best(out.path())), best.epoch);
-    assert_eq!(epoch(Checkpoint::newest(out.path())), 3);
+    assert_eq!(epoch(checkpoint::best(out.path())), best.epoch);
+    assert_eq!(epoch(checkpoint::newest(out.path())), 3);
     let names: Vec<String> = files(out.path()).into_keys().collect();
     assert_eq!(names, [BEST, crate::curve::FILE, NEWEST]);
 }
@@ -29,13 +29,13 @@ fn a_checkpoint_that_is_not_whole_is_refused_in_one_sentence() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     start(1, out.path())
-        .run(&|_| false, &Progress::silent())
+        .run(|_| false, &Progress::silent())
         .unwrap();
     let place = out.path().join(NEWEST);
     let whole = fs::read(&place).unwrap();
     let refused = |bytes: &[u8]| {
         fs::write(&place, bytes).unwrap();
-        let error = Checkpoint::newest(out.path()).err().unwrap().to_string();
+        let error = checkpoint::newest(out.path()).err().unwrap().to_string();
         assert!(
             error.contains(&format!("{NEWEST} is not a checkpoint of this program: ")),
             "{error}"
@@ -54,7 +54,7 @@ fn a_checkpoint_that_is_not_whole_is_refused_in_one_sentence() {
     changed[whole.len() - 5] ^= 1;
     refused(&changed);
     fs::write(&place, &whole).unwrap();
-    assert!(Checkpoint::newest(out.path()).is_ok());
+    assert!(checkpoint::newest(out.path()).is_ok());
 }
 
 /// Every file of a folder, by name.
@@ -76,17 +76,17 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing_behind() {
         let _turn = turn();
         let out = tempfile::tempdir().unwrap();
         let mut trainer = start(2, out.path());
-        trainer.run(&stop_at(3), &Progress::silent()).unwrap();
+        trainer.run(stop_at(3), &Progress::silent()).unwrap();
         // A folder in the place of the next checkpoint.
         fs::create_dir(out.path().join(in_the_way)).unwrap();
         let before = files(out.path());
         let error = trainer
-            .run(&|_| false, &Progress::silent())
+            .run(|_| false, &Progress::silent())
             .unwrap_err()
             .to_string();
         assert!(error.starts_with("cannot write "), "{error}");
         assert!(files(out.path()) == before);
-        assert_eq!(Checkpoint::newest(out.path()).unwrap().state.step, 3);
+        assert_eq!(checkpoint::newest(out.path()).unwrap().state.step, 3);
     }
 }
 
@@ -95,15 +95,18 @@ fn one_state_can_be_saved_twice() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     let mut trainer = start(2, out.path());
-    trainer.run(&stop_at(3), &Progress::silent()).unwrap();
+    trainer.run(stop_at(3), &Progress::silent()).unwrap();
     for _ in 0..2 {
-        trainer.save().unwrap();
-        let newest = Checkpoint::newest(out.path()).unwrap();
-        assert_eq!(newest.state, trainer.state);
+        trainer.training.save().unwrap();
+        let newest = checkpoint::newest(out.path()).unwrap();
+        assert_eq!(newest.state, trainer.training.state);
         // None was measured.
         let names: Vec<String> = files(out.path()).into_keys().collect();
         assert_eq!(names, [NEWEST]);
-        assert_eq!(Checkpoint::best(out.path()).unwrap().state, trainer.state);
+        assert_eq!(
+            checkpoint::best(out.path()).unwrap().state,
+            trainer.training.state
+        );
     }
 }
 
@@ -118,15 +121,15 @@ fn a_run_that_is_too_short_for_an_average_translates_with_its_model() {
             ..config(1, Schedule::Noam)
         };
         let mut trainer = start_with(config, out.path());
-        trainer.run(&|_| false, &Progress::silent()).unwrap();
-        assert_eq!(trainer.state.step, 5);
+        trainer.run(|_| false, &Progress::silent()).unwrap();
+        assert_eq!(trainer.training.state.step, 5);
         let device = Device::default();
-        let newest = Checkpoint::newest(out.path()).unwrap();
-        assert!(newest.average(&device).unwrap().is_none(), "{average:?}");
+        let newest = checkpoint::newest(out.path()).unwrap();
+        assert!(newest.part("average").is_err(), "{average:?}");
         let translator = crate::translator::Translator::load(out.path(), &device, 1).unwrap();
         let weight = translator.model.embedding.weight.val().into_data();
         let weight: Vec<f32> = weight.iter::<f32>().collect();
-        (trainer.state.curve, weight)
+        (trainer.training.state.curve, weight)
     };
     assert_eq!(run(Some(20)), run(None));
 }
@@ -141,16 +144,16 @@ fn a_run_that_was_stopped_before_its_average_began_begins_it_later() {
     };
     let straight = tempfile::tempdir().unwrap();
     let mut whole = start_with(with_average.clone(), straight.path());
-    whole.run(&|_| false, &progress).unwrap();
+    whole.run(|_| false, &progress).unwrap();
     let pieces = tempfile::tempdir().unwrap();
     start_with(with_average, pieces.path())
-        .run(&stop_at(7), &progress)
+        .run(stop_at(7), &progress)
         .unwrap();
     let mut last = resume(pieces.path());
-    assert!(last.average.is_none());
-    last.run(&|_| false, &progress).unwrap();
-    assert!(last.average.is_some());
-    assert_eq!(last.state.curve, whole.state.curve);
+    assert!(last.training.average().is_none());
+    last.run(|_| false, &progress).unwrap();
+    assert!(last.training.average().is_some());
+    assert_eq!(last.training.state.curve, whole.training.state.curve);
 }
 
 #[test]
@@ -170,15 +173,17 @@ fn the_average_is_that_of_its_models_and_translates() {
     };
     let mut models = Vec::new();
     for steps in [10, 20, 30] {
-        trainer.run(&stop_at(steps), &Progress::silent()).unwrap();
-        models.push(weights(trainer.model()));
+        trainer.run(stop_at(steps), &Progress::silent()).unwrap();
+        models.push(weights(trainer.training.model()));
     }
     let mean = |index: usize| models.iter().map(|model| model[index]).sum::<f32>() / 3.0;
     let read = |checkpoint: Result<Checkpoint, Error>| {
-        let average = checkpoint.unwrap().average(&Device::default());
-        weights(&average.unwrap().unwrap())
+        let checkpoint = checkpoint.unwrap();
+        assert!(checkpoint.part("average").is_ok());
+        let model = checkpoint.config.model.init(&Device::default());
+        weights(&checkpoint.trained(model).unwrap())
     };
-    let average = read(Checkpoint::newest(out.path()));
+    let average = read(checkpoint::newest(out.path()));
     let apart = (0..average.len()).map(|index| (average[index] - mean(index)).abs());
     assert!(apart.fold(0.0, f32::max) < 1e-6);
     let last = models[2].iter().zip(&average).map(|(a, b)| (a - b).abs());
@@ -186,6 +191,6 @@ fn the_average_is_that_of_its_models_and_translates() {
 
     let translator =
         crate::translator::Translator::load(out.path(), &Device::default(), 1).unwrap();
-    let best = read(Checkpoint::best(out.path()));
+    let best = read(checkpoint::best(out.path()));
     assert_eq!(weights(&translator.model), best);
 }

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::*;
-use crate::checkpoint;
 
 #[test]
 fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
@@ -26,33 +25,33 @@ fn check_curve_of_resumed_run(config: &RunConfig) {
     let progress = Progress::silent();
     let straight = tempfile::tempdir().unwrap();
     let mut whole = start_with(config.clone(), straight.path());
-    assert_eq!(whole.run(&|_| false, &progress).unwrap(), Outcome::Finished);
-    assert_eq!(whole.state.curve.len(), 4);
+    assert_eq!(whole.run(|_| false, &progress).unwrap(), Outcome::Finished);
+    assert_eq!(whole.training.state.curve.len(), 4);
     assert!(
-        whole.state.curve[3].train < whole.state.curve[0].train,
+        whole.training.state.curve[3].train < whole.training.state.curve[0].train,
         "it learns: {:?}",
-        whole.state.curve
+        whole.training.state.curve
     );
 
     // Stopped after 2 epochs, then again in the middle of the fourth.
     let pieces = tempfile::tempdir().unwrap();
-    let steps = whole.state.step / 4;
+    let steps = whole.training.state.step / 4;
     let first = start_with(config.clone(), pieces.path())
-        .run(&stop_at(2 * steps), &progress)
+        .run(stop_at(2 * steps), &progress)
         .unwrap();
     assert!(matches!(first, Outcome::Interrupted(_)));
     let second = resume(pieces.path())
-        .run(&stop_at(3 * steps + 2), &progress)
+        .run(stop_at(3 * steps + 2), &progress)
         .unwrap();
     assert_eq!(
         second,
         Outcome::Interrupted("epoch-0003-step-000002".into())
     );
     let mut last = resume(pieces.path());
-    assert_eq!(last.run(&|_| false, &progress).unwrap(), Outcome::Finished);
+    assert_eq!(last.run(|_| false, &progress).unwrap(), Outcome::Finished);
 
-    assert_eq!(last.state.curve, whole.state.curve);
-    let average = |trainer: &Trainer| trainer.average.is_some();
+    assert_eq!(last.training.state.curve, whole.training.state.curve);
+    let average = |trainer: &Trainer| trainer.training.average().is_some();
     assert_eq!(average(&last), config.average.is_some());
 }
 
@@ -67,14 +66,14 @@ fn an_interruption_during_a_validation_stops_after_it() {
             1 => start(2, out.path()),
             _ => resume(out.path()),
         };
-        let outcome = trainer.run(&measured(epoch), &progress).unwrap();
+        let outcome = trainer.run(measured(epoch), &progress).unwrap();
         assert_eq!(
             outcome,
             Outcome::Interrupted(format!("epoch-000{epoch}")),
             "in epoch {epoch}"
         );
         // What was measured is kept, and not a step was made after it.
-        let stored = Checkpoint::newest(out.path()).unwrap().state;
+        let stored = checkpoint::newest(out.path()).unwrap().state;
         assert_eq!(
             (stored.step, stored.finished),
             (stored.curve[epoch - 1].step, finished)
@@ -89,10 +88,9 @@ fn epochs_without_end_overflow_nothing() {
     let mut trainer = start(usize::MAX, out.path());
     // The time that is left is told after the first epoch.
     trainer
-        .run(&|state| state.epoch == 1, &Progress::silent())
+        .run(|state| state.epoch == 1, &Progress::silent())
         .unwrap();
-    assert!(trainer.scheduler.step().base() > 0.0);
-    assert!(trainer.seconds_left().unwrap() > 1e9);
+    assert!(trainer.training.seconds_left().unwrap() > 1e9);
 }
 
 #[test]
@@ -109,7 +107,7 @@ fn a_validation_loss_that_is_no_number_ends_the_run() {
         },
         out.path(),
     );
-    let error = trainer.run(&|_| false, &Progress::silent()).unwrap_err();
+    let error = trainer.run(|_| false, &Progress::silent()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the validation loss is NaN by step 1: training has diverged; try a lower --learning-rate than \
@@ -133,8 +131,8 @@ fn without_a_terminal_a_long_epoch_prints_a_line_every_half_minute() {
         out.path(),
     );
     // Besides the step, the time is read to show it and to save it: 4 readings.
-    trainer.clock = ticking(1.0);
-    trainer.run(&|_| false, &progress).unwrap();
+    trainer.training.clock = ticking(1.0);
+    trainer.run(|_| false, &progress).unwrap();
     let steps: Vec<usize> = printed
         .borrow()
         .iter()

@@ -29,19 +29,19 @@ fn the_loss_curve_is_that_of_the_cpu() {
         ..whole_split
     };
     let outcome = start_on(&devices::any(), without_dropout, start.path())
-        .run(&stop_at(1), &progress)
+        .run(stop_at(1), &progress)
         .unwrap();
     assert!(matches!(outcome, Outcome::Interrupted(_)));
-    let checkpoint = Checkpoint::newest(start.path()).unwrap();
+    let checkpoint = checkpoint::newest(start.path()).unwrap();
 
     let curve = |device: &Device| {
         let out = tempfile::tempdir().unwrap();
         let mut trainer = Trainer::resume(&checkpoint, &split(), device, out.path()).unwrap();
         assert_eq!(
-            trainer.run(&|_| false, &progress).unwrap(),
+            trainer.run(|_| false, &progress).unwrap(),
             Outcome::Finished
         );
-        trainer.state.curve
+        trainer.training.state.curve
     };
     let (expected, actual) = (curve(&devices::any()), curve(&wgpu));
     // The step that was taken before is in the curve, or not, for both.

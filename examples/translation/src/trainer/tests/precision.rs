@@ -1,7 +1,7 @@
 //! Training in bf16.
 
 use super::*;
-use crate::state::CurvePoint;
+use burn_attn_models::train::CurvePoint;
 
 fn curve(precision: Precision, stop: Option<usize>) -> Vec<CurvePoint> {
     let out = tempfile::tempdir().unwrap();
@@ -12,13 +12,13 @@ fn curve(precision: Precision, stop: Option<usize>) -> Vec<CurvePoint> {
     };
     let mut trainer = start_on(&Device::flex(), config, out.path());
     if let Some(step) = stop {
-        let outcome = trainer.run(&stop_at(step), &Progress::silent()).unwrap();
+        let outcome = trainer.run(stop_at(step), &Progress::silent()).unwrap();
         assert!(matches!(outcome, Outcome::Interrupted(_)));
         trainer = resume_on(&Device::flex(), out.path());
     }
-    let outcome = trainer.run(&|_| false, &Progress::silent()).unwrap();
+    let outcome = trainer.run(|_| false, &Progress::silent()).unwrap();
     assert_eq!(outcome, Outcome::Finished);
-    trainer.state.curve
+    trainer.training.state.curve
 }
 
 #[test]

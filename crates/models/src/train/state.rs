@@ -1,8 +1,8 @@
-//! The state of training: everything that a run needs to continue, besides the model and the optimizer's moments.
+//! The state of a training: everything needed to resume it, besides the model and the moments of its optimizers.
 
 use serde::{Deserialize, Serialize};
 
-/// The state of training.
+/// How far a training is, and its loss curve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Complete epochs.
@@ -16,7 +16,7 @@ pub struct State {
     pub loss_sum: f64,
     /// Tokens predicted in the epoch under way.
     pub loss_tokens: usize,
-    /// Tokens of the epoch under way that were predicted right, of those of every tenth step.
+    /// Tokens predicted right in the epoch under way, counted in every tenth step.
     pub accuracy: Accuracy,
     /// Seconds of training, without evaluation.
     pub seconds: f64,
@@ -28,7 +28,7 @@ pub struct State {
     pub curve: Vec<CurvePoint>,
 }
 
-/// One epoch of the loss curve; the last one may be a part, if the run ended there.
+/// One epoch of the loss curve. The last one may be part of an epoch, where the run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// The epoch, counted from 1.
@@ -41,18 +41,18 @@ pub struct CurvePoint {
     /// Validation loss (nats per token, not smoothed).
     #[serde(with = "exact")]
     pub validation: f64,
-    /// Tokens of the training part that were predicted right, before the step that learnt from them.
+    /// Training tokens predicted right, before the step that learnt from them.
     pub train_accuracy: Accuracy,
-    /// Tokens of the validation part that are predicted right.
+    /// Validation tokens predicted right.
     pub validation_accuracy: Accuracy,
 }
 
-/// How many tokens were predicted right, each after the right ones before it.
+/// How many tokens were predicted right, each from the right tokens before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accuracy {
-    /// Those that were right.
+    /// Tokens predicted right.
     pub right: usize,
-    /// All of them.
+    /// Tokens predicted.
     pub tokens: usize,
 }
 
@@ -63,13 +63,13 @@ impl Accuracy {
         self.tokens += tokens;
     }
 
-    /// The part that was right, if there were tokens: the last part of an epoch may have no step in which they are counted.
+    /// The fraction predicted right; `None` without tokens, as in a short last epoch none of whose steps was counted.
     pub fn fraction(self) -> Option<f64> {
         (self.tokens > 0).then(|| self.right as f64 / self.tokens as f64)
     }
 }
 
-/// Numbers as strings: a JSON number may come back with another last bit, which would change the curve of a resumed run.
+/// Numbers as strings: a JSON number may be read back with another last bit, which would change the curve of a resumed run.
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -85,7 +85,7 @@ mod exact {
 }
 
 impl State {
-    /// How far it is, as a name: `epoch-0007`, or `epoch-0007-step-000100` within the next epoch.
+    /// The name of its checkpoint: `epoch-0007`, or `epoch-0007-step-000100` within the next epoch.
     pub fn name(&self) -> String {
         if self.step_in_epoch == 0 {
             format!("epoch-{:04}", self.epoch)

@@ -1,0 +1,47 @@
+//! Files that are complete or not there.
+
+use super::*;
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> = entries.map(|entry| name(&entry.unwrap().path())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_probe_leaves_no_trace_and_a_replaced_file_no_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    probe(&path).unwrap();
+    assert!(names(folder.path()).is_empty());
+    for text in ["old", "new"] {
+        replace(&path, text.as_bytes()).unwrap();
+        probe(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(names(folder.path()), ["report.json"]);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_replaced_stays_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    replace(&path, b"old").unwrap();
+    // A folder where the new one is to be written aside.
+    fs::create_dir(aside(&path)).unwrap();
+    assert!(probe(&path).is_err());
+    assert!(replace(&path, b"new").is_err());
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+}
+
+#[test]
+fn what_cannot_be_written_is_known_beforehand() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing").join("report.json");
+    let slash = folder.path().join("missing/");
+    for path in [folder.path(), &missing, &slash, Path::new("")] {
+        assert!(probe(path).is_err(), "{}", path.display());
+    }
+    assert!(names(folder.path()).is_empty());
+}
