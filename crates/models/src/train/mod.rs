@@ -64,8 +64,8 @@
 //!
 //! # Several devices
 //!
-//! [`Trainer`] on [`Replicas::on`] divides every batch among the devices. With Burn's learner, `ExecutionStrategy::multi` adds up the gradients of the devices. To see the gradients that one device would have, the loss of each device
-//! must be divided by the tokens of the batches of all: give every batch their number with
+//! A [`Trainer`] with [`Replicas::on`] divides every batch among the devices. With Burn's learner, `ExecutionStrategy::multi` adds up the
+//! gradients of the devices. To see the gradients that one device would have, the loss of each device must be divided by the tokens of the batches of all: give every batch their number with
 //! [`divided_by`](TokenBatch::divided_by). `ExecutionStrategy::ddp` with `ReduceOperation::Mean` takes the mean, so there
 //! each batch is divided by its own, which is the default; that is exact if all of them have as many tokens, and otherwise gives the tokens of
 //! small ones more weight.

@@ -40,12 +40,12 @@ pub struct TrainerConfig {
     pub epochs: Option<usize>,
     /// Steps at most.
     pub steps: Option<usize>,
-    /// The dtype in which a step computes; see [`MixedPrecision`].
+    /// The dtype in which a step computes; see [`MixedPrecision`](super::MixedPrecision).
     pub precision: FloatDType,
     /// The largest norm of the whole gradient.
     pub clip: Option<f64>,
-    /// Steps over which the [`MovingAverage`] is taken that is evaluated, one model every [`AVERAGE_EVERY`] steps: their mean until there are
-    /// as many, then an exponential average.
+    /// Steps over which the [`MovingAverage`](super::MovingAverage) is taken that is evaluated, one model every [`AVERAGE_EVERY`] steps. It is
+    /// their mean until there are as many, then an exponential average.
     pub average: Option<usize>,
 }
 
@@ -72,7 +72,7 @@ pub fn last_step(epochs: Option<usize>, steps: Option<usize>, epoch_steps: usize
     by_epochs.into_iter().chain(steps).min()
 }
 
-/// What [`Trainer::run`] has just done.
+/// What [`Trainer::run`](super::Trainer::run) has just done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A step.
@@ -81,7 +81,7 @@ pub enum Event {
     Evaluated,
 }
 
-/// How [`Trainer::run`] ended.
+/// How [`Trainer::run`](super::Trainer::run) ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All epochs or steps are over.
