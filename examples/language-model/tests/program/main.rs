@@ -1,5 +1,8 @@
 //! The program as people run it.
 
+#[cfg(unix)]
+mod resumed;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -296,60 +299,6 @@ fn training_goes_on_when_nobody_reads_its_lines_any_more() {
     // And what the model wrote.
     assert!(text.matches("\u{fffd}[").count() > 1, "{text:?}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
-}
-
-/// The loss curve of a run, as its newest checkpoint has stored it.
-fn curve(out: &Path) -> serde_json::Value {
-    let file = fs::read(out.join("newest.checkpoint")).unwrap();
-    let line = file.split(|&byte| byte == b'\n').next().unwrap();
-    let header: serde_json::Value = serde_json::from_slice(line).unwrap();
-    header["state"]["curve"].clone()
-}
-
-/// Killed wherever it is, on one device and on two.
-#[test]
-#[cfg(unix)]
-fn a_run_that_was_killed_and_resumed_has_the_curve_of_one_that_was_not() {
-    for devices in ["flex", "flex,flex"] {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
-        text(folder);
-        let args = [&SMALL[..], &["--epochs", "4", "--devices", devices]].concat();
-        let begin = |out| [&["train", "text.txt", "--out", out][..], &args].concat();
-        printed(folder, &begin("straight"));
-        for kill in 0.. {
-            let resume = ["train", "text.txt", "--out", "run", "--resume", "--devices"];
-            let args = match folder.join("run/newest.checkpoint").exists() {
-                true => [&resume[..], &[devices]].concat(),
-                false => begin("run"),
-            };
-            let mut training = Command::new(env!("CARGO_BIN_EXE_language-model"))
-                .current_dir(folder)
-                .env("BURN_DEVICE", "flex")
-                .args(args)
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut printed = BufReader::new(training.stdout.take().unwrap());
-            let mut line = String::new();
-            // After the first epoch, and in the middle of a later one.
-            while kill < 3 && !line.contains(": valid,") {
-                line.clear();
-                assert_ne!(printed.read_line(&mut line).unwrap(), 0);
-            }
-            if kill == 3 {
-                std::io::copy(&mut printed, &mut std::io::sink()).unwrap();
-                assert!(training.wait().unwrap().success());
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(7 * kill));
-            training.kill().unwrap();
-            training.wait().unwrap();
-        }
-        let [run, straight] = ["run", "straight"].map(|out| curve(&folder.join(out)));
-        assert_eq!(straight.as_array().unwrap().len(), 4);
-        assert_eq!(run, straight, "{devices}");
-    }
 }
 
 #[test]
