@@ -86,6 +86,6 @@ fn nightly(option: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Re
 
 /// Runs every interleaving of their threads' model in loom.
 pub fn loom() -> Result<(), String> {
-    let test = "test --release -p burn-attn-kernels-cpu --target-dir target/loom --lib gate::model";
+    let test = "test --release -p burn-attn-kernels-cpu --target-dir target/loom --lib gate::tests";
     cargo_tests(&words(test), &[("RUSTFLAGS", "--cfg loom")])
 }

@@ -13,7 +13,7 @@
 //! Its model runs every interleaving of a caller and its helpers under `loom`:
 //!
 //! ```sh
-//! RUSTFLAGS="--cfg loom" cargo test -p burn-attn-kernels-cpu --release --target-dir target/loom --lib gate::model
+//! RUSTFLAGS="--cfg loom" cargo test -p burn-attn-kernels-cpu --release --target-dir target/loom --lib gate::tests
 //! ```
 
 #![allow(
@@ -230,4 +230,4 @@ mod sync {
 }
 
 #[cfg(all(test, loom))]
-mod model;
+mod tests;
