@@ -4,7 +4,7 @@ use alloc::{vec, vec::Vec};
 
 use super::Inputs;
 use super::forward::forward;
-use super::score::{At, alibi_factor, dropout_factor, relative_index, score};
+use super::score::{alibi_factor, dropout_factor, relative_index, score};
 use crate::{InputError, Problem, math, options::exactly};
 
 /// What [`backward`] returns: one gradient per differentiable input, in that input's own shape.
@@ -98,12 +98,7 @@ pub fn backward(
             for query in 0..problem.len_q {
                 let row = problem.query_row(batch_item, head, query);
                 let key_row = |key| problem.key_row(batch_item, problem.kv_head(head), key);
-                let at = |key| At {
-                    batch_item,
-                    head,
-                    query,
-                    key,
-                };
+                let at = |key| [batch_item, head, query, key];
                 let (q_row, o_row) = (row * dim_qk, row * dim_v);
                 let logsumexp = forward.logsumexp[row];
                 let d_logsumexp = logsumexp_gradient.map_or(0.0, |gradient| gradient[row]);

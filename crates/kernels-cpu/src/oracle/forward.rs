@@ -3,7 +3,7 @@
 use alloc::{vec, vec::Vec};
 
 use super::Inputs;
-use super::score::{At, dropout_factor, score};
+use super::score::{dropout_factor, score};
 use crate::{InputError, Problem, math};
 
 /// What [`forward`] returns.
@@ -47,12 +47,7 @@ pub fn forward(problem: &Problem, inputs: &Inputs<'_>) -> Result<Forward, InputE
         for head in 0..problem.heads_q {
             for query in 0..problem.len_q {
                 let row = problem.query_row(batch_item, head, query);
-                let at = |key| At {
-                    batch_item,
-                    head,
-                    query,
-                    key,
-                };
+                let at = |key| [batch_item, head, query, key];
                 let scores: Vec<Option<f64>> = (0..len_kv)
                     .map(|key| score(problem, inputs, at(key)).map(|score| score.value))
                     .collect();
@@ -65,7 +60,11 @@ pub fn forward(problem: &Problem, inputs: &Inputs<'_>) -> Result<Forward, InputE
 
                 for key in 0..len_kv {
                     let Some(score) = scores[key] else { continue };
-                    let weight = exp_difference(score, logsumexp);
+                    // In a row of nothing but −∞, the difference is NaN.
+                    let weight = match score {
+                        f64::NEG_INFINITY => 0.0,
+                        score => math::exp(score - logsumexp),
+                    };
                     weights[row * len_kv + key] = weight;
                     let factor = dropout_factor(inputs, at(key));
                     if factor == 0.0 {
@@ -95,13 +94,4 @@ fn logsumexp(terms: &[f64]) -> f64 {
     let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = terms.iter().map(|term| math::exp(term - largest)).sum();
     largest + math::ln(sum)
-}
-
-/// `exp(score - logsumexp)`, 0 for a score of −∞ also in a row that has nothing else.
-fn exp_difference(score: f64, logsumexp: f64) -> f64 {
-    if score == f64::NEG_INFINITY {
-        0.0
-    } else {
-        math::exp(score - logsumexp)
-    }
 }

@@ -1,16 +1,10 @@
 //! One score.
 
 use super::Inputs;
-use crate::{Problem, RelativeBuckets, math};
+use crate::{Options, Problem, RelativeBuckets, math};
 
-/// The indices of one score.
-#[derive(Clone, Copy)]
-pub(super) struct At {
-    pub batch_item: usize,
-    pub head: usize,
-    pub query: usize,
-    pub key: usize,
-}
+/// Batch item, query head, query and key of a score.
+pub(super) type At = [usize; 4];
 
 /// What enters the softmax, and its derivative by the scaled dot product.
 #[derive(Clone, Copy)]
@@ -24,23 +18,12 @@ pub(super) struct Score {
 ///
 /// A hidden key's numbers are not read at all, so that NaN in them cannot spread.
 pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Score> {
-    let At {
-        batch_item,
-        head,
-        query,
-        key,
-    } = at;
-    if !inputs
-        .options
-        .mask
-        .visible(problem, batch_item, head, query, key)
-    {
+    let [batch_item, head, query, key] = at;
+    let Options { mask, bias, .. } = inputs.options;
+    if !mask.visible(problem, batch_item, head, query, key) {
         return None;
     }
-    let options = &inputs.options;
-    let dense = options
-        .bias
-        .map_or(0.0, |bias| bias.get(batch_item, head, query, key));
+    let dense = bias.map_or(0.0, |bias| bias.get(batch_item, head, query, key));
     let alibi = inputs.alibi.map_or(0.0, |slopes| {
         slopes[head] * alibi_factor(problem, inputs, at)
     });
@@ -59,8 +42,8 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
     for d in 0..dim {
         dot += inputs.q[q_row + d] * inputs.k[k_row + d];
     }
-    let scaled = options.scale(problem) * dot;
-    let (capped, slope) = match options.softcap {
+    let scaled = inputs.options.scale(problem) * dot;
+    let (capped, slope) = match inputs.options.softcap {
         Some(softcap) => {
             let ratio = scaled / softcap;
             // 1 − tanh²(ratio), which would cancel where the tanh is near 1.
@@ -83,11 +66,8 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
 
 /// How many tokens a key is after the position of its query.
 fn relative_position(problem: &Problem, inputs: &Inputs<'_>, at: At) -> isize {
-    at.key as isize
-        - inputs
-            .options
-            .mask
-            .position(problem, at.batch_item, at.query)
+    let [batch_item, _, query, key] = at;
+    key as isize - inputs.options.mask.position(problem, batch_item, query)
 }
 
 /// The factor of the ALiBi slope.
@@ -102,15 +82,13 @@ pub(super) fn relative_index(
     buckets: RelativeBuckets,
     at: At,
 ) -> usize {
-    buckets.bucket(relative_position(problem, inputs, at)) * problem.heads_q + at.head
+    buckets.bucket(relative_position(problem, inputs, at)) * problem.heads_q + at[1]
 }
 
 /// The factor that dropout puts on a weight: 0, or `1 / (1 - p)`.
-pub(super) fn dropout_factor(inputs: &Inputs<'_>, at: At) -> f64 {
+pub(super) fn dropout_factor(inputs: &Inputs<'_>, [batch_item, head, query, key]: At) -> f64 {
     match inputs.options.dropout {
-        Some(dropout) if dropout.keep(at.batch_item, at.head, at.query, at.key) => {
-            dropout.kept_scale()
-        }
+        Some(dropout) if dropout.keep(batch_item, head, query, key) => dropout.kept_scale(),
         Some(_) => 0.0,
         None => 1.0,
     }
