@@ -82,15 +82,10 @@ pub trait Real:
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
-    /// `min(max(x, low), high)`, but NaN stays NaN.
-    fn bound<S: Simd>(
-        simd: S,
-        x: Self::Vector<S>,
-        low: Self::Vector<S>,
-        high: Self::Vector<S>,
-    ) -> Self::Vector<S>;
     /// The larger; which of the two if one is NaN is up to the machine.
     fn max<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// The smaller; which of the two if one is NaN is up to the machine.
+    fn min<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `then` where `a < b`, `otherwise` elsewhere, also where one is NaN.
     fn select_less<S: Simd>(
         simd: S,
@@ -99,6 +94,23 @@ pub trait Real:
         then: Self::Vector<S>,
         otherwise: Self::Vector<S>,
     ) -> Self::Vector<S>;
+    /// `min(max(x, low), high)`, but NaN stays NaN.
+    #[inline(always)]
+    fn bound<S: Simd>(
+        simd: S,
+        x: Self::Vector<S>,
+        low: Self::Vector<S>,
+        high: Self::Vector<S>,
+    ) -> Self::Vector<S> {
+        if S::IS_SCALAR || TypeId::of::<S>() == TypeId::of::<Scalar512b>() {
+            // Rust's `min` and `max` would drop a NaN.
+            let x = Self::select_less(simd, x, low, low, x);
+            Self::select_less(simd, high, x, high, x)
+        } else {
+            // x86 returns the second operand if one is NaN; the others return NaN.
+            Self::min(simd, high, Self::max(simd, low, x))
+        }
+    }
 
     /// The numbers of four vectors, in structures of four, as four vectors of one member each; in which order the structures
     /// follow is up to the machine.
@@ -116,8 +128,8 @@ pub trait Real:
 
 /// Everything that differs between the two precisions by name only.
 macro_rules! operations {
-    ($real:ident, $vector:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $max:ident, $min:ident, $fma:ident, $splat:ident,
-     $less:ident, $select:ident, $as_simd:ident, $as_mut_simd:ident, $deinterleave:ident, $reduce_sum:ident) => {
+    ($real:ident, $vector:ident, $as_simd:ident, $as_mut_simd:ident, $deinterleave:ident, $reduce_sum:ident, $splat:ident, $less:ident,
+     $select:ident; $($name:ident($($x:ident),*) = $pulp:ident;)*) => {
         const NEG_INFINITY: Self = $real::NEG_INFINITY;
         const MAX: Self = $real::MAX;
         const MIN_POSITIVE: Self = $real::MIN_POSITIVE;
@@ -146,52 +158,6 @@ macro_rules! operations {
             simd.$splat(x)
         }
         #[inline(always)]
-        fn plus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
-            simd.$add(a, b)
-        }
-        #[inline(always)]
-        fn minus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
-            simd.$sub(a, b)
-        }
-        #[inline(always)]
-        fn times<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
-            simd.$mul(a, b)
-        }
-
-        #[inline(always)]
-        fn over<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
-            simd.$div(a, b)
-        }
-        #[inline(always)]
-        fn mul_add<S: Simd>(
-            simd: S,
-            a: Self::Vector<S>,
-            b: Self::Vector<S>,
-            c: Self::Vector<S>,
-        ) -> Self::Vector<S> {
-            simd.$fma(a, b, c)
-        }
-        #[inline(always)]
-        fn max<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
-            simd.$max(a, b)
-        }
-        #[inline(always)]
-        fn bound<S: Simd>(
-            simd: S,
-            x: Self::Vector<S>,
-            low: Self::Vector<S>,
-            high: Self::Vector<S>,
-        ) -> Self::Vector<S> {
-            if S::IS_SCALAR || TypeId::of::<S>() == TypeId::of::<Scalar512b>() {
-                // Rust's `min` and `max` would drop a NaN.
-                let x = Self::select_less(simd, x, low, low, x);
-                Self::select_less(simd, high, x, high, x)
-            } else {
-                // x86 returns the second operand if one is NaN; the others return NaN.
-                simd.$min(high, simd.$max(low, x))
-            }
-        }
-        #[inline(always)]
         fn select_less<S: Simd>(
             simd: S,
             a: Self::Vector<S>,
@@ -201,6 +167,12 @@ macro_rules! operations {
         ) -> Self::Vector<S> {
             simd.$select(simd.$less(a, b), then, otherwise)
         }
+        $(
+            #[inline(always)]
+            fn $name<S: Simd>(simd: S, $($x: Self::Vector<S>),*) -> Self::Vector<S> {
+                simd.$pulp($($x),*)
+            }
+        )*
     };
 }
 
@@ -220,24 +192,11 @@ pub(crate) fn polynomial<R: Real, S: Simd>(
 }
 
 impl Real for f32 {
-    operations!(
-        f32,
-        f32s,
-        add_f32s,
-        sub_f32s,
-        mul_f32s,
-        div_f32s,
-        max_f32s,
-        min_f32s,
-        mul_add_e_f32s,
-        splat_f32s,
-        less_than_f32s,
-        select_f32s,
-        as_simd_f32s,
-        as_mut_simd_f32s,
-        deinterleave_shfl_f32s,
-        reduce_sum_f32s
-    );
+    operations! {
+        f32, f32s, as_simd_f32s, as_mut_simd_f32s, deinterleave_shfl_f32s, reduce_sum_f32s, splat_f32s, less_than_f32s,
+        select_f32s; plus(a, b) = add_f32s; minus(a, b) = sub_f32s; times(a, b) = mul_f32s; over(a, b) = div_f32s;
+        max(a, b) = max_f32s; min(a, b) = min_f32s; mul_add(a, b, c) = mul_add_e_f32s;
+    }
 
     fn from_f64(x: f64) -> Self {
         x as Self
@@ -298,24 +257,11 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
-    operations!(
-        f64,
-        f64s,
-        add_f64s,
-        sub_f64s,
-        mul_f64s,
-        div_f64s,
-        max_f64s,
-        min_f64s,
-        mul_add_e_f64s,
-        splat_f64s,
-        less_than_f64s,
-        select_f64s,
-        as_simd_f64s,
-        as_mut_simd_f64s,
-        deinterleave_shfl_f64s,
-        reduce_sum_f64s
-    );
+    operations! {
+        f64, f64s, as_simd_f64s, as_mut_simd_f64s, deinterleave_shfl_f64s, reduce_sum_f64s, splat_f64s, less_than_f64s,
+        select_f64s; plus(a, b) = add_f64s; minus(a, b) = sub_f64s; times(a, b) = mul_f64s; over(a, b) = div_f64s;
+        max(a, b) = max_f64s; min(a, b) = min_f64s; mul_add(a, b, c) = mul_add_e_f64s;
+    }
 
     fn from_f64(x: f64) -> Self {
         x
