@@ -23,7 +23,7 @@ use crate::{
         parallel::{Execution, for_each},
         scratch::{sum_of_pieces, take, with_scratch},
     },
-    view::{element::Element, head_rows::HeadRows, rows::Head, rows_mut::RowsMut},
+    view::{element::Element, rows::Head, rows_mut::RowsMut},
 };
 
 /// Keys of one split, at least.
@@ -82,7 +82,10 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             let queries = take(&mut scratch, group * dim_qk);
             for (in_group, row) in queries.chunks_exact_mut(dim_qk).enumerate() {
                 let head = head_kv * group + in_group;
-                HeadRows::new(inputs.q, batch_item, head).copy(0..1, dim_qk, dim_qk, row);
+                inputs
+                    .q
+                    .head(batch_item, head)
+                    .copy(0..1, dim_qk, dim_qk, row);
             }
             let factor = T::Real::from_f64(prescale(inputs.scale(), queries) * LOG2_E);
             queries.iter_mut().for_each(|x| *x = *x * factor);
@@ -92,8 +95,8 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
                 Kernel::Decode(Decode {
                     scoring: inputs.scoring(),
                     queries,
-                    k: &HeadRows::new(inputs.k, batch_item, head_kv),
-                    v: &HeadRows::new(inputs.v, batch_item, head_kv),
+                    k: &inputs.k.head(batch_item, head_kv),
+                    v: &inputs.v.head(batch_item, head_kv),
                     batch_item,
                     head_kv,
                     keys: cut(split)..cut(split + 1),
@@ -157,10 +160,7 @@ fn merge_row<'a, T: Element>(
         .map(|part| rescale(part[0]) * part[1].to_f64());
     let (logsumexp, share) = finish(maximum, sums.sum(), inputs.sink(head));
     let logsumexp = T::Real::from_f64(logsumexp);
-    let kept_scale = inputs
-        .options
-        .dropout
-        .map_or(1.0, |dropout| dropout.kept_scale());
+    let kept_scale = inputs.scoring().kept_scale();
     row.fill(T::Real::default());
     for part in parts {
         let factor = T::Real::from_f64(rescale(part[0]) * kept_scale * share);

@@ -14,7 +14,7 @@ use crate::{
     compiled::{Compiled, Kernel},
     options::exactly,
     threads::parallel::{Execution, for_each},
-    view::{element::Element, head_rows::HeadRows, rows_mut::RowsMut},
+    view::{element::Element, rows_mut::RowsMut},
 };
 
 fn workers(problem: &Problem, execution: Execution) -> usize {
@@ -94,9 +94,9 @@ fn tiles<T: Element>(
                         scoring,
                         scale: inputs.scale(),
                         sink: inputs.sink(head),
-                        q: &HeadRows::new(inputs.q, batch_item, head),
-                        k: &HeadRows::new(inputs.k, batch_item, head_kv),
-                        v: &HeadRows::new(inputs.v, batch_item, head_kv),
+                        q: &inputs.q.head(batch_item, head),
+                        k: &inputs.k.head(batch_item, head_kv),
+                        v: &inputs.v.head(batch_item, head_kv),
                         batch_item,
                         head,
                         query,

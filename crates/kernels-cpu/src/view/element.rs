@@ -1,8 +1,14 @@
 //! The element types of tensors in memory.
 
+use core::ops::Range;
+
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
-use crate::{compiled::Compiled, simd::real::Real};
+use crate::{
+    compiled::Compiled,
+    simd::real::Real,
+    view::rows::{Block, Head},
+};
 
 /// An element type of query, key, value and output. Half precision is computed in f32.
 pub trait Element: Copy + Default + Send + Sync + 'static {
@@ -21,6 +27,20 @@ pub trait Element: Copy + Default + Send + Sync + 'static {
     /// # Panics
     /// The lengths differ.
     fn from_reals(from: &[Self::Real], to: &mut [Self]);
+}
+
+impl<T: Element> Head<T::Real> for Block<'_, T> {
+    fn in_place(&self, row: usize) -> Option<Block<'_, T::Real>> {
+        let data = T::as_real(self.after(row).data)?;
+        let stride = self.stride;
+        Some(Block { data, stride })
+    }
+
+    fn copy(&self, rows: Range<usize>, dim: usize, padded: usize, to: &mut [T::Real]) {
+        for (row, to) in rows.zip(to.chunks_exact_mut(padded)) {
+            T::to_reals(&self.after(row).data[..dim], &mut to[..dim]);
+        }
+    }
 }
 
 macro_rules! full {

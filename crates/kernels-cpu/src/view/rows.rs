@@ -10,7 +10,7 @@ use crate::extent::{reach, row_major};
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a, T> {
     data: &'a [T],
-    pub(crate) strides: [usize; 3],
+    strides: [usize; 3],
 }
 
 impl<'a, T> Rows<'a, T> {
@@ -39,14 +39,22 @@ impl<'a, T> Rows<'a, T> {
         self.data.len()
     }
 
+    /// The rows of one head.
+    pub(crate) fn head(&self, batch_item: usize, head: usize) -> Block<'a, T> {
+        let [batch, heads, stride] = self.strides;
+        // There may be no rows, and then no elements.
+        let data = self.data.get(batch_item * batch + head * heads..);
+        let data = data.unwrap_or_default();
+        Block { data, stride }
+    }
+
     /// The elements from the start of this row on.
     pub(crate) fn starting_at(&self, batch_item: usize, head: usize, row: usize) -> &'a [T] {
-        let [batch, heads, rows] = self.strides;
-        &self.data[batch_item * batch + head * heads + row * rows..]
+        self.head(batch_item, head).after(row).data
     }
 }
 
-/// Consecutive rows in the precision of the computation.
+/// Consecutive rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Block<'a, R> {
     /// Row `i` starts at `i · stride`.

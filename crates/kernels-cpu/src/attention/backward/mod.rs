@@ -28,7 +28,7 @@ use crate::{
         parallel::{Execution, for_each},
         scratch::{sum_of_pieces, take, with_scratch},
     },
-    view::{element::Element, head_rows::HeadRows},
+    view::element::Element,
 };
 pub use gradients::{Gradients, Upstream};
 use plan::{Plan, Task};
@@ -122,8 +122,8 @@ fn run_task<T: Element>(
     let problem = inputs.problem;
     let scoring = inputs.scoring();
     let (batch_item, head_kv) = (task.batch_item, task.head_kv);
-    let k = HeadRows::new(inputs.k, batch_item, head_kv);
-    let v = HeadRows::new(inputs.v, batch_item, head_kv);
+    let k = inputs.k.head(batch_item, head_kv);
+    let v = inputs.v.head(batch_item, head_kv);
     let [key_elements, value_elements] = plan.sums_per_head();
     let (key_gradient, value_gradient) = match task.partial {
         Some(partial) => partial.split_at_mut(key_elements),
@@ -161,7 +161,7 @@ fn run_task<T: Element>(
                     scoring,
                     scale: inputs.scale(),
                     sink: inputs.sink(head),
-                    q: &HeadRows::new(inputs.q, batch_item, head),
+                    q: &inputs.q.head(batch_item, head),
                     k: &k,
                     v: &v,
                     batch_item,
@@ -169,8 +169,8 @@ fn run_task<T: Element>(
                     query,
                 },
                 required: plan.required,
-                output: &HeadRows::new(upstream.output, batch_item, head),
-                output_gradient: &HeadRows::new(upstream.output_gradient, batch_item, head),
+                output: &upstream.output.head(batch_item, head),
+                output_gradient: &upstream.output_gradient.head(batch_item, head),
                 logsumexp: &upstream.logsumexp[row..row + rows],
                 logsumexp_gradient: upstream.logsumexp_gradient.map(|all| &all[row..row + rows]),
                 key_gradient: &mut *key_gradient,

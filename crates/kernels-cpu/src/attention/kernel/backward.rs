@@ -9,7 +9,7 @@ use crate::{
     attention::kernel::{
         operands::{Operands, dot_products},
         screened::{Screened, all_finite},
-        sums::{BiasGradient, dot, sum_over_queries},
+        sums::{BiasGradient, SumOverQueries, dot},
         tile::{BACKWARD_KEYS, QUERIES, WIDEST_PANEL, padded, prescale},
         transpose::{pack_rows, rows_to_panels},
         weights::weigh,
@@ -23,40 +23,31 @@ use crate::{
     view::rows::Head,
 };
 
-/// Numbers of scratch that a tile needs.
+/// Length of the scratch buffer of a tile.
 pub(crate) fn tile_scratch(problem: &Problem) -> usize {
-    // The columns of a tile fill its last vector.
-    let queries = padded(problem.len_q.min(QUERIES));
-    let stride = queries + MAX_LANES;
-    sum_of_pieces(pieces(problem, queries, queries, stride, WIDEST_PANEL))
+    sum_of_pieces(pieces(problem))
 }
 
-/// The buffers of a tile, in the order of [`TileBackward::with_simd`].
-fn pieces(
-    problem: &Problem,
-    queries: usize,
-    columns: usize,
-    stride: usize,
-    panel: usize,
-) -> [usize; 17] {
-    let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
-    let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
+/// The buffers of a tile with vectors of any width, in the order of [`TileBackward::with_simd`].
+fn pieces(problem: &Problem) -> [usize; 17] {
+    let (padded_qk, padded_v) = (padded(problem.dim_qk), padded(problem.dim_v));
+    let queries = padded(problem.len_q.min(QUERIES));
     let keys = problem.len_kv.min(BACKWARD_KEYS);
     [
         queries * padded_qk,
         queries * padded_v,
         padded_v,
-        columns * dim_qk,
-        columns * dim_v,
+        queries * problem.dim_qk,
+        queries * problem.dim_v,
         queries * padded_qk,
-        columns * padded_qk,
-        columns * padded_v,
-        columns,
-        columns,
-        keys * stride,
-        keys * stride,
-        keys * panel,
-        keys * panel,
+        queries * padded_qk,
+        queries * padded_v,
+        queries,
+        queries,
+        keys * (queries + MAX_LANES),
+        keys * (queries + MAX_LANES),
+        keys * WIDEST_PANEL,
+        keys * WIDEST_PANEL,
         keys * padded_qk,
         keys * padded_v,
         keys * padded_qk,
@@ -127,31 +118,30 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             key_buffer,
             value_buffer,
             screened_buffer,
-        ] = take_pieces(
-            &mut scratch,
-            pieces(&problem, queries, columns, stride, 2 * tile.lanes),
-        );
+        ] = take_pieces(&mut scratch, pieces(&problem));
 
-        query_rows.fill(R::default());
-        gradient_rows.fill(R::default());
-        output_row.fill(R::default());
+        for rows in [
+            &mut *query_rows,
+            &mut *gradient_rows,
+            &mut *output_row,
+            &mut *query_gradient,
+        ] {
+            rows.fill(R::default());
+        }
         let all_queries = tile.query..tile.query + queries;
-        let gradient_factor = R::from_f64(operands.kept_scale());
-        operands
-            .q
-            .copy(all_queries.clone(), dim_qk, padded_qk, query_rows);
+        let gradient_factor = R::from_f64(scoring.kept_scale());
+        let all = all_queries.clone();
+        operands.q.copy(all, dim_qk, padded_qk, query_rows);
         let scale = prescale(operands.scale, query_rows);
         let query_factor = R::from_f64(scale * LOG2_E);
-        self.output_gradient
-            .copy(all_queries.clone(), dim_v, padded_v, gradient_rows);
+        (self.output_gradient).copy(all_queries, dim_v, padded_v, gradient_rows);
         let infinity = R::default() - R::NEG_INFINITY;
-        for (index, row) in gradient_rows.chunks_exact_mut(padded_v).enumerate() {
+        let rows = gradient_rows.chunks_exact_mut(padded_v);
+        for (index, row) in rows.enumerate().take(queries) {
             let query = tile.query + index;
-            self.output
-                .copy(query..query + 1, dim_v, padded_v, output_row);
-            let of_logsumexp = self
-                .logsumexp_gradient
-                .map_or(R::default(), |rows| rows[index]);
+            (self.output).copy(query..query + 1, dim_v, padded_v, output_row);
+            let of_logsumexp = self.logsumexp_gradient;
+            let of_logsumexp = of_logsumexp.map_or(R::default(), |rows| rows[index]);
             let query_row = &mut query_rows[index * padded_qk..][..padded_qk];
             let at = [tile.batch_item, tile.head, query];
             // In the layout that the products below read.
@@ -176,61 +166,39 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         // Columns without a query have weights of 0, whatever the values are.
         logsumexp[queries..].fill(infinity);
         neg_delta[queries..].fill(R::default());
-        if let Some(gradient) = self.sink_gradient.take() {
-            let sum: f64 = (0..queries)
-                .map(|query| {
-                    // A row with no term but an absent sink has no weight for it.
-                    if operands.sink == f64::NEG_INFINITY {
-                        return 0.0;
-                    }
-                    let exponent = operands.sink - self.logsumexp[query].to_f64();
-                    // A logsumexp may have rounded to less than the sink. NaN stays.
-                    let weight = if exponent > 0.0 {
-                        1.0
-                    } else {
-                        math::exp(exponent)
-                    };
-                    weight * neg_delta[query].to_f64()
-                })
-                .sum();
-            *gradient = *gradient + R::from_f64(sum);
+        // A sink that is absent has no weight.
+        if let Some(gradient) = self.sink_gradient.take()
+            && operands.sink != f64::NEG_INFINITY
+        {
+            let terms = self.logsumexp.iter().zip(&*neg_delta);
+            let terms = terms.map(|(logsumexp, neg_delta)| {
+                let exponent = operands.sink - logsumexp.to_f64();
+                // A logsumexp may have rounded to less than the sink. NaN stays.
+                let exponent = if exponent > 0.0 { 0.0 } else { exponent };
+                math::exp(exponent) * neg_delta.to_f64()
+            });
+            *gradient = *gradient + R::from_f64(terms.sum());
         }
         rows_to_panels(&tile, dim_qk, padded_qk, query_rows, query_factor, query);
-        rows_to_panels(
-            &tile,
-            dim_v,
-            padded_v,
-            gradient_rows,
-            gradient_factor,
-            output_gradient,
-        );
+        let (rows, factor) = (&*gradient_rows, gradient_factor);
+        rows_to_panels(&tile, dim_v, padded_v, rows, factor, output_gradient);
         if self.required.k {
             let scale = R::from_f64(scale);
             pack_rows(simd, &tile, padded_qk, query_rows, scale, packed_query);
         }
         if self.required.v {
-            pack_rows(
-                simd,
-                &tile,
-                padded_v,
-                gradient_rows,
-                gradient_factor,
-                packed_output_gradient,
-            );
+            let packed = &mut *packed_output_gradient;
+            pack_rows(simd, &tile, padded_v, rows, factor, packed);
         }
-        query_gradient.fill(R::default());
 
         let width = dim_qk.next_multiple_of(tile.lanes);
         let rows = micro_kernel_rows::<R, S>();
         for (keys, hides, panels) in operands.seen_blocks(tile, BACKWARD_KEYS, rows) {
-            let key = operands
-                .k
-                .block(keys.clone(), dim_qk, width, false, key_buffer);
+            let block = keys.clone();
+            let key = (operands.k).block(block.clone(), dim_qk, width, false, key_buffer);
             let sizes = [keys.len(), dim_qk, width];
             let mut screened = Screened::new(simd, key, sizes, screened_buffer, hides);
-            let value = operands
-                .v
-                .block(keys.clone(), dim_v, dim_v, false, value_buffer);
+            let value = (operands.v).block(block, dim_v, dim_v, false, value_buffer);
             // First row and row after the last that each panel has computed.
             let mut computed = [(0, 0); QUERIES / 2];
             for seen in panels {
@@ -244,10 +212,8 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 let gradients = &mut score_gradients[from..to];
                 let rows = key.after(first);
                 dot_products(simd, panel, rows, [count, dim_qk], query, weights, stride);
-                let dsoftcap: &mut [R] = match scoring.softcap {
-                    Some(_) => &mut dsoftcap[..count * columns],
-                    None => &mut [],
-                };
+                let of_softcap = scoring.softcap.map_or(0, |_| count * columns);
+                let dsoftcap = &mut dsoftcap[..of_softcap];
                 scoring.apply(simd, &seen, weights, stride, dsoftcap);
                 // What follows sums over the columns, and a bias for all queries, which may be NaN, is in those without a query too.
                 if panel.queries < columns {
@@ -282,12 +248,10 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                         }
                     }
                 }
-                if scoring.softcap.is_some() {
-                    let rows = gradients.chunks_mut(stride);
-                    for (row, dsoftcap) in rows.zip(dsoftcap.chunks_exact(columns)) {
-                        for (gradient, &derivative) in row.iter_mut().zip(dsoftcap) {
-                            *gradient = *gradient * derivative;
-                        }
+                let rows = gradients.chunks_mut(stride);
+                for (row, dsoftcap) in rows.zip(dsoftcap.chunks_exact(columns)) {
+                    for (gradient, &derivative) in row.iter_mut().zip(dsoftcap) {
+                        *gradient = *gradient * derivative;
                     }
                 }
                 if self.required.q {
@@ -306,43 +270,31 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     .run(simd, width);
                 }
             }
-            let computed = &computed[..tile.count()];
-            for (required, dim, lhs, packed_rhs, sums) in [
-                (
-                    self.required.v,
-                    dim_v,
-                    &*weights,
-                    &*packed_output_gradient,
-                    &mut *self.value_gradient,
-                ),
-                (
-                    self.required.k,
-                    dim_qk,
-                    &*score_gradients,
-                    &*packed_query,
-                    &mut *self.key_gradient,
-                ),
-            ] {
-                if required {
-                    let sums = &mut sums[keys.start * padded(dim)..];
-                    sum_over_queries::<S, R>(
-                        simd,
-                        &tile,
-                        keys.len(),
-                        dim,
-                        computed,
-                        lhs,
-                        stride,
-                        packed_rhs,
-                        sums,
-                    );
-                }
+            let sums = SumOverQueries {
+                tile: &tile,
+                keys,
+                computed: &computed[..tile.count()],
+                stride,
+            };
+            if self.required.v {
+                let rhs = &*packed_output_gradient;
+                sums.add(simd, weights, rhs, padded_v, self.value_gradient);
+            }
+            if self.required.k {
+                sums.add(
+                    simd,
+                    score_gradients,
+                    packed_query,
+                    padded_qk,
+                    self.key_gradient,
+                );
             }
         }
         if self.required.q {
             let scale = prescale(operands.scale, query_gradient);
             let factor = R::splat(simd, R::from_f64(scale));
-            for (query, row) in query_gradient.chunks_exact_mut(padded_qk).enumerate() {
+            let rows = query_gradient.chunks_exact_mut(padded_qk);
+            for (query, row) in rows.enumerate().take(queries) {
                 for x in R::vectors_mut::<S>(row) {
                     *x = R::times(simd, *x, factor);
                 }

@@ -22,25 +22,24 @@ use crate::{
 
 /// Length of the scratch buffer of a tile.
 pub(crate) fn tile_scratch(problem: &Problem) -> usize {
-    // The columns of a tile fill its last vector.
-    let queries = padded(problem.len_q.min(QUERIES));
-    sum_of_pieces(pieces(problem, queries, queries, WIDEST_PANEL))
+    sum_of_pieces(pieces(problem))
 }
 
-/// The buffers of a tile, in the order of [`TileForward::with_simd`].
-fn pieces(problem: &Problem, queries: usize, columns: usize, panel: usize) -> [usize; 11] {
-    let (dim_qk, padded_v) = (problem.dim_qk, padded(problem.dim_v));
+/// The buffers of a tile with vectors of any width, in the order of [`TileForward::with_simd`].
+fn pieces(problem: &Problem) -> [usize; 11] {
+    let (padded_qk, padded_v) = (padded(problem.dim_qk), padded(problem.dim_v));
+    let queries = padded(problem.len_q.min(QUERIES));
     let keys = problem.len_kv.min(FORWARD_KEYS);
     [
-        queries * padded(dim_qk),
-        columns * dim_qk,
+        queries * padded_qk,
+        queries * problem.dim_qk,
         queries * padded_v,
-        columns,
-        columns,
-        columns,
-        keys * panel,
-        keys * panel,
-        keys * padded(dim_qk),
+        queries,
+        queries,
+        queries,
+        keys * WIDEST_PANEL,
+        keys * WIDEST_PANEL,
+        keys * padded_qk,
         keys * padded_v,
         keys * padded_v,
     ]
@@ -66,7 +65,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
         let tile = operands.tile::<S>(self.logsumexp.len());
-        let (queries, columns) = (tile.queries, tile.columns());
+        let queries = tile.queries;
         let mut scratch = self.scratch;
         // `output` has the sums of the values so far, `[queries, padded_v]`; `sum` the weights so far, relative to `maximum`, the largest
         // score so far; `rescale` the factor of both when the maximum grows.
@@ -82,10 +81,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             key_buffer,
             value_buffer,
             screened_buffer,
-        ] = take_pieces(
-            &mut scratch,
-            pieces(&problem, queries, columns, 2 * tile.lanes),
-        );
+        ] = take_pieces(&mut scratch, pieces(&problem));
 
         let all_queries = tile.query..tile.query + queries;
         operands.q.copy(all_queries, dim_qk, padded_qk, rows);
@@ -146,8 +142,8 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             }
         }
 
-        let kept_scale = operands.kept_scale();
-        for (query, row) in output.chunks_exact_mut(padded_v).enumerate() {
+        let kept_scale = scoring.kept_scale();
+        for (query, row) in output.chunks_exact_mut(padded_v).enumerate().take(queries) {
             let (maximum, sum) = (maximum[query].to_f64(), sum[query].to_f64());
             let (logsumexp, factor) = finish(maximum, sum, operands.sink);
             self.logsumexp[query] = R::from_f64(logsumexp);

@@ -85,10 +85,7 @@ impl<R: Real> Operands<'_, R> {
         let visible = scoring.visible;
         let keys = visible.key_range(tile.batch_item, queries.clone());
         let heads = tile.head..tile.head + 1;
-        let runs = self
-            .scoring
-            .visible
-            .runs(tile.batch_item, heads, queries.clone(), keys);
+        let runs = visible.runs(tile.batch_item, heads, queries.clone(), keys);
         let blocks = runs.flat_map(move |run| blocks(run, size));
         blocks.filter_map(move |keys| {
             let block = keys.clone();
@@ -100,11 +97,5 @@ impl<R: Real> Operands<'_, R> {
             let hides = scoring.may_hide_single_keys([tile.batch_item, tile.head], &queries, &keys);
             Some((keys, hides, panels))
         })
-    }
-
-    /// The factor on the weights that dropout keeps.
-    pub(crate) fn kept_scale(&self) -> f64 {
-        let dropout = self.scoring.dropout;
-        dropout.map_or(1.0, |dropout| dropout.kept_scale())
     }
 }

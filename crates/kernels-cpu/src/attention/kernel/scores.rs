@@ -119,7 +119,12 @@ impl<R: Real> Scoring<'_, R> {
         !finite() && !keys.any(|key| self.sees(at, key))
     }
 
-    /// Multiplies rows of numbers by 1 where the weight is kept and by 0 where it is dropped.
+    /// The factor on the weights that dropout keeps.
+    pub(crate) fn kept_scale(&self) -> f64 {
+        self.dropout.map_or(1.0, |dropout| dropout.kept_scale())
+    }
+
+    /// Writes 1 for the weights that are kept and 0 for those that are dropped, as rows of the panel's columns.
     #[inline(always)]
     pub(crate) fn drop_weights(&self, dropout: AttentionDropout, seen: &Seen, kept: &mut [R]) {
         let (panel, keys) = (&seen.panel, seen.keys.clone());

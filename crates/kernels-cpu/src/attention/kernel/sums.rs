@@ -6,7 +6,7 @@ use pulp::Simd;
 
 use crate::{
     attention::kernel::{
-        tile::{Panel, Tile, padded},
+        tile::{Panel, Tile},
         transpose::{micro_panel_widths, transpose_eights},
     },
     simd::{
@@ -68,67 +68,75 @@ impl<R: Real> BiasGradient<'_, R> {
     }
 }
 
-/// `sums[key] += sum over queries of lhs[key][query] · rhs[query]`, over the panels that have computed the key's row.
-#[inline(always)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "a product with its operands; a struct would only rename them"
-)]
-pub(crate) fn sum_over_queries<S: Simd, R: Real>(
-    simd: S,
-    tile: &Tile,
-    keys: usize,
-    dim: usize,
-    computed: &[(usize, usize)],
-    lhs: &[R],
-    stride: usize,
-    packed_rhs: &[R],
-    sums: &mut [R],
-) {
-    // One bit per panel that has computed the row. Rows with the same panels are summed in one product for each group of
-    // neighbouring panels.
-    let known = |row: usize| {
-        let panels = computed.iter().rev();
-        panels.fold(0_u64, |known, &(first, end)| {
-            known << 1 | u64::from(first <= row && row < end)
-        })
-    };
-    let mut row = 0;
-    while row < keys {
-        let panels = known(row);
-        let mut end = row + micro_kernel_rows::<R, S>();
-        while end < keys && known(end) == panels {
-            end += micro_kernel_rows::<R, S>();
-        }
-        let end = end.min(keys);
-        let mut rest = panels;
-        while rest != 0 {
-            let first = rest.trailing_zeros();
-            let count = (rest >> first).trailing_ones();
-            rest &= !(u64::MAX >> (u64::BITS - count) << first);
-            let last = tile.panel((first + count - 1) as usize);
-            let first = tile.panel(first as usize);
-            let (from, to) = (first.column, last.column + last.columns);
-            let mut start = 0;
-            for (dimension, width) in micro_panel_widths(padded(dim), tile.lanes) {
-                let micro_panel = &packed_rhs[start + from * width..start + to * width];
-                start += tile.columns() * width;
-                Gemm {
-                    rows: end - row,
-                    depth: to - from,
-                    lhs: &lhs[row * stride + from..],
-                    lhs_rs: stride,
-                    lhs_cs: 1,
-                    rhs: micro_panel,
-                    rhs_rs: width,
-                    out: &mut sums[row * padded(dim) + dimension..],
-                    out_rs: padded(dim),
-                    beta: Beta::One,
-                }
-                .run(simd, width);
+/// Products that sum over the queries of a tile.
+pub(crate) struct SumOverQueries<'a> {
+    pub(crate) tile: &'a Tile,
+    pub(crate) keys: Range<usize>,
+    /// First row and row after the last that each panel has computed.
+    pub(crate) computed: &'a [(usize, usize)],
+    /// Row stride of the left-hand side.
+    pub(crate) stride: usize,
+}
+
+impl SumOverQueries<'_> {
+    /// `sums[key] += sum over queries of lhs[key][query] · rhs[query]`, over the panels that have computed the key's row.
+    ///
+    /// The sums have one row of `padded` numbers per key of the head, the right-hand side is packed.
+    #[inline(always)]
+    pub(crate) fn add<S: Simd, R: Real>(
+        &self,
+        simd: S,
+        lhs: &[R],
+        rhs: &[R],
+        padded: usize,
+        sums: &mut [R],
+    ) {
+        // One bit per panel that has computed the row. Rows with the same panels are summed in one product for each group of
+        // neighbouring panels.
+        let known = |row: usize| {
+            let panels = self.computed.iter().rev();
+            panels.fold(0_u64, |known, &(first, end)| {
+                known << 1 | u64::from(first <= row && row < end)
+            })
+        };
+        let (tile, keys, rows) = (self.tile, self.keys.len(), micro_kernel_rows::<R, S>());
+        let mut row = 0;
+        while row < keys {
+            let panels = known(row);
+            let mut end = row + rows;
+            while end < keys && known(end) == panels {
+                end += rows;
             }
+            let end = end.min(keys);
+            let mut rest = panels;
+            while rest != 0 {
+                let first = rest.trailing_zeros();
+                let count = (rest >> first).trailing_ones();
+                rest &= !(u64::MAX >> (u64::BITS - count) << first);
+                let last = tile.panel((first + count - 1) as usize);
+                let from = tile.panel(first as usize).column;
+                let to = last.column + last.columns;
+                let mut start = 0;
+                for (dimension, width) in micro_panel_widths(padded, tile.lanes) {
+                    let micro_panel = &rhs[start + from * width..start + to * width];
+                    start += tile.columns() * width;
+                    Gemm {
+                        rows: end - row,
+                        depth: to - from,
+                        lhs: &lhs[row * self.stride + from..],
+                        lhs_rs: self.stride,
+                        lhs_cs: 1,
+                        rhs: micro_panel,
+                        rhs_rs: width,
+                        out: &mut sums[(self.keys.start + row) * padded + dimension..],
+                        out_rs: padded,
+                        beta: Beta::One,
+                    }
+                    .run(simd, width);
+                }
+            }
+            row = end;
         }
-        row = end;
     }
 }
 

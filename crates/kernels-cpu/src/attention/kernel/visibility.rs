@@ -83,23 +83,17 @@ impl Visible<'_> {
     fn visibility(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
         let range = |query| self.mask.key_range(&self.problem, panel.batch_item, query);
         let (first, last) = (range(panel.query), range(panel.query + panel.queries - 1));
-        let in_range = if keys.end <= first.start || keys.start >= last.end {
+        if keys.end <= first.start || keys.start >= last.end {
             return Visibility::Hidden;
-        } else {
-            last.start <= keys.start && keys.end <= first.end
-        };
-        let mut all_visible = in_range;
+        }
+        let mut some_hidden = first.end < keys.end || keys.start < last.start;
         for part in [Self::segments, Self::blocks, Self::masked] {
             match part(self, panel, &keys) {
                 Visibility::Hidden => return Visibility::Hidden,
-                visibility => all_visible &= visibility == Visibility::Visible,
+                visibility => some_hidden |= visibility == Visibility::Partial,
             }
         }
-        if all_visible {
-            Visibility::Visible
-        } else {
-            Visibility::Partial
-        }
+        Visibility::of(some_hidden, true)
     }
 
     /// Whether a query sees a key.
@@ -122,7 +116,7 @@ impl Visible<'_> {
     /// So each piece is hidden from, or visible to, whole blocks of queries, unless its blocks are shorter than
     /// [`SHORTEST_RUN`]. Without a table, there is one piece.
     pub(crate) fn runs(
-        &self,
+        self,
         batch_item: usize,
         heads: Range<usize>,
         queries: Range<usize>,
@@ -176,9 +170,7 @@ impl Visible<'_> {
         let (mut some_hidden, mut some_visible) = (false, false);
         for row in blocks.rows(&panel.all_queries()) {
             for column in blocks.columns(keys) {
-                let visible = blocks
-                    .visible
-                    .get(panel.batch_item, panel.head, row, column);
+                let visible = (blocks.visible).get(panel.batch_item, panel.head, row, column);
                 some_visible |= visible;
                 some_hidden |= !visible;
             }
@@ -221,30 +213,21 @@ impl Visible<'_> {
         let Some(masked) = self.mask.masked else {
             return Visibility::Visible;
         };
+        let [_, _, of_queries, of_keys] = masked.strides();
         let (mut some_hidden, mut some_visible) = (false, false);
-        for query in 0..panel.queries {
-            let start = masked.index(
-                panel.batch_item,
-                panel.head,
-                panel.query + query,
-                keys.start,
-            );
-            let stride = masked.strides()[3];
-            if stride <= 1 {
-                let row = &masked.data()[start..start + (keys.len() - 1) * stride + 1];
+        for query in panel.all_queries() {
+            let start = masked.index(panel.batch_item, panel.head, query, keys.start);
+            let row = &masked.data()[start..=start + (keys.len() - 1) * of_keys];
+            if of_keys <= 1 {
                 some_hidden |= row.iter().any(|&masked| masked);
                 some_visible |= !row.iter().all(|&masked| masked);
             } else {
-                let row = masked.data()[start..]
-                    .iter()
-                    .step_by(stride)
-                    .take(keys.len());
-                row.for_each(|&masked| {
+                for &masked in row.iter().step_by(of_keys) {
                     some_hidden |= masked;
                     some_visible |= !masked;
-                });
+                }
             }
-            if masked.strides()[2] == 0 || (some_hidden && some_visible) {
+            if of_queries == 0 || (some_hidden && some_visible) {
                 break;
             }
         }
@@ -289,13 +272,8 @@ impl Visible<'_> {
         }
         if let Some(masked) = &self.mask.masked {
             let [_, _, of_queries, of_keys] = masked.strides();
-            for query in 0..panel.queries {
-                let start = masked.index(
-                    panel.batch_item,
-                    panel.head,
-                    panel.query + query,
-                    keys.start,
-                );
+            for (query, index) in panel.all_queries().enumerate() {
+                let start = masked.index(panel.batch_item, panel.head, index, keys.start);
                 let row = &masked.data()[start..];
                 for (key, row_of_scores) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
                     let masked = row[key * of_keys];
@@ -328,13 +306,10 @@ impl Visible<'_> {
         }
         // Counted from the first key of the block, the bounds are small and every precision holds them exactly.
         let (mut starts, mut ends) = ([R::default(); WIDEST_PANEL], [R::default(); WIDEST_PANEL]);
-        for query in 0..panel.queries {
-            let range = self
-                .mask
-                .key_range(&self.problem, panel.batch_item, panel.query + query);
-            let relative = |key: usize| {
-                R::from_f64(key.clamp(keys.start, keys.end) as f64 - keys.start as f64)
-            };
+        let relative =
+            |key: usize| R::from_f64((key.clamp(keys.start, keys.end) - keys.start) as f64);
+        for (query, index) in panel.all_queries().enumerate() {
+            let range = (self.mask).key_range(&self.problem, panel.batch_item, index);
             starts[query] = relative(range.start);
             ends[query] = relative(range.end);
         }
@@ -363,10 +338,7 @@ fn hide_blocks<R: Real>(
     for row in blocks.rows(&queries) {
         let columns = within(&queries, row, blocks.size.queries);
         for column in blocks.columns(keys) {
-            if blocks
-                .visible
-                .get(panel.batch_item, panel.head, row, column)
-            {
+            if (blocks.visible).get(panel.batch_item, panel.head, row, column) {
                 continue;
             }
             let rows = within(keys, column, blocks.size.keys);

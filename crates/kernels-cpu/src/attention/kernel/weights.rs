@@ -17,49 +17,32 @@ pub(crate) fn weigh<S: Simd, R: Real, const DROPOUT: bool>(
     kept: &[R],
     statistics: [&[R]; 2],
 ) {
-    if statistics[0].len() == R::lanes::<S>() {
-        weigh_vectors::<S, R, DROPOUT, 1>(simd, weights, gradients, stride, kept, statistics);
-    } else {
-        weigh_vectors::<S, R, DROPOUT, 2>(simd, weights, gradients, stride, kept, statistics);
-    }
-}
-
-/// As [`weigh`], for rows of so many vectors.
-#[inline(always)]
-fn weigh_vectors<S: Simd, R: Real, const DROPOUT: bool, const VECTORS: usize>(
-    simd: S,
-    weights: &mut [R],
-    gradients: &mut [R],
-    stride: usize,
-    kept: &[R],
-    statistics: [&[R]; 2],
-) {
-    let columns = VECTORS * R::lanes::<S>();
+    let columns = statistics[0].len();
     let [logsumexp, neg_delta] = statistics.map(|numbers| R::vectors::<S>(numbers));
     let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
     for (row, (weights, gradients)) in rows.enumerate() {
         let weights = R::vectors_mut::<S>(&mut weights[..columns]);
         let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
-        let kept: &[R] = if DROPOUT {
+        let kept = if DROPOUT {
             &kept[row * columns..][..columns]
         } else {
             &[]
         };
         let kept = R::vectors::<S>(kept);
-        for vector in 0..VECTORS {
-            let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
-            let weight = R::exp2_of_negative(simd, exponent);
-            let (gradient, shift) = (gradients[vector], neg_delta[vector]);
+        for (vector, (weight, gradient)) in weights.iter_mut().zip(gradients).enumerate() {
+            let exponent = R::minus(simd, *weight, logsumexp[vector]);
+            let undropped = R::exp2_of_negative(simd, exponent);
+            let shift = neg_delta[vector];
             let (inner, dropped) = if DROPOUT {
                 (
-                    R::mul_add(simd, gradient, kept[vector], shift),
-                    R::times(simd, weight, kept[vector]),
+                    R::mul_add(simd, *gradient, kept[vector], shift),
+                    R::times(simd, undropped, kept[vector]),
                 )
             } else {
-                (R::plus(simd, gradient, shift), weight)
+                (R::plus(simd, *gradient, shift), undropped)
             };
-            gradients[vector] = weighted::<R, S>(simd, weight, inner);
-            weights[vector] = dropped;
+            *gradient = weighted::<R, S>(simd, undropped, inner);
+            *weight = dropped;
         }
     }
 }
