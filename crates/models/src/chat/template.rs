@@ -114,6 +114,7 @@ impl Template {
 /// An environment with the compiled template.
 fn compiled(source: &str) -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = python::environment();
+    environment.add_filter("tojson", json::tojson);
     let mut syntax = SyntaxConfig::builder();
     // As transformers sets it: a line with nothing but a tag leaves no trace.
     environment.set_syntax(syntax.trim_blocks(true).lstrip_blocks(true).build()?);

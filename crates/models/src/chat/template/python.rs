@@ -9,14 +9,13 @@ use minijinja::{
 };
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-use super::{json::tojson, source::PERCENT};
+use super::source::PERCENT;
 
-/// An environment for chat templates.
+/// An environment for chat templates, without `tojson`.
 pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     minijinja_contrib::add_to_environment(&mut environment);
     environment.set_unknown_method_callback(method);
-    environment.add_filter("tojson", tojson);
     // A text and a mapping have a length and items, and so are sequences in Python.
     environment.add_test("sequence", |value: &Value| {
         use ValueKind::{Map, Seq, String, Undefined};
