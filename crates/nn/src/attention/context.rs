@@ -104,18 +104,19 @@ pub(super) fn check_causal(module: &str, causal: bool) {
 }
 
 /// Builders of an [`AttentionContext`] on an input that has one as its field `context`: the named ones, or those that every input has.
+/// [`AttentionContext`] must be in scope.
 macro_rules! context_builders {
     ($input:ty) => {
         context_builders! { $input:
-            mask: crate::AttentionMask,
-            bias: crate::AttentionBias,
+            mask: burn_attn_ops::AttentionMask,
+            bias: burn_attn_ops::AttentionBias,
             lengths: &[usize],
             position: crate::positions::Position
         }
 
         impl $input {
             /// Replaces the whole context.
-            pub fn context(mut self, context: crate::AttentionContext) -> Self {
+            pub fn context(mut self, context: AttentionContext) -> Self {
                 self.context = context;
                 self
             }
@@ -123,7 +124,7 @@ macro_rules! context_builders {
     };
     ($input:ty: $($part:ident: $kind:ty),*) => {
         impl $input {$(
-            #[doc = concat!("As [`AttentionContext::", stringify!($part), "`](crate::AttentionContext::", stringify!($part), ").")]
+            #[doc = concat!("As [`AttentionContext::", stringify!($part), "`].")]
             pub fn $part(mut self, $part: $kind) -> Self {
                 self.context = self.context.$part($part);
                 self
