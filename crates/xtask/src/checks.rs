@@ -1,26 +1,32 @@
 //! What a change must pass.
 
-use crate::command::{cargo, cargo_tests, tool, words};
-use crate::examples::ON_THE_CPU;
+use crate::command::{cargo, run_tests, tool};
+use crate::examples::on_the_cpu;
 use crate::{
-    duplicates, examples, features, imports, kernels, lengths, newcomer, packages, page,
+    command, duplicates, examples, features, imports, kernels, lengths, newcomer, packages, page,
     reading_list,
 };
 
-/// What [`run`] can be asked for in addition.
-pub const OPTIONS: [&str; 11] = [
-    "--wgpu",
-    "--types",
-    "--remote",
-    "--wasm",
-    "--asan",
-    "--miri",
-    "--loom",
-    "--long",
-    "--package",
-    "--newcomer",
-    "--times",
+type Check = fn() -> Result<(), String>;
+
+/// The checks that are too long to be always run, and the options that ask for them.
+const ASKED_FOR: [(&str, Check); 9] = [
+    ("--types", features::other_backends),
+    ("--remote", features::remote),
+    ("--wasm", kernels::wasm),
+    ("--asan", kernels::asan),
+    ("--miri", kernels::miri),
+    ("--loom", kernels::loom),
+    ("--long", million_calls),
+    ("--newcomer", newcomer::follow_readme),
+    ("--package", packages::put_together),
 ];
+
+/// Whether [`run`] or its caller knows this option.
+pub fn is_option(option: &str) -> bool {
+    let mut known = ASKED_FOR.iter().map(|(option, _)| *option);
+    known.any(|known| known == option) || ["--wgpu", "--times"].contains(&option)
+}
 
 /// Runs every check until one fails, and those that are too long to be always run if `options` name them.
 pub fn run(options: &[String]) -> Result<(), String> {
@@ -32,55 +38,33 @@ pub fn run(options: &[String]) -> Result<(), String> {
     tool("python3", &["-B", "tests/golden/check_golden.py"])?;
     page::check()?;
     packages::dependencies()?;
-    cargo(&["fmt", "--all", "--check"], &[])?;
-    let clippy = |of: &str| cargo(&words(&format!("clippy {of} -- -D warnings")), &[]);
+    command::run(&mut cargo("fmt --all --check"))?;
+    let clippy = |of: &str| command::run(&mut cargo(&format!("clippy {of} -- -D warnings")));
     clippy("--workspace --all-targets")?;
     clippy("-p burn-attn-kernels-cpu --no-default-features")?;
     features::small_sets()?;
-    let documentation = [("RUSTDOCFLAGS", "-D warnings")];
-    cargo(&["doc", "--workspace", "--no-deps"], &documentation)?;
-    // One build for the examples and the tests: every set of features is another Burn, of many minutes.
-    let features = words(if asked("--wgpu") {
-        "--features wgpu"
-    } else {
-        ""
-    });
-    examples::by_hand(&features)?;
-    examples::translation(&features)?;
-    examples::tiny(&features)?;
-    cargo_tests(&words("test -p burn-attn-bench --no-default-features"), &[])?;
-    if asked("--types") {
-        features::other_backends()?;
-    }
-    if asked("--remote") {
-        let test = "test -p burn-attn-tests --features remote --test op a_remote_server_agrees_with_the_oracle";
-        cargo_tests(&words(test), &ON_THE_CPU)?;
-    }
-    for (option, check) in [
-        ("--wasm", kernels::wasm as fn() -> Result<(), String>),
-        ("--asan", kernels::asan),
-        ("--miri", kernels::miri),
-        ("--loom", kernels::loom),
-        ("--long", million_calls),
-        ("--newcomer", newcomer::follow_readme),
-        ("--package", packages::put_together),
-    ] {
+    let mut documentation = cargo("doc --workspace --no-deps");
+    command::run(documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
+    // One build for the examples and the tests: every set of features is another Burn, of many minutes. The GPU kernels are not among
+    // the default members: their tests need an adapter.
+    let (features, members) = match asked("--wgpu") {
+        true => ("--features wgpu", "--workspace --exclude burn-attn-bench"),
+        false => ("", ""),
+    };
+    examples::by_hand(features)?;
+    examples::translation(features)?;
+    examples::tiny(features)?;
+    run_tests(&mut cargo("test -p burn-attn-bench --no-default-features"))?;
+    for (option, check) in ASKED_FOR {
         if asked(option) {
             check()?;
         }
     }
-    // The GPU kernels are not among the default members: their tests need an adapter.
-    let members = match asked("--wgpu") {
-        true => "--workspace --exclude burn-attn-bench",
-        false => "",
-    };
-    let tests = [vec!["test"], words(members), features].concat();
-    cargo(&tests, &ON_THE_CPU)
+    command::run(&mut on_the_cpu(&format!("test {members} {features}")))
 }
 
 /// Compares a million random calls with the oracle.
 fn million_calls() -> Result<(), String> {
     let test = "test --release --test op random_calls_agree_with_the_oracle -- --nocapture";
-    let cases = ("BURN_ATTN_CASES", "1000000");
-    cargo_tests(&words(test), &[ON_THE_CPU[0], cases])
+    run_tests(on_the_cpu(test).env("BURN_ATTN_CASES", "1000000"))
 }

@@ -9,70 +9,53 @@ use std::{
 
 use crate::times::Clock;
 
+/// The one that runs this program: the proxy of that name would ask rustup again which compiler to take.
+pub const CARGO: &str = env!("CARGO");
+
 /// Set it to 1 to pass where a program that a check needs (python3, node, a Chromium) is missing; the check is then skipped aloud.
-pub const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
+const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
 
 /// The words of a command line, none of which has a space.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Runs cargo, with the versions of `Cargo.lock`.
-pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
-    cargo_in(root(), &locked(arguments), environment)
+/// `name`, to be run in the workspace's root.
+pub fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(root());
+    command
 }
 
-/// Runs cargo in another folder than the workspace's root, with the versions that it finds there.
-pub fn cargo_in(
-    folder: &Path,
-    arguments: &[&str],
-    environment: &[(&str, &str)],
-) -> Result<(), String> {
-    // The proxy of that name would ask rustup again which compiler to take.
-    let mut command = Command::new(env!("CARGO"));
-    command.current_dir(folder);
-    execute(command, "cargo", arguments, environment, status).map(drop)
-}
-
-/// Runs cargo, which runs tests, and fails if it ran none.
-pub fn cargo_tests(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
-    run_tests(env!("CARGO"), &locked(arguments), environment)
-}
-
-/// These arguments of cargo with `--locked`, which fails where `Cargo.lock` does not fit the manifests, instead of changing it.
-fn locked<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
-    let mut arguments = arguments.to_vec();
-    if arguments.first().is_some_and(|&command| command != "fmt") {
-        arguments.insert(1, "--locked");
+/// Cargo with the words of `line`, and `--locked`, which fails where `Cargo.lock` does not fit the manifests, instead of changing it.
+pub fn cargo(line: &str) -> Command {
+    let mut words = words(line);
+    // It knows no such flag, and reads no lock file.
+    if !words.starts_with(&["fmt"]) {
+        words.insert(1, "--locked");
     }
-    arguments
+    let mut command = program(CARGO);
+    command.args(words);
+    command
 }
 
-/// Runs cargo, and returns what the program that it ran printed.
-pub fn cargo_text(arguments: &[&str], environment: &[(&str, &str)]) -> Result<String, String> {
-    let command = Command::new(env!("CARGO"));
-    let print = |command: &mut Command| {
+/// Runs a command, and fails if it does.
+pub fn run(command: &mut Command) -> Result<(), String> {
+    execute(command, |command| Ok((command.status()?, ())))
+}
+
+/// Runs a command, and returns what it printed.
+pub fn text(command: &mut Command) -> Result<String, String> {
+    execute(command, |command| {
         let output = command.stderr(Stdio::inherit()).output()?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok((output.status, printed))
-    };
-    let (_, printed) = execute(command, "cargo", &locked(arguments), environment, print)?;
-    Ok(printed)
+    })
 }
 
-/// Runs `program`.
-pub fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
-    let command = Command::new(program);
-    execute(command, program, arguments, environment, status).map(drop)
-}
-
-/// Runs `program`, whose arguments run tests, and fails if it ran none: a filter that matches no test passes otherwise.
-pub fn run_tests(
-    program: &str,
-    arguments: &[&str],
-    environment: &[(&str, &str)],
-) -> Result<(), String> {
-    let count = |command: &mut Command| {
+/// Runs a command that runs tests, and fails if it ran none: a filter that matches no test passes otherwise.
+pub fn run_tests(command: &mut Command) -> Result<(), String> {
+    let passed = execute(command, |command| {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut passed = 0;
         let output = child.stdout.take().expect("it is piped");
@@ -82,43 +65,43 @@ pub fn run_tests(
             passed += passed_tests(&line);
         }
         Ok((child.wait()?, passed))
-    };
-    let command = Command::new(program);
-    match execute(command, program, arguments, environment, count)? {
-        (shown, 0) => Err(format!("`{shown}` ran no test")),
+    });
+    match passed? {
+        0 => Err(format!("`{}` ran no test", shown(command))),
         _ => Ok(()),
     }
 }
 
-/// Runs a command of this name in the workspace's root, or in its own folder, as `run` says; shows and times it, and fails if it does.
-/// Returns what was shown, and what came out.
+/// Shows and times what `run` does with a command, and fails if the command does.
 fn execute<T>(
-    mut command: Command,
-    name: &str,
-    arguments: &[&str],
-    environment: &[(&str, &str)],
+    command: &mut Command,
     run: impl FnOnce(&mut Command) -> io::Result<(ExitStatus, T)>,
-) -> Result<(String, T), String> {
-    let variables = environment.iter();
-    let variables = variables.map(|(name, value)| format!("{name}='{value}' "));
-    let variables: String = variables.collect();
-    let shown = format!("{variables}{name} {}", arguments.join(" "));
+) -> Result<T, String> {
+    let shown = shown(command);
     eprintln!("\n$ {shown}");
-    if command.get_current_dir().is_none() {
-        command.current_dir(root());
-    }
-    command.args(arguments).envs(environment.iter().copied());
     let clock = Clock::start();
-    let (status, out) = run(&mut command).map_err(|error| format!("{shown}: {error}"))?;
+    let (status, out) = run(command).map_err(|error| format!("{shown}: {error}"))?;
     clock.stop(&shown);
     match status.success() {
-        true => Ok((shown, out)),
+        true => Ok(out),
         false => Err(format!("`{shown}` failed with {status}")),
     }
 }
 
-fn status(command: &mut Command) -> io::Result<(ExitStatus, ())> {
-    Ok((command.status()?, ()))
+/// A command as somebody would type it.
+fn shown(command: &Command) -> String {
+    let variables = command.get_envs().map(|(variable, value)| {
+        let value = value.unwrap_or_default();
+        format!("{}='{}' ", variable.display(), value.display())
+    });
+    let program = match command.get_program() {
+        program if program == CARGO => "cargo".into(),
+        program => program.to_string_lossy(),
+    };
+    let arguments = command.get_args();
+    let arguments = arguments.map(|argument| format!(" {}", argument.display()));
+    let (variables, arguments) = (variables.collect::<String>(), arguments.collect::<String>());
+    format!("{variables}{program}{arguments}")
 }
 
 /// How many tests passed by a line of the test runner, 0 if it is no summary.
@@ -128,33 +111,38 @@ fn passed_tests(line: &str) -> usize {
         .unwrap_or(0)
 }
 
-/// Runs `program`, or fails if there is none and [`ALLOW_MISSING_TOOLS`] is not set.
-pub fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
-    if exists(program) {
-        return run(program, arguments, &[]);
-    }
-    let missing = format!("`{program} {}` needs {program}", arguments.join(" "));
-    if allows_missing_tools() {
-        eprintln!("\nskipped: {missing}");
-        Ok(())
-    } else {
-        Err(format!(
-            "{missing}; {ALLOW_MISSING_TOOLS}=1 skips what needs a missing program"
-        ))
+/// Runs a program, or says that it is missing.
+pub fn tool(name: &str, arguments: &[&str]) -> Result<(), String> {
+    match exists(name) {
+        true => run(program(name).args(arguments)),
+        false => skip(&format!("`{name} {}` needs {name}", arguments.join(" "))),
     }
 }
 
-/// Whether [`ALLOW_MISSING_TOOLS`] is set to 1.
-pub fn allows_missing_tools() -> bool {
-    env::var_os(ALLOW_MISSING_TOOLS).is_some_and(|value| value == "1")
+/// Says that what `needs` a missing program is skipped, or fails if [`ALLOW_MISSING_TOOLS`] is not set.
+pub fn skip(needs: &str) -> Result<(), String> {
+    if !is_1(ALLOW_MISSING_TOOLS) {
+        return Err(format!(
+            "{needs}; {ALLOW_MISSING_TOOLS}=1 skips what needs a missing program"
+        ));
+    }
+    eprintln!("\nskipped: {needs}");
+    Ok(())
+}
+
+/// Whether this variable of the environment is set to 1.
+pub fn is_1(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| value == "1")
 }
 
 /// Whether `program` answers to `--version`.
 pub fn exists(program: &str) -> bool {
-    Command::new(program)
-        .arg("--version")
-        .output()
-        .is_ok_and(|output| output.status.success())
+    succeeds(Command::new(program).arg("--version"))
+}
+
+/// Whether a command can be run and does not fail; what it prints is not shown.
+pub fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
 }
 
 /// An error with the path that it is about.

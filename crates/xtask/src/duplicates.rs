@@ -1,8 +1,8 @@
 //! No long block of code stands twice: one piece of code serves where the logic is the same.
 
-use std::{collections::HashMap, fs};
+use std::collections::HashMap;
 
-use crate::{command::root, lengths::visit};
+use crate::lengths::{is_rust, is_test, visit};
 
 /// So many lines in a row, without blank lines, lone brackets, comments and imports, stand in one place only.
 const LONGEST: usize = 15;
@@ -11,13 +11,10 @@ const LONGEST: usize = 15;
 pub fn no_long_ones() -> Result<(), String> {
     let mut files = Vec::new();
     for folder in ["crates", "examples"] {
-        visit(&root().join(folder), &mut |path| {
-            let name = path.strip_prefix(root()).unwrap_or(path).display();
-            let name = name.to_string();
-            if name.ends_with(".rs") && !name.contains("/tests/") && !name.ends_with("/tests.rs") {
-                files.push((name, code(&fs::read_to_string(path)?)));
+        visit(folder.as_ref(), &mut |path, text| {
+            if is_rust(path) && !is_test(path) {
+                files.push((path.display().to_string(), code(text)));
             }
-            Ok(())
         })?;
     }
     files.sort();

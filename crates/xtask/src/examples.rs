@@ -1,17 +1,24 @@
 //! The examples run to their ends: the translator writes its files, the tiny one learns, attention by hand is that of the module.
 
-use std::fs;
+use std::{fs, process::Command};
 
-use crate::command::{at, cargo, cargo_text, root, words};
+use crate::command::{at, cargo, root, run, text};
 
-/// With `--bin`, not `-p`, the features are those of all default members, and the profile is that of the tests: both examples
-/// share the tests' build of Burn.
-const RUN: [&str; 3] = ["run", "--quiet", "--bin"];
-/// Burn's default device would be a GPU where one is built in.
-pub const ON_THE_CPU: [(&str, &str); 1] = [("BURN_DEVICE", "flex")];
+/// Cargo, whose programs compute on the CPU: Burn's default device would be a GPU where one is built in.
+pub fn on_the_cpu(line: &str) -> Command {
+    let mut command = cargo(line);
+    command.env("BURN_DEVICE", "flex");
+    command
+}
+
+/// A program. With `--bin`, not `-p`, the features are those of all default members, and the profile is that of the tests: both
+/// examples share the tests' build of Burn.
+fn example(name: &str, features: &str) -> Command {
+    on_the_cpu(&format!("run --quiet --bin {name} {features} --"))
+}
 
 /// Trains for one epoch, then translates, evaluates and explains with what came out. How well it does is not looked at.
-pub fn translation(features: &[&str]) -> Result<(), String> {
+pub fn translation(features: &str) -> Result<(), String> {
     let out = root().join("target/translation-smoke");
     if out.exists() {
         fs::remove_dir_all(&out).map_err(at(&out))?;
@@ -19,28 +26,27 @@ pub fn translation(features: &[&str]) -> Result<(), String> {
     let out = out.display().to_string();
     let page = format!("{out}/attention.html");
     let report = format!("{out}/report.json");
-    let translation = |arguments: &[&str]| {
-        let out = ["--out", &out];
-        let all = [
-            &RUN[..],
-            &["translation"],
-            features,
-            &["--"],
-            arguments,
-            &out,
-        ];
-        cargo(&all.concat(), &ON_THE_CPU)
-    };
-    let train = words("train --epochs 1 --d-model 32 --report");
-    translation(&[&train[..], &[&report]].concat())?;
-    translation(&["translate", "The girl eats an apple."])?;
-    translation(&["evaluate"])?;
-    translation(&["explain", "The girl eats an apple.", "--html", &page])?;
+    let sentence = "The girl eats an apple.";
+    for arguments in [
+        &[
+            "train",
+            "--epochs",
+            "1",
+            "--d-model",
+            "32",
+            "--report",
+            &report,
+        ][..],
+        &["translate", sentence],
+        &["evaluate"],
+        &["explain", sentence, "--html", &page],
+    ] {
+        let mut translation = example("translation", features);
+        run(translation.args(arguments).args(["--out", &out]))?;
+    }
     for file in [&page, &report] {
-        let size = fs::metadata(file)
-            .map_err(|error| format!("{file}: {error}"))?
-            .len();
-        if size == 0 {
+        let metadata = fs::metadata(file).map_err(|error| format!("{file}: {error}"))?;
+        if metadata.len() == 0 {
             return Err(format!("{file} is empty"));
         }
     }
@@ -48,16 +54,15 @@ pub fn translation(features: &[&str]) -> Result<(), String> {
 }
 
 /// Computes self-attention step by step, and compares it with the module.
-pub fn by_hand(features: &[&str]) -> Result<(), String> {
-    let run = ["run", "--quiet", "--example", "by_hand"];
-    cargo(&[&run[..], features].concat(), &ON_THE_CPU)
+pub fn by_hand(features: &str) -> Result<(), String> {
+    run(&mut on_the_cpu(&format!(
+        "run --quiet --example by_hand {features}"
+    )))
 }
 
 /// Trains the smallest model for some steps, and sees it learn.
-pub fn tiny(features: &[&str]) -> Result<(), String> {
-    let steps = ["--", "250"];
-    let run = [&RUN[..], &["tiny"], features, &steps].concat();
-    let text = cargo_text(&run, &ON_THE_CPU)?;
+pub fn tiny(features: &str) -> Result<(), String> {
+    let text = text(example("tiny", features).arg("250"))?;
     eprint!("{text}");
     falling(&text).map_err(|losses| format!("the losses of tiny do not halve: {losses:?}"))
 }

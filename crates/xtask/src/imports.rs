@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     command::{at, root},
-    lengths::visit,
+    lengths::{is_rust, is_test, visit},
 };
 
 /// A module's path from the crate's root, without `crate`.
@@ -26,12 +26,11 @@ pub struct Sources {
 pub fn no_loops() -> Result<(), String> {
     let mut loops = Vec::new();
     for folder in ["crates", "examples"] {
-        let folder = root().join(folder);
-        for entry in fs::read_dir(&folder).map_err(at(&folder))?.flatten() {
-            let (name, source) = (entry.file_name(), entry.path().join("src"));
-            if source.is_dir() {
-                let found = loops_of(&source)?.into_iter();
-                loops.extend(found.map(|group| format!("{}: {group}", name.display())));
+        let there = root().join(folder);
+        for entry in fs::read_dir(&there).map_err(at(&there))?.flatten() {
+            if entry.path().join("src").is_dir() {
+                let source = Path::new(folder).join(entry.file_name()).join("src");
+                loops.extend(loops_of(&source)?);
             }
         }
     }
@@ -41,7 +40,7 @@ pub fn no_loops() -> Result<(), String> {
     }
 }
 
-/// The groups of files of a crate that import each other.
+/// The groups of files of a crate, below this folder, that import each other.
 fn loops_of(folder: &Path) -> Result<Vec<String>, String> {
     let sources = Sources::new(folder)?;
     let imports: BTreeMap<_, _> = sources
@@ -66,32 +65,32 @@ fn loops_of(folder: &Path) -> Result<Vec<String>, String> {
             group.map(|module| module.join("::")).collect()
         })
         .collect();
-    Ok(groups.into_iter().map(|group| group.join(", ")).collect())
+    let groups = groups.into_iter().map(|group| group.join(", "));
+    Ok(groups
+        .map(|group| format!("{}: {group}", folder.display()))
+        .collect())
 }
 
 impl Sources {
     /// Those below the folder `src` of a crate.
     pub fn new(folder: &Path) -> Result<Self, String> {
         let mut files = BTreeMap::new();
-        visit(folder, &mut |path| {
+        visit(folder, &mut |path, text| {
+            // Tests may import what they like.
+            if !is_rust(path) || is_test(path) || path.ends_with("model.rs") {
+                return;
+            }
             let inside = path.strip_prefix(folder).unwrap_or(path).with_extension("");
             let parts = inside.iter().map(|part| part.to_string_lossy());
             let mut module: Module = parts.map(Into::into).collect();
-            // Tests may import what they like.
-            if !module.iter().any(|part| part == "tests" || part == "model") {
-                let last = module.last().map(String::as_str);
-                let contents = matches!(last, Some("mod" | "lib"));
-                if contents {
-                    module.pop();
-                }
-                let text = fs::read_to_string(path)?;
-                let code = |line: &str| line.split("//").next().unwrap_or("").to_string();
-                let lines = text.lines().map(code).collect::<Vec<_>>().join("\n");
-                let end = lines.find("mod tests {").unwrap_or(lines.len());
-                let mark = if contents { CONTENTS } else { "" };
-                files.insert(module, format!("{mark}{}", &lines[..end]));
-            }
-            Ok(())
+            let mark = match module.pop_if(|last| ["mod", "lib"].contains(&last.as_str())) {
+                Some(_) => CONTENTS,
+                None => "",
+            };
+            let code = |line: &str| line.split("//").next().unwrap_or("").to_string();
+            let lines = text.lines().map(code).collect::<Vec<_>>().join("\n");
+            let end = lines.find("mod tests {").unwrap_or(lines.len());
+            files.insert(module, format!("{mark}{}", &lines[..end]));
         })?;
         let mut sources = Self {
             code: files,

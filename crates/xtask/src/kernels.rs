@@ -2,30 +2,28 @@
 
 use std::{path::Path, process::Command};
 
-use crate::command::{cargo, cargo_tests, exists, run_tests, words};
+use crate::command::{cargo, exists, program, run, run_tests, succeeds, words};
 
 /// Type-checks them for wasm32, without `std` and with it.
 pub fn wasm() -> Result<(), String> {
     const TARGET: &str = "wasm32-unknown-unknown";
     // Where Debian's packages put their compiler, which needs no server of rustup's.
     const DEBIAN: &str = "/usr/bin/rustc";
-    let (flags, environment): (&[&str], &[(&str, &str)]) = if has_component("rustc", TARGET) {
-        (&[], &[])
+    let (flags, environment) = if has_component("rustc", TARGET) {
+        ("", &[][..])
     } else if has_component(DEBIAN, "src/rust/library") {
-        (
-            &["-Z", "build-std=std,panic_abort"],
-            &[("RUSTC", DEBIAN), ("RUSTC_BOOTSTRAP", "1")],
-        )
+        let environment = &[("RUSTC", DEBIAN), ("RUSTC_BOOTSTRAP", "1")];
+        ("-Z build-std=std,panic_abort", &environment[..])
     } else {
         return Err(format!(
             "--wasm needs `rustup target add {TARGET}`, or {DEBIAN} with its sources (Debian: rustc-web, rust-web-src)"
         ));
     };
-    let check = format!(
-        "check -p burn-attn-kernels-cpu --target {TARGET} --target-dir target/wasm --no-default-features"
-    );
-    for features in [&[][..], &["--features", "std"]] {
-        cargo(&[&words(&check), features, flags].concat(), environment)?;
+    for features in ["", "--features std"] {
+        let check = format!(
+            "check -p burn-attn-kernels-cpu --target {TARGET} --target-dir target/wasm --no-default-features {features} {flags}"
+        );
+        run(cargo(&check).envs(environment.iter().copied()))?;
     }
     Ok(())
 }
@@ -58,34 +56,36 @@ pub fn asan() -> Result<(), String> {
         // Cargo runs the tests in the folder of their crate, where the file lies.
         ("LSAN_OPTIONS", "suppressions=leaks.supp"),
     ];
-    nightly("--asan", &words(&test), &environment)
+    run_tests(nightly("--asan", &test)?.envs(environment))
 }
 
 /// Runs their unit tests in Miri.
 pub fn miri() -> Result<(), String> {
     let test = "miri test --locked -p burn-attn-kernels-cpu --target-dir target/miri --lib";
-    nightly("--miri", &words(test), &[])
+    run_tests(&mut nightly("--miri", test)?)
 }
 
-/// Runs cargo of the nightly compiler, or says what `option` needs.
-fn nightly(option: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
-    let start = ["run", "nightly", "cargo"];
+/// Cargo of the nightly compiler, or what `option` needs.
+fn nightly(option: &str, line: &str) -> Result<Command, String> {
+    let words = words(line);
+    let cargo = || {
+        let mut rustup = program("rustup");
+        rustup.args(["run", "nightly", "cargo", words[0]]);
+        rustup
+    };
     // `cargo miri --help` answers only where Miri is there.
-    let there = Command::new("rustup")
-        .args(start)
-        .args([arguments[0], "--help"])
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !there {
+    if !succeeds(cargo().arg("--help")) {
         return Err(format!(
             "{option} needs `rustup toolchain install nightly --component miri --component rust-src`"
         ));
     }
-    run_tests("rustup", &[&start, arguments].concat(), environment)
+    let mut cargo = cargo();
+    cargo.args(&words[1..]);
+    Ok(cargo)
 }
 
 /// Runs every interleaving of their threads' model in loom.
 pub fn loom() -> Result<(), String> {
     let test = "test --release -p burn-attn-kernels-cpu --target-dir target/loom --lib gate::tests";
-    cargo_tests(&words(test), &[("RUSTFLAGS", "--cfg loom")])
+    run_tests(cargo(test).env("RUSTFLAGS", "--cfg loom"))
 }

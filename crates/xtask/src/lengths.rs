@@ -1,8 +1,8 @@
 //! Files stay short, and how many lines each crate has.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
-use crate::command::{at, root};
+use crate::command::{at, read, root};
 
 /// A file of Rust over this many lines wants a second idea moved out.
 const LONGEST_RUST: usize = 400;
@@ -15,14 +15,14 @@ const SOURCES: [&str; 5] = ["rs", "js", "css", "html", "py"];
 pub fn short_files() -> Result<(), String> {
     let mut long = Vec::new();
     for folder in ["crates", "examples", "tests"] {
-        visit(&root().join(folder), &mut |path| {
-            let lines = fs::read_to_string(path)?.lines().count();
-            let rust = path.extension().is_some_and(|extension| extension == "rs");
-            let longest = if rust { LONGEST_RUST } else { LONGEST_OTHER };
+        visit(folder.as_ref(), &mut |path, text| {
+            let (lines, longest) = match is_rust(path) {
+                true => (text.lines().count(), LONGEST_RUST),
+                false => (text.lines().count(), LONGEST_OTHER),
+            };
             if lines > longest {
                 long.push(format!("{} has {lines} lines", path.display()));
             }
-            Ok(())
         })?;
     }
     match long.join(", ") {
@@ -33,25 +33,17 @@ pub fn short_files() -> Result<(), String> {
     }
 }
 
-/// Prints the lines of Rust of every crate: source, and tests (files below `tests` or named `tests.rs`).
+/// Prints the lines of Rust of every crate: source, and tests.
 pub fn sizes() -> Result<(), String> {
     let mut sizes: BTreeMap<String, [usize; 2]> = BTreeMap::new();
-    for folder in ["crates", "examples", "tests"] {
-        visit(&root().join(folder), &mut |path| {
-            let inside = path.strip_prefix(root()).unwrap_or(path);
-            if inside.extension().is_some_and(|end| end == "rs") {
-                let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
-                let room = match folder {
-                    "tests" => folder.to_string(),
-                    _ => parts[..2].join("/"),
-                };
-                let tests = parts
-                    .iter()
-                    .any(|part| ["tests", "tests.rs"].contains(&&**part));
-                let lines = fs::read_to_string(path)?.lines().count();
-                sizes.entry(room).or_default()[usize::from(tests)] += lines;
+    for (folder, depth) in [("crates", 2), ("examples", 2), ("tests", 1)] {
+        visit(folder.as_ref(), &mut |path, text| {
+            if is_rust(path) {
+                let parts = path.iter().take(depth).map(|part| part.to_string_lossy());
+                let room = parts.collect::<Vec<_>>().join("/");
+                let size = sizes.entry(room).or_default();
+                size[usize::from(is_test(path))] += text.lines().count();
             }
-            Ok(())
         })?;
     }
     let print = |room: &str, [source, tests]: [usize; 2]| println!("{room:26}{source:8}{tests:8}");
@@ -64,17 +56,29 @@ pub fn sizes() -> Result<(), String> {
     Ok(())
 }
 
-/// Calls `look` on every source file below `folder`, except what cargo built there.
-pub fn visit(folder: &Path, look: &mut impl FnMut(&Path) -> io::Result<()>) -> Result<(), String> {
-    for entry in fs::read_dir(folder).map_err(at(folder))? {
-        let path = entry.map_err(at(folder))?.path();
+pub fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "rs")
+}
+
+/// Whether a file is below `tests` or named `tests.rs`.
+pub fn is_test(path: &Path) -> bool {
+    path.iter()
+        .any(|part| part == "tests" || part == "tests.rs")
+}
+
+/// Calls `look` with every source file below `folder`, except what cargo built there: its path from the workspace's root, and its text.
+pub fn visit(folder: &Path, look: &mut impl FnMut(&Path, &str)) -> Result<(), String> {
+    let there = root().join(folder);
+    for entry in fs::read_dir(&there).map_err(at(&there))? {
+        let path = entry.map_err(at(&there))?.path();
+        let inside = path.strip_prefix(root()).unwrap_or(&path);
         let extension = path.extension().and_then(|extension| extension.to_str());
         if path.is_dir() {
-            if path.file_name().is_none_or(|name| name != "target") {
-                visit(&path, look)?;
+            if !path.ends_with("target") {
+                visit(inside, look)?;
             }
         } else if extension.is_some_and(|extension| SOURCES.contains(&extension)) {
-            look(&path).map_err(at(&path))?;
+            look(inside, &read(&path)?);
         }
     }
     Ok(())

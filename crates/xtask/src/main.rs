@@ -59,7 +59,7 @@ fn main() -> ExitCode {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;
             }
-            known if checks::OPTIONS.contains(&known) => {}
+            known if checks::is_option(known) => {}
             unknown => {
                 eprintln!("unknown option {unknown}\n{USAGE}");
                 return ExitCode::from(2);

@@ -6,7 +6,7 @@ use std::{
     process::{self, Command},
 };
 
-use crate::command::{at, cargo_in, read, root, run, words, write};
+use crate::command::{CARGO, at, is_1, read, root, run, write};
 use crate::examples::falling;
 
 /// As for the tests: 1 lets a machine pass on which wgpu finds no adapter.
@@ -15,16 +15,12 @@ const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
 const NO_ADAPTER: &str = "adapter";
 
 /// Where everything is built that is not of this workspace, so that Burn is built once in Cargo's own profile.
-pub fn target() -> String {
-    root().join("target/newcomer").display().to_string()
-}
+const TARGET: &str = "target/newcomer";
 
-/// Cargo's own profile, as anybody has it, but for what debuggers need: minutes, and gigabytes.
-pub fn outside(target: &str) -> [(&str, &str); 2] {
-    [
-        ("CARGO_TARGET_DIR", target),
-        ("CARGO_PROFILE_DEV_DEBUG", "0"),
-    ]
+/// Builds there, in Cargo's own profile, as anybody has it, but for what debuggers need: minutes, and gigabytes.
+pub fn outside(cargo: &mut Command) -> &mut Command {
+    cargo.env("CARGO_TARGET_DIR", root().join(TARGET));
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "0")
 }
 
 /// Makes the project in a temporary folder, builds it, and runs it on flex and on wgpu. Fails if the losses that it prints do not halve.
@@ -41,12 +37,13 @@ fn follow_in(folder: &Path) -> Result<(), String> {
     // What a commit would hold, so that a file that was never added is missing here as it would be in a clone. The folder may be
     // somebody else's, as in a container; git then only reads what is asked for.
     let files = format!("--prefix={}/burn-attn/", folder.display());
-    let git = ["-c", "safe.directory=*", "checkout-index", "--all"];
-    run("git", &[&git[..], &[&files]].concat(), &[])?;
+    let checkout = ["-c", "safe.directory=*", "checkout-index", "--all", &files];
+    run(Command::new("git").current_dir(root()).args(checkout))?;
     let clone = folder.join("burn-attn");
     let readme = read(&clone.join("README.md"))?;
 
-    cargo_in(folder, &words("new --quiet --vcs none newcomer"), &[])?;
+    let new = ["new", "--quiet", "--vcs", "none", "newcomer"];
+    run(Command::new(CARGO).current_dir(folder).args(new))?;
     let project = folder.join("newcomer");
     let manifest = project.join("Cargo.toml");
     write(&manifest, &with_dependencies(&read(&manifest)?, &readme)?)?;
@@ -55,14 +52,13 @@ fn follow_in(folder: &Path) -> Result<(), String> {
     let lock = read(&clone.join("Cargo.lock"))?;
     write(&project.join("Cargo.lock"), &lock)?;
 
-    let target = target();
-    let environment = outside(&target);
-    let binary = Path::new(&target).join("debug/newcomer");
-    for (device, features) in [
-        ("flex", &[][..]),
-        ("wgpu", &["--features", "burn-attn/wgpu"]),
+    let binary = root().join(TARGET).join("debug/newcomer");
+    for (device, build) in [
+        ("flex", &["build"][..]),
+        ("wgpu", &["build", "--features", "burn-attn/wgpu"]),
     ] {
-        cargo_in(&project, &[&["build"], features].concat(), &environment)?;
+        let mut cargo = Command::new(CARGO);
+        run(outside(cargo.current_dir(&project).args(build)))?;
         run_on(device, &binary)?;
     }
     Ok(())
@@ -79,17 +75,17 @@ fn run_on(device: &str, program: &Path) -> Result<(), String> {
     let printed = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     eprint!("{printed}{errors}");
-    if device == "wgpu" && !output.status.success() && errors.contains(NO_ADAPTER) {
-        return if env::var_os(ALLOW_NO_ADAPTER).is_some_and(|value| value == "1") {
-            eprintln!("skipped: wgpu finds no adapter");
-            Ok(())
-        } else {
-            Err(format!(
+    let succeeded = output.status.success();
+    if device == "wgpu" && !succeeded && errors.contains(NO_ADAPTER) {
+        if !is_1(ALLOW_NO_ADAPTER) {
+            return Err(format!(
                 "the README's example found no adapter for wgpu; {ALLOW_NO_ADAPTER}=1 passes without"
-            ))
-        };
+            ));
+        }
+        eprintln!("skipped: wgpu finds no adapter");
+        return Ok(());
     }
-    if !output.status.success() {
+    if !succeeded {
         return Err(format!("`{shown}` failed with {}", output.status));
     }
     falling(&printed).map_err(|losses| {
@@ -118,10 +114,9 @@ fn with_dependencies(manifest: &str, readme: &str) -> Result<String, String> {
 /// A program of the README's first block of Rust, which may be a whole one, or what stands in `main`, as in documentation.
 fn program(readme: &str) -> Result<String, String> {
     let lines = block(readme, "rust")?;
-    Ok(if lines.contains("fn main()") {
-        lines
-    } else {
-        format!("fn main() {{\n{lines}}}\n")
+    Ok(match lines.contains("fn main()") {
+        true => lines,
+        false => format!("fn main() {{\n{lines}}}\n"),
     })
 }
 

@@ -6,44 +6,37 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use crate::command::{
-    ALLOW_MISSING_TOOLS, allows_missing_tools, at, cargo, cargo_text, exists, read, root, run,
-};
-use crate::newcomer;
+use crate::command::{at, cargo, exists, program, read, root, run, skip, text};
+use crate::newcomer::outside;
 
 /// Fails if a dependency has a licence or a source that `deny.toml` does not allow, or is one that it bans.
 pub fn dependencies() -> Result<(), String> {
-    const DENY: &str = "cargo-deny";
     let check = ["--locked", "check", "bans", "licenses", "sources"];
-    if exists(DENY) {
-        run(DENY, &check, &[])
-    } else if allows_missing_tools() {
-        eprintln!("\nskipped: licences and sources of the dependencies, {DENY} is missing");
-        Ok(())
-    } else {
-        Err(format!(
-            "licences and sources of the dependencies are checked by {DENY}: `cargo install --locked {DENY}`; \
-             {ALLOW_MISSING_TOOLS}=1 skips what needs a missing program"
-        ))
+    match exists("cargo-deny") {
+        true => run(program("cargo-deny").args(check)),
+        false => skip(
+            "licences and sources of the dependencies are checked by cargo-deny: `cargo install --locked cargo-deny`",
+        ),
     }
 }
 
 /// Puts every package together that `cargo publish --workspace` would publish, builds it, and lists its files.
 pub fn put_together() -> Result<(), String> {
     files_are_whole()?;
-    let target = newcomer::target();
-    let environment = newcomer::outside(&target);
-    forget_earlier(&environment)?;
+    forget_earlier()?;
     // It builds no tests and no examples: their files are looked for above.
-    let publish = ["publish", "--workspace", "--dry-run", "--allow-dirty"];
-    cargo(&publish, &environment)
+    run(outside(&mut cargo(
+        "publish --workspace --dry-run --allow-dirty",
+    )))
 }
 
 /// Fails if a package lacks its README or a licence, or names a file that it does not hold.
 fn files_are_whole() -> Result<(), String> {
     for (name, folder) in published()? {
-        let list = ["package", "--list", "--allow-dirty", "-p", &name];
-        let files: BTreeSet<PathBuf> = cargo_text(&list, &[])?.lines().map(PathBuf::from).collect();
+        let list = text(&mut cargo(&format!(
+            "package --list --allow-dirty -p {name}"
+        )))?;
+        let files: BTreeSet<PathBuf> = list.lines().map(PathBuf::from).collect();
         let size: u64 = files
             .iter()
             .filter_map(|file| fs::metadata(folder.join(file)).ok())
@@ -77,13 +70,13 @@ fn files_are_whole() -> Result<(), String> {
 
 /// Removes what Cargo unpacked and built of our packages in an earlier dry run. It knows them by the path of this workspace and by their
 /// version, and would take them in place of today's.
-fn forget_earlier(environment: &[(&str, &str)]) -> Result<(), String> {
+fn forget_earlier() -> Result<(), String> {
     let published = published()?;
-    let mut clean = vec!["clean"];
-    for (name, _) in &published {
-        clean.extend(["-p", name]);
-    }
-    cargo(&clean, environment)?;
+    let packages = published.iter().map(|(name, _)| format!(" -p {name}"));
+    run(outside(&mut cargo(&format!(
+        "clean{}",
+        packages.collect::<String>()
+    ))))?;
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(env::home_dir()?.join(".cargo"))) else {
         return Ok(());

@@ -1,12 +1,9 @@
 //! CONTRIBUTING's list of the files to read for one call of attention is short, and leaves out nothing that the call needs.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    command::root,
+    command::{read, root},
     imports::{Module, Sources},
 };
 
@@ -21,8 +18,7 @@ const CRATES: [(&str, &str); 2] = [
 /// Fails if there are more than [`MOST_FILES`], if one of them is not connected to those before it by an import, or if it
 /// imports a file that is neither in the table nor named below it.
 pub fn check() -> Result<(), String> {
-    let text = fs::read_to_string(root().join("CONTRIBUTING.md"))
-        .map_err(|error| format!("CONTRIBUTING.md: {error}"))?;
+    let text = read(&root().join("CONTRIBUTING.md"))?;
     let (_, section) = text
         .split_once(HEADING)
         .ok_or_else(|| format!("CONTRIBUTING.md has no {HEADING:?}"))?;
@@ -72,10 +68,8 @@ fn paths(line: &str) -> impl Iterator<Item = &str> {
 
 /// The files that every file of [`CRATES`] imports.
 fn imports() -> Result<BTreeMap<String, BTreeSet<String>>, String> {
-    let sources: Vec<_> = CRATES
-        .iter()
-        .map(|(folder, _)| Sources::new(&root().join(folder)))
-        .collect::<Result<_, _>>()?;
+    let sources = CRATES.map(|(folder, _)| Sources::new(folder.as_ref()));
+    let sources: Vec<_> = sources.into_iter().collect::<Result<_, _>>()?;
     let mut imports = BTreeMap::new();
     for (index, (folder, _)) in CRATES.iter().enumerate() {
         for module in sources[index].modules() {

@@ -1,10 +1,10 @@
-use super::{locked, run_tests};
+use super::*;
 
 #[test]
 fn run_without_a_test_fails() {
     let summary = |passed: usize| {
         let line = format!("test result: ok. {passed} passed; 0 failed; 0 ignored");
-        run_tests("echo", &[&line], &[])
+        run_tests(program("echo").arg(line))
     };
     assert!(summary(0).unwrap_err().ends_with("ran no test"));
     assert_eq!(summary(2), Ok(()));
@@ -12,7 +12,8 @@ fn run_without_a_test_fails() {
 
 #[test]
 fn cargo_takes_the_versions_of_the_lock_file() {
-    assert_eq!(locked(&["test", "--doc"]), ["test", "--locked", "--doc"]);
-    // It knows no such flag, and reads no lock file.
-    assert_eq!(locked(&["fmt", "--check"]), ["fmt", "--check"]);
+    let mut test = cargo("test --doc");
+    let shown_test = shown(test.env("B", "2").env("A", "1 and 2"));
+    assert_eq!(shown_test, "A='1 and 2' B='2' cargo test --locked --doc");
+    assert_eq!(shown(&cargo("fmt --check")), "cargo fmt --check");
 }
