@@ -20,27 +20,9 @@ pub enum MapError {
         keys: usize,
     },
     /// A weight is NaN or infinite.
-    NotFinite {
-        /// The head of the weight.
-        head: usize,
-        /// The query of the weight.
-        query: usize,
-        /// The key of the weight.
-        key: usize,
-        /// The weight.
-        weight: f32,
-    },
+    NotFinite(MapWeight),
     /// A weight is below 0 or above 1.
-    OutOfRange {
-        /// The head of the weight.
-        head: usize,
-        /// The query of the weight.
-        query: usize,
-        /// The key of the weight.
-        key: usize,
-        /// The weight.
-        weight: f32,
-    },
+    OutOfRange(MapWeight),
     /// The number of flags that say what is hidden is not queries × keys.
     HiddenCount {
         /// The number of flags given.
@@ -51,16 +33,20 @@ pub enum MapError {
         keys: usize,
     },
     /// A key that is said to be hidden has a weight other than 0.
-    HiddenWeight {
-        /// The head of the weight.
-        head: usize,
-        /// The query of the weight.
-        query: usize,
-        /// The key of the weight.
-        key: usize,
-        /// The weight.
-        weight: f32,
-    },
+    HiddenWeight(MapWeight),
+}
+
+/// A weight and its place, for a [`MapError`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MapWeight {
+    /// The head of the weight.
+    pub head: usize,
+    /// The query of the weight.
+    pub query: usize,
+    /// The key of the weight.
+    pub key: usize,
+    /// The weight.
+    pub weight: f32,
 }
 
 impl fmt::Display for MapError {
@@ -77,24 +63,10 @@ impl fmt::Display for MapError {
                 "{weights} weights do not fill heads of {queries} queries × {keys} keys = {} weights each",
                 queries * keys
             ),
-            MapError::NotFinite {
-                head,
-                query,
-                key,
-                weight,
-            } => write!(
+            MapError::NotFinite(weight) => write!(out, "{weight}, not a finite number"),
+            MapError::OutOfRange(weight) => write!(
                 out,
-                "the weight of head {head}, query {query}, key {key} is {weight}, not a finite number"
-            ),
-            MapError::OutOfRange {
-                head,
-                query,
-                key,
-                weight,
-            } => write!(
-                out,
-                "the weight of head {head}, query {query}, key {key} is {weight}, not between 0 and 1: pass weights \
-                 after the softmax"
+                "{weight}, not between 0 and 1: pass weights after the softmax"
             ),
             MapError::HiddenCount {
                 hidden,
@@ -105,17 +77,26 @@ impl fmt::Display for MapError {
                 "{hidden} flags do not say what is hidden of {queries} queries × {keys} keys = {} weights",
                 queries * keys
             ),
-            MapError::HiddenWeight {
-                head,
-                query,
-                key,
-                weight,
-            } => write!(
+            MapError::HiddenWeight(weight) => write!(
                 out,
-                "the weight of head {head}, query {query}, key {key} is {weight}, and the key is said to be hidden: pass true \
-                 where a mask hides a key"
+                "{weight}, and the key is said to be hidden: pass true where a mask hides a key"
             ),
         }
+    }
+}
+
+impl fmt::Display for MapWeight {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            head,
+            query,
+            key,
+            weight,
+        } = self;
+        write!(
+            out,
+            "the weight of head {head}, query {query}, key {key} is {weight}"
+        )
     }
 }
 

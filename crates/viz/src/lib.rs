@@ -20,7 +20,7 @@ mod svg;
 mod text;
 
 pub use color::{Background, ColorScale};
-pub use error::MapError;
+pub use error::{MapError, MapWeight};
 pub use map::AttentionMap;
 pub use page::{AttentionGroup, AttentionPage};
 pub use svg::{SvgOptions, render_svg};

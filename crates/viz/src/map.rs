@@ -1,7 +1,7 @@
 //! The data that every picture is drawn from.
 
-use crate::MapError;
 use crate::label::printable;
+use crate::{MapError, MapWeight};
 
 /// How far above 1 a weight may be: the rounding of a softmax computed in bfloat16.
 const TOLERANCE: f32 = 1e-2;
@@ -72,37 +72,34 @@ impl AttentionMap {
                 keys: keys.len(),
             });
         }
-        for (index, &weight) in weights.iter().enumerate() {
-            let (head, query, key) = (
-                index / cells,
-                index % cells / keys.len(),
-                index % keys.len(),
-            );
-            if !weight.is_finite() {
-                return Err(MapError::NotFinite {
-                    head,
-                    query,
-                    key,
-                    weight,
-                });
-            }
-            if !(0.0..=1.0 + TOLERANCE).contains(&weight) {
-                return Err(MapError::OutOfRange {
-                    head,
-                    query,
-                    key,
-                    weight,
-                });
-            }
-        }
-        Ok(Self {
+        let map = Self {
             title: title.into(),
             heads: weights.len() / cells,
             queries,
             keys,
             weights,
             hidden: None,
-        })
+        };
+        for (index, weight) in map.weights.iter().enumerate() {
+            if !weight.is_finite() {
+                return Err(MapError::NotFinite(map.at(index)));
+            }
+            if !(0.0..=1.0 + TOLERANCE).contains(weight) {
+                return Err(MapError::OutOfRange(map.at(index)));
+            }
+        }
+        Ok(map)
+    }
+
+    /// The weight at this index of all.
+    fn at(&self, index: usize) -> MapWeight {
+        let (queries, keys) = (self.queries.len(), self.keys.len());
+        MapWeight {
+            head: index / (queries * keys),
+            query: index / keys % queries,
+            key: index % keys,
+            weight: self.weights[index],
+        }
     }
 
     /// Says what the mask hides, true where a query may not see a key: then a weight of 0 elsewhere is visible.
@@ -121,16 +118,9 @@ impl AttentionMap {
                 keys,
             });
         }
-        let mut cells = self.weights.iter().zip(hidden.iter().cycle()).enumerate();
-        if let Some((index, (&weight, _))) =
-            cells.find(|(_, (weight, hides))| **hides && **weight != 0.0)
-        {
-            return Err(MapError::HiddenWeight {
-                head: index / (queries * keys),
-                query: index / keys % queries,
-                key: index % keys,
-                weight,
-            });
+        let mut cells = self.weights.iter().zip(hidden.iter().cycle());
+        if let Some(index) = cells.position(|(&weight, &hides)| hides && weight != 0.0) {
+            return Err(MapError::HiddenWeight(self.at(index)));
         }
         self.hidden = Some(hidden);
         Ok(self)

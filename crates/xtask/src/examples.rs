@@ -28,15 +28,7 @@ pub fn translation(features: &str) -> Result<(), String> {
     let report = format!("{out}/report.json");
     let sentence = "The girl eats an apple.";
     for arguments in [
-        &[
-            "train",
-            "--epochs",
-            "1",
-            "--d-model",
-            "32",
-            "--report",
-            &report,
-        ][..],
+        &["train", "--epochs=1", "--d-model=32", "--report", &report][..],
         &["translate", sentence],
         &["evaluate"],
         &["explain", sentence, "--html", &page],
@@ -55,9 +47,8 @@ pub fn translation(features: &str) -> Result<(), String> {
 
 /// Computes self-attention step by step, and compares it with the module.
 pub fn by_hand(features: &str) -> Result<(), String> {
-    run(&mut on_the_cpu(&format!(
-        "run --quiet --example by_hand {features}"
-    )))
+    let by_hand = format!("run --quiet --example by_hand {features}");
+    run(&mut on_the_cpu(&by_hand))
 }
 
 /// Trains the smallest model for some steps, and sees it learn.

@@ -25,17 +25,15 @@ pub fn put_together() -> Result<(), String> {
     files_are_whole()?;
     forget_earlier()?;
     // It builds no tests and no examples: their files are looked for above.
-    run(outside(&mut cargo(
-        "publish --workspace --dry-run --allow-dirty",
-    )))
+    let mut publish = cargo("publish --workspace --dry-run --allow-dirty");
+    run(outside(&mut publish))
 }
 
 /// Fails if a package lacks its README or a licence, or names a file that it does not hold.
 fn files_are_whole() -> Result<(), String> {
     for (name, folder) in published()? {
-        let list = text(&mut cargo(&format!(
-            "package --list --allow-dirty -p {name}"
-        )))?;
+        let list = format!("package --list --allow-dirty -p {name}");
+        let list = text(&mut cargo(&list))?;
         let files: BTreeSet<PathBuf> = list.lines().map(PathBuf::from).collect();
         let size: u64 = files
             .iter()
@@ -72,11 +70,9 @@ fn files_are_whole() -> Result<(), String> {
 /// version, and would take them in place of today's.
 fn forget_earlier() -> Result<(), String> {
     let published = published()?;
-    let packages = published.iter().map(|(name, _)| format!(" -p {name}"));
-    run(outside(&mut cargo(&format!(
-        "clean{}",
-        packages.collect::<String>()
-    ))))?;
+    let mut clean = cargo("clean");
+    clean.args(published.iter().flat_map(|(name, _)| ["-p", name]));
+    run(outside(&mut clean))?;
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(env::home_dir()?.join(".cargo"))) else {
         return Ok(());

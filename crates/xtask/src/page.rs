@@ -142,6 +142,7 @@ fn open(browser: &str, folder: &Path, file: &Path) -> Result<String, String> {
         let said = fs::read_to_string(&said).unwrap_or_default();
         format!("{what}; it wrote to stderr: {}", said.trim())
     };
+    let here = |error: std::io::Error| format!("{browser}: {error}");
     let mut child = Command::new(browser)
         // Root, as in a container, cannot have the sandbox, and the page is our own; a container's shared memory is too small for a
         // large page.
@@ -155,23 +156,16 @@ fn open(browser: &str, folder: &Path, file: &Path) -> Result<String, String> {
         .stdout(output)
         .stderr(errors)
         .spawn()
-        .map_err(|error| format!("{browser}: {error}"))?;
+        .map_err(here)?;
     let start = Instant::now();
-    loop {
-        let ended = child
-            .try_wait()
-            .map_err(|error| format!("{browser}: {error}"))?;
-        if ended.is_some() {
-            break;
-        }
+    while child.try_wait().map_err(here)?.is_none() {
         if start.elapsed() > PATIENCE {
             // It may have ended by itself in between.
             let _ = child.kill();
             let _ = child.wait();
+            let (seconds, file) = (PATIENCE.as_secs(), file.display());
             return Err(fail(format!(
-                "{browser} took more than {} s over {}",
-                PATIENCE.as_secs(),
-                file.display()
+                "{browser} took more than {seconds} s over {file}"
             )));
         }
         sleep(Duration::from_millis(50));

@@ -1,6 +1,6 @@
 //! The data: what a map accepts and what it tells.
 
-use burn_attn_viz::{AttentionMap, MapError};
+use burn_attn_viz::{AttentionMap, MapError, MapWeight};
 
 use crate::{sample, tokens};
 
@@ -168,12 +168,12 @@ fn not_finite_names_the_place() {
     let error = map(&["a"], &["x", "y"], &[0.5, 0.5, 0.5, f32::NAN]).unwrap_err();
     assert!(matches!(
         error,
-        MapError::NotFinite {
+        MapError::NotFinite(MapWeight {
             head: 1,
             query: 0,
             key: 1,
             ..
-        }
+        })
     ));
     assert_eq!(
         error.to_string(),
@@ -181,19 +181,19 @@ fn not_finite_names_the_place() {
     );
     assert!(matches!(
         map(&["a"], &["x"], &[f32::INFINITY]),
-        Err(MapError::NotFinite { .. })
+        Err(MapError::NotFinite(_))
     ));
 }
 
 #[test]
 fn out_of_range_names_the_place_and_the_likely_cause() {
     let error = map(&["a", "b"], &["x", "y"], &[0.5, 0.5, 2.5, 0.5]).unwrap_err();
-    let expected = MapError::OutOfRange {
+    let expected = MapError::OutOfRange(MapWeight {
         head: 0,
         query: 1,
         key: 0,
         weight: 2.5,
-    };
+    });
     assert_eq!(error, expected);
     assert_eq!(
         error.to_string(),
