@@ -52,23 +52,31 @@ struct Field {
 
 impl Field {
     fn read(field: syn::Field) -> Result<Self> {
-        let name = field
-            .ident
-            .expect("only structs with named fields are read");
-        let (mut default, mut missing) = (None, None);
-        let mut into = is_option(&field.ty);
-        let mut alias = None;
-        for attribute in &field.attrs {
+        let is_option = is_option(&field.ty);
+        let docs = field.attrs.iter();
+        let docs = docs.filter(|attribute| attribute.path().is_ident("doc"));
+        let mut read = Self {
+            docs: docs.cloned().collect(),
+            name: field
+                .ident
+                .expect("only structs with named fields are read"),
+            kind: field.ty,
+            default: is_option.then(|| (quote!(None), "None".into())),
+            missing: None,
+            into: is_option,
+            alias: None,
+        };
+        for attribute in field.attrs {
             if attribute.path().is_ident("config") {
                 attribute.parse_nested_meta(|meta| {
                     if meta.path.is_ident("default") {
-                        default = Some(value(&meta)?);
+                        read.default = Some(value(&meta)?);
                     } else if meta.path.is_ident("missing") {
-                        missing = Some(value(&meta)?.0);
+                        read.missing = Some(value(&meta)?.0);
                     } else if meta.path.is_ident("into") {
-                        into = true;
+                        read.into = true;
                     } else if meta.path.is_ident("alias") {
-                        alias = Some(value(&meta)?.1);
+                        read.alias = Some(value(&meta)?.1);
                     } else {
                         return Err(meta.error("expected `default`, `missing`, `into` or `alias`"));
                     }
@@ -76,19 +84,7 @@ impl Field {
                 })?;
             }
         }
-        if default.is_none() && is_option(&field.ty) {
-            default = Some((quote!(None), "None".into()));
-        }
-        let docs = field.attrs.into_iter();
-        Ok(Self {
-            name,
-            kind: field.ty,
-            docs: docs.filter(|it| it.path().is_ident("doc")).collect(),
-            default,
-            missing,
-            into,
-            alias,
-        })
+        Ok(read)
     }
 
     /// The field in a list of fields or arguments.
@@ -99,16 +95,9 @@ impl Field {
 
     /// The builder method of a field that `new` sets.
     fn builder(&self) -> Option<TokenStream> {
-        let Self {
-            name,
-            kind,
-            docs,
-            default,
-            into,
-            ..
-        } = self;
-        let (_, default) = default.as_ref()?;
-        let (typed, value) = match into {
+        let (name, kind, docs) = (&self.name, &self.kind, &self.docs);
+        let (_, default) = self.default.as_ref()?;
+        let (typed, value) = match self.into {
             true => (quote!(#name: impl Into<#kind>), quote!(#name.into())),
             false => (self.typed(), quote!(#name)),
         };
@@ -130,11 +119,7 @@ impl Field {
 fn value(meta: &ParseNestedMeta) -> Result<(TokenStream, String)> {
     match meta.value()?.parse()? {
         Lit::Str(text) => Ok((text.parse()?, text.value())),
-        literal => {
-            let value = quote!(#literal);
-            let text = value.to_string();
-            Ok((value, text))
-        }
+        literal => Ok((quote!(#literal), quote!(#literal).to_string())),
     }
 }
 
