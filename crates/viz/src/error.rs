@@ -87,15 +87,10 @@ impl fmt::Display for MapError {
 
 impl fmt::Display for MapWeight {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            head,
-            query,
-            key,
-            weight,
-        } = self;
         write!(
             out,
-            "the weight of head {head}, query {query}, key {key} is {weight}"
+            "the weight of head {}, query {}, key {} is {}",
+            self.head, self.query, self.key, self.weight
         )
     }
 }

@@ -1,7 +1,5 @@
 //! Text for the formats of the pictures: HTML, SVG (XML), and JSON inside HTML.
 
-use std::fmt::{Arguments, Write};
-
 /// `text` as the content of an element, or as a quoted attribute, of HTML or XML.
 ///
 /// Characters that XML forbids even as references (most of U+0000 to U+001F, U+FFFE, U+FFFF) become U+FFFD.
@@ -34,22 +32,13 @@ pub(crate) fn json(text: &str) -> String {
             '"' => escaped.push_str("\\\""),
             '\\' => escaped.push_str("\\\\"),
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' | '\u{7f}' => {
-                push(
-                    &mut escaped,
-                    format_args!("\\u{:04x}", u32::from(character)),
-                );
+                escaped += &format!("\\u{:04x}", u32::from(character));
             }
             _ => escaped.push(character),
         }
     }
     escaped.push('"');
     escaped
-}
-
-/// Appends formatted text without a string in between.
-pub(crate) fn push(text: &mut String, formatted: Arguments<'_>) {
-    text.write_fmt(formatted)
-        .expect("a String takes every write");
 }
 
 #[cfg(test)]

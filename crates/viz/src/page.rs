@@ -1,8 +1,10 @@
 //! A whole model's attention as one HTML file.
 
+use std::fmt::Write;
+
 use crate::AttentionMap;
 use crate::color::{Background, hex};
-use crate::escape::{json, markup, push};
+use crate::escape::{json, markup};
 use crate::label::{label, printable};
 use crate::limits::{MOST_TOKENS, left_out};
 
@@ -275,7 +277,7 @@ fn push_head(out: &mut String, name: &str, map: &AttentionMap, head: usize) {
             } else {
                 // Rounding first turns -0, and what rounds to it, into a plain 0.
                 let units = (map.weight(head, i, j) * UNITS).round() as u32;
-                push(out, format_args!("{units}"));
+                write!(out, "{units}").expect("a String takes every write");
             }
         });
     });

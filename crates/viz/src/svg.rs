@@ -1,7 +1,7 @@
 //! A heat map as a standalone SVG.
 
 use crate::color::hex;
-use crate::escape::{markup, push};
+use crate::escape::markup;
 use crate::label::{cut, label, printable, widest, width};
 use crate::limits::{MOST_TOKENS, left_out};
 use crate::{AttentionMap, Background, ColorScale};
@@ -222,9 +222,8 @@ impl<'a> Panel<'a> {
         }
         let (width, height) = (self.keys.len() * cell, self.queries.len() * cell);
         let fill = hex(self.background.shade(0.0));
-        *svg += &format!(
-            "<rect x=\"{left}\" y=\"{above}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"/>\n"
-        );
+        *svg += &rect((left, above), (width, height), &fill, "/>");
+        let hatched = format!("url(#{})", hatching(self.background).0);
         let keys: Vec<usize> = (0..self.keys.len()).collect();
         for i in 0..self.queries.len() {
             let y = above + i * cell;
@@ -232,43 +231,36 @@ impl<'a> Panel<'a> {
             // One rectangle for neighbours that are hidden.
             for run in keys.chunk_by(|&j, &next| is_hidden(j) == is_hidden(next)) {
                 if is_hidden(run[0]) {
-                    let (x, width) = (left + run[0] * cell, run.len() * cell);
-                    let fill = hatching(self.background).0;
-                    *svg += &format!(
-                        "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{cell}\" fill=\"url(#{fill})\"/>\n"
-                    );
+                    let size = (run.len() * cell, cell);
+                    *svg += &rect((left + run[0] * cell, y), size, &hatched, "/>");
                     continue;
                 }
                 for &j in run {
-                    self.draw_cell(svg, (head, i, j), (left + j * cell, y));
+                    *svg += &self.cell((head, i, j), (left + j * cell, y));
                 }
             }
         }
     }
 
-    fn draw_cell(
-        &self,
-        svg: &mut String,
-        (head, i, j): (usize, usize, usize),
-        (x, y): (usize, usize),
-    ) {
+    fn cell(&self, (head, i, j): (usize, usize, usize), place: (usize, usize)) -> String {
         let weight = self.map.weight(head, i, j);
         let fill = hex(self.background.shade(weight / self.top));
-        let size = self.cell - 1;
-        push(
-            svg,
-            format_args!(
-                "<rect x=\"{x}\" y=\"{y}\" width=\"{size}\" height=\"{size}\" fill=\"{fill}\""
-            ),
-        );
-        if self.single {
-            let query = markup(&label(&self.map.queries()[i]));
-            let key = markup(&label(&self.map.keys()[j]));
-            *svg += &format!("><title>{query} → {key}: {weight:.4}</title></rect>\n");
-        } else {
-            *svg += "/>\n";
+        let size = (self.cell - 1, self.cell - 1);
+        if !self.single {
+            return rect(place, size, &fill, "/>");
         }
+        let query = markup(&label(&self.map.queries()[i]));
+        let key = markup(&label(&self.map.keys()[j]));
+        let tooltip = format!("><title>{query} → {key}: {weight:.4}</title></rect>");
+        rect(place, size, &fill, &tooltip)
     }
+}
+
+/// A rectangle on a line of its own, and how its element ends.
+fn rect((x, y): (usize, usize), (width, height): (usize, usize), fill: &str, end: &str) -> String {
+    format!(
+        "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"{end}\n"
+    )
 }
 
 /// The name of the pattern of hidden keys, and its lines and ground: one name for each background, so that a document may hold both.
@@ -284,10 +276,7 @@ fn legend(background: Background, top: f32, y: usize) -> String {
     let mut svg = String::new();
     for place in 0..LEGEND_STEPS {
         let fill = hex(background.shade(place as f32 / (LEGEND_STEPS - 1) as f32));
-        let x = MARGIN + place * step;
-        svg += &format!(
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{step}\" height=\"10\" fill=\"{fill}\"/>\n"
-        );
+        svg += &rect((MARGIN + place * step, y), (step, 10), &fill, "/>");
     }
     let end = MARGIN + LEGEND_STEPS * step;
     svg + &format!(
