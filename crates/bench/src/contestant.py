@@ -100,6 +100,9 @@ def serve(task, lines):
     found = results()
     seconds = time.perf_counter() - start
     digests = [digest(name, tensor) for name, tensor in found]
+    for of in digests:
+        if not math.isfinite(of["mean"]):
+            raise ArithmeticError(f"{of['name']} has NaN or infinity")
     del found
     of_card = task["library"] in ON_CARD
     # The first call on a card is mostly loading.

@@ -83,11 +83,7 @@ fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
     let results = subject.results();
     let mut seconds = start.elapsed().as_secs_f64();
     subjects::check(task, &results)?;
-    let results = results
-        .iter()
-        .map(|(name, values)| Digest::new(name, values))
-        .collect();
-
+    let results = Digest::all(&results)?;
     let on_gpu = subjects::on_gpu();
     // The first call on a GPU is mostly the compiler's.
     if seconds < LONG_SECONDS || on_gpu {

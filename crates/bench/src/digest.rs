@@ -34,6 +34,18 @@ impl Digest {
         }
     }
 
+    /// The digests of named results, unless one has NaN or infinity: JSON has no word for them, and nobody can agree with them.
+    pub fn all(results: &[(String, Vec<f32>)]) -> Result<Vec<Self>, String> {
+        let digest = |(name, values): &(String, Vec<f32>)| {
+            let digest = Self::new(name, values);
+            match digest.mean.is_finite() {
+                true => Ok(digest),
+                false => Err(format!("{name} has NaN or infinity")),
+            }
+        };
+        results.iter().map(digest).collect()
+    }
+
     /// What makes two contestants disagree, if anything does: also that one has a result which the other has not.
     pub fn disagreement(ours: &[Self], theirs: &[Self], tolerance: Tolerance) -> Option<String> {
         let lacks = |some: &[Self], name: &str| !some.iter().any(|digest| digest.name == name);

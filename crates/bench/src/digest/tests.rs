@@ -130,6 +130,22 @@ fn nan_is_a_difference_wherever_it_is() {
 }
 
 #[test]
+fn nan_and_infinity_are_said_by_name() {
+    let all = |value| {
+        let mut numbers = vec![1.0; 1000];
+        numbers[1] = value;
+        let results = [("output".into(), vec![1.0]), ("dkey".into(), numbers)];
+        let digests = Digest::all(&results)?;
+        Ok::<_, String>(serde_json::to_string(&digests).unwrap())
+    };
+    let finite: Vec<Digest> = serde_json::from_str(&all(3e38).unwrap()).unwrap();
+    assert_eq!(finite[1].largest, f64::from(3e38f32));
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        assert_eq!(all(value).unwrap_err(), "dkey has NaN or infinity");
+    }
+}
+
+#[test]
 fn another_number_of_samples_is_a_difference() {
     assert_eq!(
         disagreement(&[1.0; 64], &[1.0; 65]).as_deref(),
