@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     command::{read, root},
-    imports::{Module, Sources},
+    imports::Sources,
 };
 
 const HEADING: &str = "## Reading one call";
@@ -68,31 +68,11 @@ fn paths(line: &str) -> impl Iterator<Item = &str> {
 
 /// The files that every file of [`CRATES`] imports.
 fn imports() -> Result<BTreeMap<String, BTreeSet<String>>, String> {
-    let sources = CRATES.map(|(folder, _)| Sources::new(folder.as_ref()));
-    let sources: Vec<_> = sources.into_iter().collect::<Result<_, _>>()?;
-    let mut imports = BTreeMap::new();
-    for (index, (folder, _)) in CRATES.iter().enumerate() {
-        for module in sources[index].modules() {
-            let own = sources[index].imports(module);
-            let mut found: BTreeSet<_> = own.iter().map(|to| file(folder, to)).collect();
-            for (others, (folder, name)) in sources.iter().zip(CRATES) {
-                let outside = others.imports_from_outside(name, sources[index].code(module));
-                found.extend(outside.iter().map(|to| file(folder, to)));
-            }
-            imports.insert(file(folder, module), found);
-        }
-    }
-    Ok(imports)
-}
-
-/// The path of a module's file.
-fn file(folder: &str, module: &Module) -> String {
-    let path = format!("{folder}/{}", module.join("/"));
-    let candidates = [format!("{path}.rs"), format!("{path}/mod.rs")];
-    let exists = |path: &&String| root().join(path).is_file();
-    candidates
-        .iter()
-        .find(exists)
-        .cloned()
-        .unwrap_or_else(|| format!("{folder}/lib.rs"))
+    let sources = Sources::new(&CRATES)?;
+    let imports = sources.modules().map(|module| {
+        let imported = sources.imports(module);
+        let imported = imported.iter().map(|module| sources.path(module));
+        (sources.path(module), imported.collect())
+    });
+    Ok(imports.collect())
 }
