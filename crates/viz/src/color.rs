@@ -69,10 +69,7 @@ impl Background {
         let below = (position as usize).min(stops.len() - 2);
         let rest = position - below as f32;
         std::array::from_fn(|channel| {
-            let (from, to) = (
-                f32::from(stops[below][channel]),
-                f32::from(stops[below + 1][channel]),
-            );
+            let [from, to] = [below, below + 1].map(|stop| f32::from(stops[stop][channel]));
             (from + (to - from) * rest).round() as u8
         })
     }

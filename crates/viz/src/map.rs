@@ -256,12 +256,9 @@ impl AttentionMap {
     /// If `head` is out of range.
     pub fn entropy(&self, head: usize) -> f32 {
         let sees = |&i: &usize| self.row(head, i).iter().any(|&weight| weight > 0.0);
-        let (mut count, mut sum) = (0_usize, 0.0_f64);
-        for i in (0..self.queries.len()).filter(sees) {
-            count += 1;
-            sum += f64::from(self.row_entropy(head, i));
-        }
-        (sum / count.max(1) as f64) as f32
+        let rows = (0..self.queries.len()).filter(sees);
+        let bits: Vec<_> = rows.map(|i| f64::from(self.row_entropy(head, i))).collect();
+        (bits.iter().sum::<f64>() / bits.len().max(1) as f64) as f32
     }
 
     /// Whether no token may look at a later one: the same tokens on both sides, and every key above the diagonal hidden.

@@ -145,40 +145,29 @@ impl AttentionPage {
     /// About three bytes per weight, and about 30 kB for the rest.
     pub fn to_html(&self) -> String {
         let (groups, left_out) = self.within_limits();
-        // The policy makes the browser refuse to load anything or to send a form. It does not cover links, and scripts
-        // that open another page; there are none, and no text of the caller becomes markup.
-        let mut html = format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-             script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{style}</style>\n\
-             </head>\n<body>\n<header>\n<h1>{title}</h1>\n",
-            title = markup(&self.title),
-            style = include_str!("page.css"),
-        );
+        let mut said = String::new();
         let sentences = [("Source", &self.source), ("Translation", &self.translation)];
         let sentences = sentences
             .into_iter()
             .filter_map(|(name, sentence)| Some((name, sentence.as_deref()?)));
-        push_list(&mut html, "sentences", " dir=\"auto\"", sentences);
+        push_list(&mut said, "sentences", " dir=\"auto\"", sentences);
         let metadata = self.metadata.iter();
         let metadata = metadata.map(|(name, value)| (name.as_str(), value.as_str()));
-        push_list(&mut html, "metadata", "", metadata);
+        push_list(&mut said, "metadata", "", metadata);
         for sentence in left_out {
-            html += &format!("<p class=\"left-out\">{}</p>\n", markup(&sentence));
+            said += &format!("<p class=\"left-out\">{}</p>\n", markup(&sentence));
         }
-        html += "</header>\n";
-        html += include_str!("guide.html");
-        html += "<noscript><p class=\"note\">The heat maps are drawn by a script inside this file. With scripts turned \
-             off, only the sentences above are shown.</p></noscript>\n\
-             <main id=\"view\" hidden>\n<section id=\"overview\" aria-label=\"All layers and heads\"></section>\n\
-             <section id=\"detail\" tabindex=\"-1\" aria-label=\"The chosen head\"></section>\n</main>\n\
-             <script type=\"application/json\" id=\"attention-data\">";
-        push_data(&mut html, &groups);
-        html += "</script>\n<script>\n";
-        html += include_str!("page.js");
-        html + "</script>\n</body>\n</html>\n"
+        // The policy makes the browser refuse to load anything or to send a form. It does not cover links, and scripts
+        // that open another page; there are none, and no text of the caller becomes markup.
+        format!(
+            include_str!("page.html"),
+            title = markup(&self.title),
+            style = include_str!("page.css"),
+            said = said,
+            guide = include_str!("guide.html"),
+            data = data(&groups),
+            script = include_str!("page.js"),
+        )
     }
 
     /// The layers that a browser can draw, by group, and a sentence for each that is left out.
@@ -231,11 +220,11 @@ fn push_list<'a>(
     *html += "</dl>\n";
 }
 
-fn push_data(out: &mut String, groups: &[(&AttentionGroup, Vec<&AttentionMap>)]) {
+fn data(groups: &[(&AttentionGroup, Vec<&AttentionMap>)]) -> String {
     let colors = |background: Background| list(background.stops(), |&stop| json(&hex(stop)));
     let [light, dark] = [Background::Light, Background::Dark].map(colors);
-    *out += &format!("{{\"units\":{UNITS},\"light\":{light},\"dark\":{dark},\"groups\":[");
-    separated(out, groups, |out, (group, layers)| {
+    let mut data = format!("{{\"units\":{UNITS},\"light\":{light},\"dark\":{dark},\"groups\":[");
+    separated(&mut data, groups, |out, (group, layers)| {
         let name = json(&group.name);
         let note = json(group.note.as_deref().unwrap_or(""));
         let written = tokens(group.written.as_deref().unwrap_or(&[]));
@@ -243,7 +232,7 @@ fn push_data(out: &mut String, groups: &[(&AttentionGroup, Vec<&AttentionMap>)])
         separated(out, layers, |out, map| push_layer(out, map));
         *out += "]}";
     });
-    *out += "]}";
+    data + "]}"
 }
 
 /// The heads of `map`, and their mean if there are several.

@@ -122,15 +122,11 @@ fn program(readme: &str) -> Result<String, String> {
 
 /// The first block of `language` in `markdown`.
 fn block(markdown: &str, language: &str) -> Result<String, String> {
-    let mut lines = markdown.lines();
-    let missing = || format!("the README has no block of {language}");
-    lines
-        .find(|line| line.strip_prefix("```") == Some(language))
-        .ok_or_else(missing)?;
-    Ok(lines
-        .take_while(|line| !line.starts_with("```"))
-        .map(|line| format!("{line}\n"))
-        .collect())
+    let (_, rest) = markdown
+        .split_once(&format!("```{language}\n"))
+        .ok_or_else(|| format!("the README has no block of {language}"))?;
+    let (block, _) = rest.split_once("```").unwrap_or((rest, ""));
+    Ok(block.into())
 }
 
 #[cfg(test)]

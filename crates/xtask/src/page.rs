@@ -83,12 +83,9 @@ fn page(tokens: usize) -> String {
             .expect("every row sums to 1")
     };
     // The first query sees nothing, and nobody may look at the last key; the one before it gets a weight that rounds to 0.
-    let row = |i: usize| {
-        if i == 0 {
-            [0.0; 4]
-        } else {
-            [0.75, 0.25, 1e-6, 0.0]
-        }
+    let row = |i: usize| match i {
+        0 => [0.0; 4],
+        _ => [0.75, 0.25, 1e-6, 0.0],
     };
     let weights = (0..tokens).flat_map(row).collect();
     let written = (1..=tokens).map(|place| format!("token {place}")).collect();
