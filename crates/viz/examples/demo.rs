@@ -67,9 +67,10 @@ fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
         ..SvgOptions::default()
     };
     std::fs::write(folder.join("head.svg"), render_svg(&cross[1], &one_head))?;
+    let all_heads = SvgOptions::default();
     std::fs::write(
         folder.join("layer.svg"),
-        render_svg(&decoder[0], &SvgOptions::default()),
+        render_svg(&decoder[0], &all_heads),
     )?;
 
     let page = AttentionPage::new("The cat sat on the mat: what every head looks at")

@@ -78,13 +78,11 @@ pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
     let grid_top = 44;
     let legend_top = grid_top + rows * (panel_height + MARGIN);
 
-    let mut svg = begun(
-        &title,
-        options.background,
+    let (size, words) = (
         (total_width, legend_top + 56),
-        panel.font,
-        &description(map, heads.clone()),
+        description(map, heads.clone()),
     );
+    let mut svg = begun(&title, options.background, size, panel.font, &words);
     for (place, head) in heads.enumerate() {
         let x = MARGIN + place % per_row * (panel_width + MARGIN);
         let y = grid_top + place / per_row * (panel_height + MARGIN);

@@ -79,9 +79,8 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
         text.push('\n');
     };
     let short = |line: &str| cut(line, options.max_width.max(1));
-    line(&short(&format!(
-        "{title}: rows are queries, columns are keys"
-    )));
+    let heading = format!("{title}: rows are queries, columns are keys");
+    line(&short(&heading));
 
     let mut header = " ".repeat(query_columns);
     for key in &keys[..shown] {
@@ -119,9 +118,9 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
     }));
     if rest > 0 {
         let all = keys.len();
-        line(&short(&format!(
-            "{shown} of {all} keys fit; column +{rest} is the sum of the other {rest}"
-        )));
+        let fit =
+            format!("{shown} of {all} keys fit; column +{rest} is the sum of the other {rest}");
+        line(&short(&fit));
     }
     text
 }

@@ -45,16 +45,14 @@ pub fn check() -> Result<(), String> {
     let explore = |file: &str, html: String| {
         let path = folder.join(file);
         write(&path, &html)?;
-        eprintln!("\n$ {browser} {}", path.display());
+        let shown = path.display();
+        eprintln!("\n$ {browser} {shown}");
         let report = open(browser, &folder, &path)?;
         eprintln!("  {report}");
         if report.starts_with("ok: ") {
             return Ok(());
         }
-        Err(format!(
-            "the attention page in {}: {report}",
-            path.display()
-        ))
+        Err(format!("the attention page in {shown}: {report}"))
     };
     explore("screens.html", on_screens(&page(13)))?;
     for tokens in [7, 320, 512, 1024] {

@@ -26,8 +26,8 @@ pub fn check() -> Result<(), String> {
     let (rows, rest): (Vec<_>, Vec<_>) = section.lines().partition(|line| line.starts_with('|'));
     let files: Vec<&str> = rows.iter().flat_map(|row| paths(row).take(1)).collect();
     let left_out: Vec<&str> = rest.iter().flat_map(|line| paths(line)).collect();
-    if files.len() > MOST_FILES {
-        let count = files.len();
+    let count = files.len();
+    if count > MOST_FILES {
         return Err(format!(
             "{HEADING} lists {count} files, at most {MOST_FILES}"
         ));
