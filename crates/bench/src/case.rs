@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::name;
 use crate::work::Work;
 
-/// Who does the work: first the libraries in Rust, then those of a Python process, last those that need a CUDA device.
+/// Who does the work: first the libraries in Rust, then those of a Python process, last those that need a CUDA device. The tables and the
+/// contestants have the same names for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Library {
@@ -18,42 +20,30 @@ pub enum Library {
     /// PyTorch, in a Python process.
     Pytorch,
     /// The same with transformers' plain attention, which is not what it chooses by itself.
+    #[serde(rename = "pytorch eager")]
     PytorchEager,
     /// PyTorch through `torch.compile`.
+    #[serde(rename = "pytorch compile")]
     PytorchCompile,
     /// PyTorch on a CUDA device, by the implementation of its choice.
+    #[serde(rename = "pytorch cuda")]
     PytorchCuda,
     /// There, by FlashAttention.
+    #[serde(rename = "pytorch flash")]
     PytorchFlash,
     /// There, by the memory-efficient implementation.
+    #[serde(rename = "pytorch efficient")]
     PytorchEfficient,
     /// There, by cuDNN's.
+    #[serde(rename = "pytorch cudnn")]
     PytorchCudnn,
 }
 
 impl Library {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ours => "ours",
-            Self::Burn => "burn",
-            Self::BurnNn => "burn-nn",
-            Self::Candle => "candle",
-            Self::Pytorch => "pytorch",
-            Self::PytorchEager => "pytorch eager",
-            Self::PytorchCompile => "pytorch compile",
-            Self::PytorchCuda => "pytorch cuda",
-            Self::PytorchFlash => "pytorch flash",
-            Self::PytorchEfficient => "pytorch efficient",
-            Self::PytorchCudnn => "pytorch cudnn",
-        }
-    }
-
-    /// Whether it runs in a Python process.
     pub fn is_python(self) -> bool {
         self >= Self::Pytorch
     }
 
-    /// Whether it needs a CUDA device.
     pub fn needs_card(self) -> bool {
         self >= Self::PytorchCuda
     }
@@ -105,7 +95,6 @@ pub struct Peer {
 #[derive(Clone, Debug)]
 pub struct Case {
     pub name: String,
-    /// What ours does.
     pub ours: Work,
     pub peers: Vec<Peer>,
     /// Whether `--quick` runs it too.
@@ -127,7 +116,7 @@ impl Case {
     pub fn against(mut self, libraries: &[Library]) -> Self {
         for &library in libraries {
             let work = self.ours.clone();
-            self = self.against_peer(library.name(), library, work, Measure::Time);
+            self = self.against_peer(&name(library), library, work, Measure::Time);
         }
         self
     }
@@ -137,7 +126,6 @@ impl Case {
         self.against_peer(&format!("self:{name}"), Library::Ours, work, Measure::Time)
     }
 
-    /// Adds any peer.
     pub fn against_peer(
         mut self,
         name: &str,

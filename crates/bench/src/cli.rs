@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use serde::Serialize;
 
 /// Measures burn-attn against Burn, burn-nn, candle and PyTorch, side by side in one run.
 ///
@@ -38,7 +39,8 @@ pub struct Arguments {
 }
 
 /// A list of cases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum Suite {
     /// The attention operation.
     Op,

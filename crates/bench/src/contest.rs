@@ -64,15 +64,17 @@ struct Measured {
     seconds: f64,
     /// Largest less smallest sample, over the median; `None` of one sample.
     spread: Option<f64>,
+    /// Of an iteration, where they are counted.
+    operations: Option<f64>,
     peak_bytes: Option<u64>,
-    results: Vec<Digest>,
-    note: Option<String>,
+    /// What it said before the first sample.
+    ready: Ready,
 }
 
-/// A contestant in the ring and its peak memory, or why it is not.
+/// A contestant in the ring.
 struct Seat {
-    library: Library,
-    started: Result<(Contestant, Option<u64>), String>,
+    contestant: Contestant,
+    peak_bytes: Option<u64>,
     samples: Vec<f64>,
 }
 
@@ -82,43 +84,34 @@ pub fn run(
     case: &Case,
     stage: &mut Stage,
     patience: Patience,
-) -> Vec<(String, Result<Row, String>)> {
+) -> Vec<Result<Row, String>> {
     let mut works = vec![(Library::Ours, &case.ours)];
     works.extend(case.peers.iter().map(|peer| (peer.library, &peer.work)));
     let mut measured = measure(&works, stage, patience).into_iter();
     let ours = measured.next().expect("ours is always measured");
     let rows = case.peers.iter().zip(measured).map(|(peer, theirs)| {
-        let row = match (&ours, &theirs) {
-            (Err(why), _) => Err(format!("ours: {why}")),
-            (Ok(_), Err(why)) => Err(why.clone()),
-            (Ok(ours), Ok(theirs)) => agree(case, &peer.work, ours, theirs).and_then(|()| {
-                Ok(Row {
-                    suite: suite.into(),
-                    case: case.name.clone(),
-                    peer: peer.name.clone(),
-                    measure: peer.measure,
-                    precision: Some(case.ours.precision()),
-                    ours_seconds: ours.seconds,
-                    peer_seconds: theirs.seconds,
-                    ours_operations: case.ours.operations(),
-                    peer_operations: peer.work.operations(),
-                    ratio: ratio(peer.measure, (&case.ours, ours), (&peer.work, theirs))?,
-                    ours_spread: ours.spread,
-                    peer_spread: theirs.spread,
-                    ours_peak_bytes: ours.peak_bytes,
-                    peer_peak_bytes: theirs.peak_bytes,
-                    peer_note: theirs.note.clone(),
-                })
-            }),
-        };
-        (peer.name.clone(), row)
+        let ours = ours.as_ref().map_err(|why| format!("ours: {why}"))?;
+        let theirs = theirs?;
+        agree(case, &peer.work, ours, &theirs)?;
+        Ok(Row {
+            suite: suite.into(),
+            case: case.name.clone(),
+            peer: peer.name.clone(),
+            measure: peer.measure,
+            precision: Some(case.ours.precision()),
+            ours_seconds: ours.seconds,
+            peer_seconds: theirs.seconds,
+            ours_operations: ours.operations,
+            peer_operations: theirs.operations,
+            ratio: ratio(peer.measure, ours, &theirs)?,
+            ours_spread: ours.spread,
+            peer_spread: theirs.spread,
+            ours_peak_bytes: ours.peak_bytes,
+            peer_peak_bytes: theirs.peak_bytes,
+            peer_note: theirs.ready.note,
+        })
     });
     rows.collect()
-}
-
-/// Multiply-adds in registers (GFLOP/s).
-pub fn fma_peak(stage: &mut Stage, threads: usize) -> Result<f64, String> {
-    peak(stage, Library::Ours, &Work::Fma(threads))
 }
 
 /// Products of matrices on Burn's device (GFLOP/s): of large ones too, if the device is fast enough for them.
@@ -137,13 +130,13 @@ pub fn matmul_peak(stage: &mut Stage, precision: Precision) -> Result<f64, Strin
 }
 
 /// The rate in the fastest of some samples (GFLOP/s).
-fn peak(stage: &mut Stage, library: Library, work: &Work) -> Result<f64, String> {
+pub fn peak(stage: &mut Stage, library: Library, work: &Work) -> Result<f64, String> {
     let mut contestant = stage.timed(library, work)?;
     let mut fastest = f64::INFINITY;
     for _ in 0..PEAK_SAMPLES {
         fastest = fastest.min(contestant.sample()?);
     }
-    stage.end(library, contestant);
+    stage.end(contestant);
     let operations = work.operations().expect("they are counted");
     Ok(1e-9 * operations / fastest)
 }
@@ -151,22 +144,20 @@ fn peak(stage: &mut Stage, library: Library, work: &Work) -> Result<f64, String>
 /// Ours and a peer that does the same must have the same results.
 fn agree(case: &Case, work: &Work, ours: &Measured, theirs: &Measured) -> Result<(), String> {
     let tolerance = work.tolerance().filter(|_| *work == case.ours);
-    match tolerance.and_then(|of| Digest::disagreement(&ours.results, &theirs.results, of)) {
+    match tolerance
+        .and_then(|of| Digest::disagreement(&ours.ready.results, &theirs.ready.results, of))
+    {
         Some(difference) => Err(format!("does not compute what ours does: {difference}")),
         None => Ok(()),
     }
 }
 
 /// Over 1 where ours is ahead; of memory, where ours needs more.
-fn ratio(
-    measure: Measure,
-    (our_work, ours): (&Work, &Measured),
-    (their_work, theirs): (&Work, &Measured),
-) -> Result<f64, String> {
+fn ratio(measure: Measure, ours: &Measured, theirs: &Measured) -> Result<f64, String> {
     match measure {
         Measure::Time => Ok(theirs.seconds / ours.seconds),
         Measure::Rate => {
-            let operations = our_work.operations().zip(their_work.operations());
+            let operations = ours.operations.zip(theirs.operations);
             let (our, their) = operations.ok_or("the operations of such a work are not counted")?;
             Ok((our / ours.seconds) / (their / theirs.seconds))
         }
@@ -184,68 +175,58 @@ fn measure(
     stage: &mut Stage,
     patience: Patience,
 ) -> Vec<Result<Measured, String>> {
-    let mut seats: Vec<Seat> = Vec::new();
+    let mut seats: Vec<Result<Seat, String>> = Vec::new();
     for &(library, work) in works {
-        // Without ours there is no ratio, so the others need not start.
-        let lost = seats.first().is_some_and(|ours| ours.started.is_err());
-        let started = match lost {
-            true => Err("ours failed".into()),
-            false => start(stage, library, work),
-        };
-        seats.push(Seat {
-            library,
-            started,
-            samples: Vec::new(),
+        seats.push(match seats.first() {
+            // Without ours there is no ratio, so the others need not start.
+            Some(Err(_)) => Err("ours failed".into()),
+            _ => Seat::take(stage, library, work),
         });
     }
     for round in 0..patience.most {
         for seat in &mut seats {
-            seat.sample(round, patience);
+            if let Ok(taken) = seat
+                && let Err(why) = taken.sample(round, patience)
+            {
+                *seat = Err(why);
+            }
         }
     }
-    let measured = seats.into_iter().map(|seat| {
-        let (contestant, peak_bytes) = seat.started?;
-        let Ready { results, note, .. } = contestant.ready.clone();
-        stage.end(seat.library, contestant);
-        let measured = Measured::new(seat.samples, peak_bytes, results);
-        Ok(Measured { note, ..measured })
+    let measured = seats.into_iter().zip(works).map(|(seat, (_, work))| {
+        let seat = seat?;
+        let ready = stage.end(seat.contestant);
+        Ok(Measured::new(work, seat.samples, seat.peak_bytes, ready))
     });
     measured.collect()
 }
 
-/// Memory first, so that the process that measures it is gone when the other one is timed.
-fn start(
-    stage: &mut Stage,
-    library: Library,
-    work: &Work,
-) -> Result<(Contestant, Option<u64>), String> {
-    let peak_bytes = match work {
-        // Their memory is that of weights and cache, and one more continuation takes seconds to minutes.
-        Work::Decoding(_) | Work::Pretrained(_) => None,
-        _ => stage.peak(library, work)?,
-    };
-    Ok((stage.timed(library, work)?, peak_bytes))
-}
-
 impl Seat {
-    /// One sample, if this contestant still has one to give.
-    fn sample(&mut self, round: usize, patience: Patience) {
-        let Ok((contestant, _)) = &mut self.started else {
-            return;
+    /// Memory first, so that the process that measures it is gone when the other one is timed.
+    fn take(stage: &mut Stage, library: Library, work: &Work) -> Result<Self, String> {
+        let peak_bytes = match work {
+            // Their memory is that of weights and cache, and one more continuation takes seconds to minutes.
+            Work::Decoding(_) | Work::Pretrained(_) => None,
+            _ => stage.peak(library, work)?,
         };
-        if round >= patience.samples(&contestant.ready) {
-            return;
+        Ok(Self {
+            contestant: stage.timed(library, work)?,
+            peak_bytes,
+            samples: Vec::new(),
+        })
+    }
+
+    /// One sample, if this contestant still has one to give.
+    fn sample(&mut self, round: usize, patience: Patience) -> Result<(), String> {
+        if round < patience.samples(&self.contestant.ready) {
+            thread::sleep(PAUSE);
+            self.samples.push(self.contestant.sample()?);
         }
-        thread::sleep(PAUSE);
-        match contestant.sample() {
-            Ok(seconds) => self.samples.push(seconds),
-            Err(why) => self.started = Err(why),
-        }
+        Ok(())
     }
 }
 
 impl Measured {
-    fn new(mut samples: Vec<f64>, peak_bytes: Option<u64>, results: Vec<Digest>) -> Self {
+    fn new(work: &Work, mut samples: Vec<f64>, peak_bytes: Option<u64>, ready: Ready) -> Self {
         samples.sort_by(f64::total_cmp);
         let (low, high) = ((samples.len() - 1) / 2, samples.len() / 2);
         let seconds = (samples[low] + samples[high]) / 2.0;
@@ -253,9 +234,9 @@ impl Measured {
             seconds,
             spread: (samples.len() > 1)
                 .then(|| (samples[samples.len() - 1] - samples[0]) / seconds),
+            operations: work.operations(),
             peak_bytes,
-            results,
-            note: None,
+            ready,
         }
     }
 }

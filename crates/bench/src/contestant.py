@@ -90,9 +90,9 @@ def serve(task, lines):
         print("ready", json.dumps(peak(step)), flush=True)
         next(lines)
         return
-    if task["library"] == "pytorch-compile":
+    if task["library"] == "pytorch compile":
         step, results, *note = decoding(work, compiled=True)
-    elif task["library"] == "pytorch-eager":
+    elif task["library"] == "pytorch eager":
         step, results, *note = pretrained(work, attention="eager")
     else:
         step, results, *note = subject(work)

@@ -1,10 +1,12 @@
 //! The child's side: one task, as often as the parent asks.
 
-use std::io::{self, BufRead, Write};
+use std::error::Error;
+use std::io::{self, BufRead, Lines, StdinLock, Write};
 use std::panic;
 use std::time::Instant;
 
 use burn::tensor::Device;
+use serde::Serialize;
 
 use crate::case::{Goal, Task};
 use crate::digest::Digest;
@@ -20,46 +22,36 @@ pub fn serve() -> io::Result<()> {
     panic::set_hook(Box::new(|info| say_failed(&info.to_string())));
     memory::volunteer_for_oom();
     let mut lines = io::stdin().lock().lines();
-    let Some(task) = lines.next().transpose()? else {
-        return Ok(());
-    };
-    let task: Task = serde_json::from_str(&task)?;
-    let prepared = match task.goal {
-        Goal::Memory => peak(&task).map(|peak| (None, serde_json::to_string(&peak))),
-        Goal::Time => prepare(&task).map(|(subject, ready)| {
-            let line = serde_json::to_string(&ready);
-            (Some((subject, ready.iterations)), line)
-        }),
-    };
-    let (timed, ready) = match prepared {
-        Ok(prepared) => prepared,
-        Err(why) => {
-            say_failed(&why);
-            return Ok(());
-        }
-    };
-    say(&format!("{READY}{}", ready?))?;
-    let Some((mut subject, iterations)) = timed else {
-        return Ok(());
-    };
+    if let Some(task) = lines.next().transpose()?
+        && let Err(why) = work(&serde_json::from_str(&task)?, lines)
+    {
+        say_failed(&why.to_string());
+    }
+    Ok(())
+}
+
+/// Does a task, as often as the parent asks.
+fn work(task: &Task, lines: Lines<StdinLock<'_>>) -> Result<(), Box<dyn Error>> {
+    if task.goal == Goal::Memory {
+        return Ok(say_ready(&peak(task)?)?);
+    }
+    let (mut subject, ready) = prepare(task)?;
+    say_ready(&ready)?;
     for line in lines {
         if line? != GO {
             break;
         }
-        let total = subject.time(iterations);
-        say(&format!("{:e}", total.as_secs_f64() / iterations as f64))?;
+        let total = subject.time(ready.iterations);
+        let seconds = total.as_secs_f64() / ready.iterations as f64;
+        say(&format!("{seconds:e}"))?;
     }
     Ok(())
 }
 
 /// Makes the inputs and runs one iteration for its peak memory.
 fn peak(task: &Task) -> Result<Option<u64>, String> {
-    let tiny = Task {
-        work: task.work.tiny(),
-        ..task.clone()
-    };
-    subjects::build(&tiny)?.time(1);
-    let mut subject = subjects::build(task)?;
+    subjects::build(&task.work.tiny(), task.library)?.time(1);
+    let mut subject = subjects::build(&task.work, task.library)?;
     let device = Device::default();
     let before = device.memory_pool_usage();
     let of_process = memory::extra_peak(|| {
@@ -78,11 +70,11 @@ fn peak(task: &Task) -> Result<Option<u64>, String> {
 
 /// Makes the inputs, checks the results and warms up.
 fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
-    let mut subject = subjects::build(task)?;
+    let mut subject = subjects::build(&task.work, task.library)?;
     let start = Instant::now();
     let results = subject.results();
     let mut seconds = start.elapsed().as_secs_f64();
-    subjects::check(task, &results)?;
+    subjects::check(&task.work, task.library, &results)?;
     let results = Digest::all(&results)?;
     let on_gpu = subjects::on_gpu();
     // The first call on a GPU is mostly the compiler's.
@@ -110,6 +102,10 @@ fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
         note: None,
     };
     Ok((subject, ready))
+}
+
+fn say_ready(ready: &impl Serialize) -> io::Result<()> {
+    say(&format!("{READY}{}", serde_json::to_string(ready)?))
 }
 
 fn say(line: &str) -> io::Result<()> {

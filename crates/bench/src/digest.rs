@@ -54,31 +54,25 @@ impl Digest {
             return Some(format!("ours has no {}", extra.name));
         }
         ours.iter().find_map(|ours| {
-            let Some(theirs) = theirs.iter().find(|theirs| theirs.name == ours.name) else {
-                return Some(format!("it has no {}", ours.name));
+            let name = &ours.name;
+            let Some(theirs) = theirs.iter().find(|theirs| theirs.name == *name) else {
+                return Some(format!("it has no {name}"));
             };
             let [our_count, their_count] = [ours, theirs].map(|digest| digest.samples.len());
             if our_count != their_count {
-                return Some(format!(
-                    "{} has another number of elements than ours",
-                    ours.name
-                ));
+                return Some(format!("{name} has another number of elements than ours"));
             }
             let pairs = ours.samples.iter().zip(&theirs.samples);
-            pairs
-                .chain([(&ours.mean, &theirs.mean)])
-                .find_map(|(&ours_is, &theirs_is)| {
-                    let allowed = tolerance.allowed(ours_is, ours.largest, ours.root_mean_square);
-                    let off = (ours_is - theirs_is).abs();
-                    // NaN and infinity are differences.
-                    let agree = off.is_finite() && off <= allowed;
-                    (!agree).then(|| {
-                        format!(
-                            "{} differs by {off:.1e}, and {allowed:.1e} is allowed",
-                            ours.name
-                        )
-                    })
-                })
+            let mut pairs = pairs.chain([(&ours.mean, &theirs.mean)]);
+            pairs.find_map(|(&ours_is, &theirs_is)| {
+                let allowed = tolerance.allowed(ours_is, ours.largest, ours.root_mean_square);
+                let off = (ours_is - theirs_is).abs();
+                // NaN and infinity are differences.
+                let agree = off.is_finite() && off <= allowed;
+                let differs =
+                    || format!("{name} differs by {off:.1e}, and {allowed:.1e} is allowed");
+                (!agree).then(differs)
+            })
         })
     }
 }

@@ -32,11 +32,8 @@ pub mod seed {
     pub const QUERY: u32 = 1;
     /// Keys, or the memory of a module, or the target tokens.
     pub const KEY: u32 = 2;
-    /// Values.
     pub const VALUE: u32 = 3;
-    /// The gradient of the output.
     pub const GRADIENT: u32 = 4;
-    /// The bias on the scores.
     pub const BIAS: u32 = 5;
     /// Weights of a module's projections, in the order query, key, value, output.
     pub const WEIGHTS: [u32; 4] = [11, 12, 13, 14];
@@ -49,7 +46,6 @@ pub mod seed {
     pub const GAINS: [u32; 3] = [31, 32, 33];
     /// Their biases, all zeros.
     pub const SHIFTS: [u32; 3] = [41, 42, 43];
-    /// An embedding.
     pub const EMBEDDING: u32 = 51;
     /// Between the seeds of one layer of a stack and those of the next.
     pub const LAYER: u32 = 100;

@@ -2,11 +2,10 @@
 
 use std::env::consts;
 use std::fs;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// A computer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Its processor, as it calls itself, with family and model where it has them.
@@ -66,7 +65,6 @@ pub struct Versions {
     pub candle: String,
     /// The compiler that built all of these.
     pub rustc: String,
-    /// PyTorch, if it was there.
     pub pytorch: Option<Pytorch>,
 }
 
@@ -108,30 +106,8 @@ fn locked<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
 
 /// Today, as `2026-11-22` (UTC).
 pub fn today() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    date(since.map_or(0, |since| since.as_secs() / 86_400))
-}
-
-/// The date so many days after 1970-01-01.
-fn date(mut day: u64) -> String {
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let mut year = 1970;
-    while day >= 365 + u64::from(leap(year)) {
-        day -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(leap(year));
-    let mut month = 1;
-    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if day < days {
-            break;
-        }
-        day -= days;
-        month += 1;
-    }
-    format!("{year}-{month:02}-{:02}", day + 1)
+    let now = humantime::format_rfc3339(SystemTime::now()).to_string();
+    now.chars().take_while(|&at| at != 'T').collect()
 }
 
 #[cfg(test)]

@@ -64,13 +64,9 @@ pub fn report(runs: &[Run]) -> String {
     let mut text = String::from(HEAD);
     let mut explained = Vec::new();
     for run in runs {
-        text += &format!(
-            "\n## {}, {}, {}, {}\n\n",
-            run.machine.cpu,
-            threads(run.threads),
-            run.device,
-            run.date
-        );
+        let (cpu, threads) = (&run.machine.cpu, threads(run.threads));
+        let (device, date) = (&run.device, &run.date);
+        text += &format!("\n## {cpu}, {threads}, {device}, {date}\n\n");
         text += &description(run);
         for (suite, prose) in SUITES {
             let rows: Vec<_> = run.rows.iter().filter(|row| row.suite == suite).collect();

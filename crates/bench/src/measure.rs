@@ -11,16 +11,17 @@ use std::thread;
 use burn::tensor::Device;
 use clap::ValueEnum;
 
-use crate::case::Case;
+use crate::case::{Case, Library};
 use crate::cli::{Arguments, Suite};
 use crate::contest::{self, Patience};
 use crate::machine::{self, Machine, Versions};
-use crate::process::Stage;
+use crate::process::{PYTHON, Stage};
 use crate::report;
 use crate::run::{Missing, Run};
 use crate::subjects::{self, on_gpu};
 use crate::suites;
-use crate::text;
+use crate::text::{self, name};
+use crate::work::Work;
 
 /// Runs the suites; false if a contestant failed.
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
@@ -37,13 +38,13 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         let none = "none of the cases of these suites";
         return Err(format!("{none}{run} has \"{filter}\" in its name").into());
     }
-    let (mut stage, pytorch) = Stage::new(threads);
-    if let Err(why) = &pytorch {
-        println!("{why}");
+    let mut stage = Stage::new(threads);
+    if let Err(why) = &stage.pytorch {
+        println!("PyTorch is not measured: {why} ({PYTHON} names an interpreter that has it)");
     }
     let mut run = Run {
         machine: Machine::here(processors, subjects::instructions()),
-        versions: Versions::new(pytorch.ok()),
+        versions: Versions::new(stage.pytorch.clone().ok()),
         date: machine::today(),
         command: command(),
         quick: arguments.quick,
@@ -73,11 +74,9 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
 /// Those that were asked for, or all that the device is for.
 fn suites(asked: &[Suite]) -> Result<Vec<Suite>, String> {
     let fits = |suite: &Suite| *suite != Suite::Gpu || on_gpu();
+    let all = Suite::value_variants().iter().copied();
     match asked {
-        [] => {
-            let all = Suite::value_variants().iter().copied();
-            Ok(all.filter(fits).collect())
-        }
+        [] => Ok(all.filter(fits).collect()),
         _ if asked.iter().all(fits) => Ok(asked.to_vec()),
         _ => Err(format!(
             "the suite `gpu` is for a GPU, and Burn's device is {}: build with `--features wgpu`, and leave BURN_DEVICE unset or say wgpu",
@@ -86,33 +85,22 @@ fn suites(asked: &[Suite]) -> Result<Vec<Suite>, String> {
     }
 }
 
-/// Burn's default device, such as `Flex(Cpu)`, and the name of its card.
+/// Burn's default device, such as `Flex(Cpu)`, and the name of its card, if it is not the processor.
 fn device() -> String {
     let device = format!("{:?}", Device::default());
     let name = device.strip_prefix("Device<");
     let name = name.and_then(|name| name.strip_suffix('>'));
     let name = name.unwrap_or(&device);
-    match card() {
-        Some(card) => format!("{name}, {card}"),
-        None => name.into(),
+    #[cfg(feature = "wgpu")]
+    if let Some(card) = Device::default().identity() {
+        return format!("{name}, {}", card.name);
     }
-}
-
-/// The name of the card behind Burn's default device.
-#[cfg(feature = "wgpu")]
-fn card() -> Option<String> {
-    Device::default().identity().map(|card| card.name)
-}
-
-/// There are only processors.
-#[cfg(not(feature = "wgpu"))]
-fn card() -> Option<String> {
-    None
+    name.into()
 }
 
 /// The cases of a suite that were asked for.
 fn cases(suite: Suite, arguments: &Arguments) -> Vec<Case> {
-    let name = suites::name(suite);
+    let name = name(suite);
     let mut cases = suites::cases(suite, on_gpu());
     cases.retain(|case| {
         (case.quick || !arguments.quick)
@@ -123,17 +111,12 @@ fn cases(suite: Suite, arguments: &Arguments) -> Vec<Case> {
 
 /// False if a contestant failed.
 fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Run) -> bool {
-    let name = suites::name(suite);
+    let name = &name(suite);
     if suite == Suite::Models
         && let Err(why) = stage.write_checkpoints(&suites::models::folder())
     {
-        println!("\n{name}: {why}");
-        run.missing.push(Missing {
-            suite: name.into(),
-            case: "all".into(),
-            peer: "pytorch".into(),
-            why,
-        });
+        println!("\n{name}");
+        missing(run, name, "all", "pytorch", why);
         return false;
     }
     let peak = match suite {
@@ -152,7 +135,7 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
             let lacks = stage.lacks(peer.library).map(Into::into);
             match lacks.or_else(|| subjects::lacks(peer.library, &peer.work)) {
                 Some(why) => {
-                    missing(run, name, &case.name, peer.name.clone(), why);
+                    missing(run, name, &case.name, &peer.name, why);
                     false
                 }
                 None => true,
@@ -161,14 +144,15 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
         if case.peers.is_empty() {
             continue;
         }
-        for (peer, row) in contest::run(name, &case, stage, patience) {
+        let rows = contest::run(name, &case, stage, patience);
+        for (peer, row) in case.peers.iter().zip(rows) {
             match row {
                 Ok(row) => {
                     report::print_row(&row);
                     run.rows.push(row);
                 }
                 Err(why) => {
-                    missing(run, name, &case.name, peer, why);
+                    missing(run, name, &case.name, &peer.name, why);
                     complete = false;
                 }
             }
@@ -179,7 +163,7 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
 
 /// Measures the roof of the processor, before every suite: the machine may be busy at any one time, and the fastest counts.
 fn fma_peak(stage: &mut Stage, run: &mut Run) -> String {
-    match contest::fma_peak(stage, run.threads) {
+    match contest::peak(stage, Library::Ours, &Work::Fma(run.threads)) {
         Ok(peak) => run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak))),
         Err(why) => println!("the peak of the machine is not known: {why}"),
     }
@@ -198,8 +182,8 @@ fn matmul_peaks(cases: &[Case], stage: &mut Stage, run: &mut Run) -> String {
                 run.matmul_peaks.insert(precision, peak);
             }
             Err(why) => {
-                let case = format!("products of matrices in {}", precision.name());
-                missing(run, suites::name(Suite::Gpu), &case, "burn".into(), why);
+                let case = format!("products of matrices in {}", name(precision));
+                missing(run, &name(Suite::Gpu), &case, "burn", why);
             }
         }
     }
@@ -208,12 +192,12 @@ fn matmul_peaks(cases: &[Case], stage: &mut Stage, run: &mut Run) -> String {
 }
 
 /// A peer without numbers.
-fn missing(run: &mut Run, suite: &str, case: &str, peer: String, why: String) {
-    report::print_missing(case, &peer, &why);
+fn missing(run: &mut Run, suite: &str, case: &str, peer: &str, why: String) {
+    report::print_missing(case, peer, &why);
     run.missing.push(Missing {
         suite: suite.into(),
         case: case.into(),
-        peer,
+        peer: peer.into(),
         why,
     });
 }

@@ -251,10 +251,10 @@ def on_card(work, backend):
 
 # PyTorch's implementations there; `None` stands for that of its choice.
 ON_CARD = {
-    "pytorch-cuda": None,
-    "pytorch-flash": SDPBackend.FLASH_ATTENTION,
-    "pytorch-efficient": SDPBackend.EFFICIENT_ATTENTION,
-    "pytorch-cudnn": SDPBackend.CUDNN_ATTENTION,
+    "pytorch cuda": None,
+    "pytorch flash": SDPBackend.FLASH_ATTENTION,
+    "pytorch efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "pytorch cudnn": SDPBackend.CUDNN_ATTENTION,
 }
 
 

@@ -1,7 +1,7 @@
 //! Contestants as child processes: this program again, or Python.
 
 use std::env;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde::de::DeserializeOwned;
@@ -19,18 +19,28 @@ use crate::work::Work;
 pub const CONTESTANT: &str = "--contestant";
 
 /// Names the Python interpreter.
-const PYTHON: &str = "BURN_ATTN_PYTHON";
+pub const PYTHON: &str = "BURN_ATTN_PYTHON";
 
 /// A child that answers lines.
 struct Process {
+    /// What it is good for.
+    goal: Goal,
+    /// It then waits for the next task when one is done.
+    is_python: bool,
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
-    fn start(command: &mut Command) -> Result<Self, String> {
+    fn start(goal: Goal, is_python: bool, command: &mut Command) -> Result<Self, String> {
         let shown = command.get_program().to_string_lossy().into_owned();
+        if goal == Goal::Memory {
+            // By default glibc keeps more and more freed memory for itself, and a peak inside that memory is not seen. Thresholds that are
+            // named, at their documented starting values, stay there.
+            command.env("MALLOC_MMAP_THRESHOLD_", "131072");
+            command.env("MALLOC_TRIM_THRESHOLD_", "131072");
+        }
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -38,6 +48,8 @@ impl Process {
             .map_err(|error| format!("{shown}: {error}"))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         Ok(Self {
+            goal,
+            is_python,
             child,
             stdin: stdin.expect("it was asked to be piped"),
             stdout: BufReader::new(stdout.expect("it was asked to be piped")),
@@ -50,9 +62,15 @@ impl Process {
             .map_err(|error| format!("cannot reach the process: {error}"))
     }
 
-    /// Gives it a task, and waits until it is ready.
-    fn give<T: DeserializeOwned>(&mut self, task: &Task) -> Result<T, String> {
-        self.tell(&serde_json::to_string(task).expect("a task is plain data"))?;
+    /// Gives it a work, and waits until it is ready.
+    fn give<T: DeserializeOwned>(&mut self, library: Library, work: &Work) -> Result<T, String> {
+        let (work, goal) = (work.clone(), self.goal);
+        let task = serde_json::to_string(&Task {
+            library,
+            work,
+            goal,
+        });
+        self.tell(&task.expect("a task is plain data"))?;
         let line = self.hear()?;
         let ready = line.strip_prefix(READY).unwrap_or(&line);
         serde_json::from_str(ready).map_err(|error| format!("{error} in: {line}"))
@@ -60,13 +78,10 @@ impl Process {
 
     /// The next line, or why there is none.
     fn hear(&mut self) -> Result<String, String> {
+        let said = |error: io::Error| error.to_string();
         let mut line = String::new();
-        let length = self
-            .stdout
-            .read_line(&mut line)
-            .map_err(|error| error.to_string())?;
-        if length == 0 {
-            let status = self.child.wait().map_err(|error| error.to_string())?;
+        if self.stdout.read_line(&mut line).map_err(said)? == 0 {
+            let status = self.child.wait().map_err(said)?;
             return Err(format!("the process ended ({status})"));
         }
         let line = line.trim_end();
@@ -104,31 +119,23 @@ impl Contestant {
 /// Starts contestants, and keeps Python processes, whose start takes seconds, for the next case.
 pub struct Stage {
     threads: usize,
-    /// Whether PyTorch sees a CUDA device.
-    card: bool,
-    /// Idle Python processes and what they are good for; `None` without PyTorch.
-    python: Option<Vec<(Goal, Process)>>,
+    /// What PyTorch says about itself, or why it is not there.
+    pub pytorch: Result<Pytorch, String>,
+    /// Idle Python processes.
+    idle: Vec<Process>,
 }
 
 impl Stage {
-    /// A stage on `threads` threads, and what PyTorch says about itself, or why it is not measured.
-    pub fn new(threads: usize) -> (Self, Result<Pytorch, String>) {
-        let mut stage = Self {
+    pub fn new(threads: usize) -> Self {
+        let (idle, pytorch) = match start_python(threads, Goal::Time) {
+            Ok((process, pytorch)) => (vec![process], Ok(pytorch)),
+            Err(why) => (Vec::new(), Err(why)),
+        };
+        Self {
             threads,
-            card: false,
-            python: None,
-        };
-        let said = match start_python(threads, Goal::Time) {
-            Ok((process, pytorch)) => {
-                stage.python = Some(vec![(Goal::Time, process)]);
-                stage.card = pytorch.card.is_some();
-                Ok(pytorch)
-            }
-            Err(why) => Err(format!(
-                "PyTorch is not measured: {why} ({PYTHON} names an interpreter that has it)"
-            )),
-        };
-        (stage, said)
+            pytorch,
+            idle,
+        }
     }
 
     /// Writes the checkpoints of the suite `models` to `folder`, those that are not there.
@@ -147,9 +154,11 @@ impl Stage {
 
     /// Why contestants of `library` cannot be started, where they cannot.
     pub fn lacks(&self, library: Library) -> Option<&'static str> {
-        match library {
-            _ if library.is_python() && self.python.is_none() => Some("PyTorch is not there"),
-            _ if library.needs_card() && !self.card => Some("PyTorch sees no CUDA device"),
+        match &self.pytorch {
+            Err(_) if library.is_python() => Some("PyTorch is not there"),
+            Ok(pytorch) if library.needs_card() && pytorch.card.is_none() => {
+                Some("PyTorch sees no CUDA device")
+            }
             _ => None,
         }
     }
@@ -157,7 +166,7 @@ impl Stage {
     /// Extra peak memory of one iteration (bytes), where it can be measured.
     pub fn peak(&mut self, library: Library, work: &Work) -> Result<Option<u64>, String> {
         let (process, peak) = self.start(library, work, Goal::Memory)?;
-        self.leave(library, Goal::Memory, process);
+        self.leave(process);
         Ok(peak)
     }
 
@@ -167,9 +176,10 @@ impl Stage {
         Ok(Contestant { process, ready })
     }
 
-    /// Ends a contestant.
-    pub fn end(&mut self, library: Library, contestant: Contestant) {
-        self.leave(library, Goal::Time, contestant.process);
+    /// Ends a contestant, and returns what it said before the first sample.
+    pub fn end(&mut self, contestant: Contestant) -> Ready {
+        self.leave(contestant.process);
+        contestant.ready
     }
 
     fn start<T: DeserializeOwned>(
@@ -178,34 +188,24 @@ impl Stage {
         work: &Work,
         goal: Goal,
     ) -> Result<(Process, T), String> {
-        let mut process = match library.is_python() {
-            true => {
-                let idle = self.python.as_mut().ok_or("there is no PyTorch")?;
-                match idle.iter().position(|(good_for, _)| *good_for == goal) {
-                    Some(index) => idle.swap_remove(index).1,
-                    None => start_python(self.threads, goal)?.0,
-                }
-            }
-            false => start_rust(self.threads, goal)?,
+        let idle = self.idle.iter().position(|idle| idle.goal == goal);
+        let mut process = match (library.is_python(), idle) {
+            (true, Some(index)) => self.idle.swap_remove(index),
+            (true, None) => start_python(self.threads, goal)?.0,
+            (false, _) => start_rust(self.threads, goal)?,
         };
-        let task = Task {
-            library,
-            work: work.clone(),
-            goal,
-        };
-        match process.give(&task) {
+        match process.give(library, work) {
             Ok(answer) => Ok((process, answer)),
             Err(why) => {
-                self.leave(library, goal, process);
+                self.leave(process);
                 Err(why)
             }
         }
     }
 
-    fn leave(&mut self, library: Library, goal: Goal, mut process: Process) {
-        let alive = process.tell(END).is_ok();
-        if let (Some(idle), true, true) = (&mut self.python, library.is_python(), alive) {
-            idle.push((goal, process));
+    fn leave(&mut self, mut process: Process) {
+        if process.tell(END).is_ok() && process.is_python {
+            self.idle.push(process);
         }
     }
 }
@@ -213,10 +213,9 @@ impl Stage {
 fn start_rust(threads: usize, goal: Goal) -> Result<Process, String> {
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
-    command
-        .arg(CONTESTANT)
-        .env("RAYON_NUM_THREADS", threads.to_string());
-    Process::start(tuned(&mut command, goal))
+    command.arg(CONTESTANT);
+    command.env("RAYON_NUM_THREADS", threads.to_string());
+    Process::start(goal, false, &mut command)
 }
 
 fn start_python(threads: usize, goal: Goal) -> Result<(Process, Pytorch), String> {
@@ -232,7 +231,7 @@ fn start_python(threads: usize, goal: Goal) -> Result<(Process, Pytorch), String
         .args(["-c", PROGRAM])
         .args(seconds.map(|seconds| seconds.to_string()))
         .env("OMP_NUM_THREADS", threads.to_string());
-    let mut process = Process::start(tuned(&mut command, goal))?;
+    let mut process = Process::start(goal, true, &mut command)?;
     let line = process.hear()?;
     let pytorch = serde_json::from_str(&line).map_err(|error| format!("{error} in: {line}"))?;
     Ok((process, pytorch))
@@ -240,15 +239,4 @@ fn start_python(threads: usize, goal: Goal) -> Result<(Process, Pytorch), String
 
 fn interpreter() -> String {
     env::var(PYTHON).unwrap_or_else(|_| "python3".into())
-}
-
-/// By default glibc keeps more and more freed memory for itself, and a peak inside that memory is not seen. Thresholds
-/// that are named, at their documented starting values, stay there.
-fn tuned(command: &mut Command, goal: Goal) -> &mut Command {
-    match goal {
-        Goal::Time => command,
-        Goal::Memory => command
-            .env("MALLOC_MMAP_THRESHOLD_", "131072")
-            .env("MALLOC_TRIM_THRESHOLD_", "131072"),
-    }
 }

@@ -4,9 +4,8 @@
 use std::fs;
 
 use crate::case::Measure;
-use crate::text::significant;
-
 use crate::run::{Row, Run};
+use crate::text::significant;
 
 /// What is changed.
 pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -17,11 +16,7 @@ const MARKS: [&str; 2] = ["<!-- speed -->\n", "<!-- end of speed -->\n"];
 /// The rows, a line each: what it is called, its suite and its case.
 const ROWS: &str = include_str!("prose/speed.txt");
 
-/// The README with the table of these runs in place of the one that is there.
-///
-/// # Errors
-///
-/// When the README has no place for it, or no run has such a row.
+/// The README with the table of these runs in place of the one that is there, unless it has no place for it, or no run has such a row.
 pub fn with_table(readme: &str, runs: &[Run]) -> Result<String, String> {
     let missing = |mark: &str| format!("README.md has no line {}", mark.trim());
     let (before, rest) = readme.split_once(MARKS[0]).ok_or(missing(MARKS[0]))?;
@@ -29,7 +24,6 @@ pub fn with_table(readme: &str, runs: &[Run]) -> Result<String, String> {
     Ok([before, MARKS[0], &table(runs)?, MARKS[1], after].concat())
 }
 
-/// The README as it is.
 pub fn committed() -> Result<String, String> {
     fs::read_to_string(FILE).map_err(|error| format!("{FILE}: {error}"))
 }
@@ -45,32 +39,31 @@ fn table(runs: &[Run]) -> Result<String, String> {
         let mut parts = row.split(" | ");
         let mut part = || parts.next().expect("a row has three parts");
         let (name, suite, case) = (part(), part(), part());
-        let rows_of = |run: &Run| -> Vec<Row> {
-            let of_case = |row: &&Row| row.suite == suite && row.case == case;
-            run.rows.iter().filter(of_case).cloned().collect()
-        };
-        if runs.iter().all(|run| rows_of(run).is_empty()) {
+        let has_row = |run: &&Run| rows(run, suite, case).next().is_some();
+        if !runs.iter().any(|run| has_row(&run)) {
             return Err(format!("no run has a row {case:?} of {suite}"));
         }
         text += &format!("| {name} |");
         for instructions in &processors {
-            let of_processor = runs
-                .iter()
-                .filter(|run| instructions_of(run) == *instructions && !rows_of(run).is_empty());
-            let newest = of_processor.max_by_key(|run| &run.date);
-            let rows = newest.map(rows_of).unwrap_or_default();
-            let ratio = |peers: &[&str]| {
-                let mut rows = rows.iter();
-                let row = rows
-                    .find(|row| row.measure == Measure::Time && peers.contains(&row.peer.as_str()));
-                row.map_or("–".into(), |row| significant(row.ratio, 2))
-            };
-            let (pytorch, burn) = (ratio(&["pytorch"]), ratio(&["burn", "burn-nn"]));
-            text += &format!(" {pytorch} | {burn} |");
+            let alike = |run: &&Run| instructions_of(run) == *instructions;
+            let newest = runs.iter().filter(alike).filter(has_row);
+            let newest = newest.max_by_key(|run| &run.date);
+            for peers in [&["pytorch"][..], &["burn", "burn-nn"]] {
+                let fits =
+                    |row: &&Row| row.measure == Measure::Time && peers.contains(&row.peer.as_str());
+                let row = newest.and_then(|run| rows(run, suite, case).find(fits));
+                let ratio = row.map_or("–".into(), |row| significant(row.ratio, 2));
+                text += &format!(" {ratio} |");
+            }
         }
         text += "\n";
     }
     Ok(text)
+}
+
+fn rows<'a>(run: &'a Run, suite: &'a str, case: &'a str) -> impl Iterator<Item = &'a Row> {
+    let rows = run.rows.iter();
+    rows.filter(move |row| row.suite == suite && row.case == case)
 }
 
 /// The vector instructions of all runs, the longest known first.

@@ -2,7 +2,7 @@
 
 use crate::case::Measure;
 use crate::run::{Row, Run};
-use crate::text::threads;
+use crate::text::{significant, threads};
 
 /// The columns of the table: title and width.
 const COLUMNS: [(&str, usize); 8] = [
@@ -23,16 +23,11 @@ pub fn print_run(run: &Run) {
         Some(pytorch) => format!("PyTorch {} ({})", pytorch.version, pytorch.instructions),
         None => "no PyTorch".into(),
     };
-    println!(
-        "burn-attn {} · Burn {} on {} · candle-nn {} · {pytorch}\n{} · {} · {}",
-        versions.burn_attn,
-        versions.burn,
-        run.device,
-        versions.candle,
-        run.machine.cpu,
-        run.machine.instructions,
-        threads(run.threads),
-    );
+    let [ours, burn, candle] = [&versions.burn_attn, &versions.burn, &versions.candle];
+    let device = &run.device;
+    println!("burn-attn {ours} · Burn {burn} on {device} · candle-nn {candle} · {pytorch}");
+    let (cpu, instructions) = (&run.machine.cpu, &run.machine.instructions);
+    println!("{cpu} · {instructions} · {}", threads(run.threads));
 }
 
 /// Starts the table of a suite; `peak` says what its rates are shares of.
@@ -42,7 +37,6 @@ pub fn print_header(suite: &str, peak: &str) {
     print_cells(COLUMNS.map(|(_, width)| "-".repeat(width)));
 }
 
-/// One line of the table.
 pub fn print_row(row: &Row) {
     let mebibytes = |bytes: Option<u64>| match bytes {
         Some(bytes) => format!("{:.1}", bytes as f64 / f64::from(1 << 20)),
@@ -51,8 +45,8 @@ pub fn print_row(row: &Row) {
     print_cells([
         row.case.clone(),
         row.peer.clone(),
-        milliseconds(row.ours_seconds),
-        milliseconds(row.peer_seconds),
+        significant(1e3 * row.ours_seconds, 4),
+        significant(1e3 * row.peer_seconds, 4),
         match row.measure {
             Measure::Time => format!("{:.2}", row.ratio),
             Measure::Rate => format!("{:.0}% FLOP/s", 100.0 * row.ratio),
@@ -73,19 +67,6 @@ pub fn print_missing(case: &str, peer: &str, why: &str) {
 /// How far samples lie apart.
 fn percent(spread: Option<f64>) -> String {
     spread.map_or("–".into(), |spread| format!("{:.0}%", 100.0 * spread))
-}
-
-/// Four significant digits.
-fn milliseconds(seconds: f64) -> String {
-    let milliseconds = 1e3 * seconds;
-    let decimals = match milliseconds {
-        ..1.0 => 4,
-        ..10.0 => 3,
-        ..100.0 => 2,
-        ..1000.0 => 1,
-        _ => 0,
-    };
-    format!("{milliseconds:.decimals$}")
 }
 
 /// Words to the left, numbers to the right.

@@ -1,9 +1,18 @@
-//! Numbers as text, for the terminal and the documents.
+//! Names and numbers as text, for the terminal and the documents.
 
 use std::collections::BTreeMap;
 use std::mem;
 
-use crate::work::Precision;
+use serde::Serialize;
+use serde_json::Value;
+
+/// The name of one choice among several, as in JSON.
+pub fn name(choice: impl Serialize) -> String {
+    match serde_json::to_value(choice) {
+        Ok(Value::String(name)) => name,
+        other => panic!("a choice is written as its name, not as {other:?}"),
+    }
+}
 
 /// "1 thread", "2 threads".
 pub fn threads(count: usize) -> String {
@@ -12,11 +21,11 @@ pub fn threads(count: usize) -> String {
 }
 
 /// "51200 GFLOP/s in f32, 612000 in bf16".
-pub fn matmul_peaks(peaks: &BTreeMap<Precision, f64>) -> String {
+pub fn matmul_peaks(peaks: &BTreeMap<impl Serialize, f64>) -> String {
     let mut unit = " GFLOP/s";
     let peaks = peaks.iter().map(|(precision, peak)| {
         let unit = mem::take(&mut unit);
-        format!("{}{unit} in {}", significant(*peak, 3), precision.name())
+        format!("{}{unit} in {}", significant(*peak, 3), name(precision))
     });
     match peaks.collect::<Vec<_>>().join(", ") {
         none if none.is_empty() => "not known".into(),

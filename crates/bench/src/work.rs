@@ -2,23 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::name;
+
 mod operations;
 
 /// One iteration of what a contestant does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// One call of the attention operation.
     Op(Op),
-    /// One step of an attention module.
     Module(Module),
-    /// One training step of an encoder–decoder, optimizer included.
     Translation(Translation),
-    /// A continuation, token by token, by a decoder-only stack.
     Decoding(Decoding),
-    /// A model from a folder of Hugging Face's transformers.
     Pretrained(Pretrained),
-    /// A product of two square matrices: what the machine can do.
     Matmul(Matmul),
     /// [`FMA_OPERATIONS`] on each of so many threads, in registers: the roof of this machine.
     Fma(usize),
@@ -39,17 +35,6 @@ pub enum Pass {
     Training,
 }
 
-impl Pass {
-    /// As in the tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Backward => "backward",
-            Self::Training => "training",
-        }
-    }
-}
-
 /// The type of the tensors, in and out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -60,14 +45,6 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// As in the tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::Bf16 => "bf16",
-        }
-    }
-
     /// How far two right results may be apart.
     pub fn tolerance(self) -> Tolerance {
         match self {
@@ -116,7 +93,6 @@ pub struct Op {
     pub pass: Pass,
     pub batch: usize,
     pub heads: usize,
-    /// Key/value heads.
     pub heads_kv: usize,
     /// Queries (tokens).
     pub len_q: usize,
@@ -162,10 +138,20 @@ impl Op {
         }
     }
 
+    /// The same with so many batch items, and heads that share no keys.
+    pub fn sized(self, batch: usize, heads: usize) -> Self {
+        Self {
+            batch,
+            heads,
+            heads_kv: heads,
+            ..self
+        }
+    }
+
     /// "forward causal 1024".
     pub fn title(&self) -> String {
         let shown = if self.causal { "causal" } else { "full" };
-        format!("{} {shown} {}", self.pass.name(), self.len_kv)
+        format!("{} {shown} {}", name(self.pass), self.len_kv)
     }
 
     /// The same by another of our implementations.
@@ -178,19 +164,6 @@ impl Op {
     pub fn pad(&mut self) {
         self.key_lengths = Some(half_to_whole(self.batch, self.len_kv));
     }
-
-    /// The same at a size that costs nothing.
-    fn tiny(&self) -> Self {
-        let mut tiny = Self {
-            len_q: self.len_q.min(16),
-            len_kv: self.len_kv.min(16),
-            ..self.clone()
-        };
-        if tiny.key_lengths.is_some() {
-            tiny.pad();
-        }
-        tiny
-    }
 }
 
 /// Lengths of so many sequences, evenly from half of `len` to all of it.
@@ -202,13 +175,11 @@ fn half_to_whole(count: usize, len: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Which attention module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModuleKind {
     /// Query, key and value are projected apart; here from the same sequence.
     MultiHead,
-    /// Causal self-attention.
     CausalSelf,
     /// A sequence looks at another one.
     Cross,
@@ -223,7 +194,6 @@ pub struct Module {
     pub len_q: usize,
     /// Keys (tokens).
     pub len_kv: usize,
-    /// Width of the model.
     pub d_model: usize,
     pub heads: usize,
 }
@@ -242,7 +212,7 @@ impl Module {
     }
 }
 
-/// A product of two square matrices.
+/// A product of two square matrices: what the machine can do.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matmul {
     /// Rows, and columns, of each.
@@ -285,7 +255,6 @@ pub struct Decoding {
     pub window: Option<usize>,
 }
 
-/// Which family of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -297,11 +266,10 @@ pub enum Family {
     T5,
 }
 
-/// What a model is for, prompt included.
+/// A run of a model from a folder of Hugging Face's transformers, prompt included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pretrained {
     pub family: Family,
-    /// Where it is.
     pub folder: String,
     pub vocabulary: usize,
     pub batch: usize,
@@ -321,36 +289,25 @@ impl Translation {
 impl Work {
     /// The same at a size that costs nothing: it wakes up thread pools and loads code before memory is measured.
     pub fn tiny(&self) -> Self {
-        match self {
-            Self::Op(op) => Self::Op(op.tiny()),
-            Self::Module(module) => Self::Module(Module {
-                len_q: module.len_q.min(16),
-                len_kv: module.len_kv.min(16),
-                ..module.clone()
-            }),
-            Self::Translation(step) => Self::Translation(Translation {
-                batch: 2,
-                ..step.clone()
-            }),
-            Self::Decoding(decoding) => Self::Decoding(Decoding {
-                context: 0,
-                tokens: 2,
-                ..decoding.clone()
-            }),
-            Self::Pretrained(work) => Self::Pretrained(Pretrained {
-                batch: 1,
-                tokens: work.tokens.min(2),
-                ..work.clone()
-            }),
-            Self::Matmul(product) => Self::Matmul(Matmul {
-                size: product.size / 16,
-                ..*product
-            }),
-            Self::Fma(threads) => Self::Fma(*threads),
+        const FEW: usize = 16;
+        let mut tiny = self.clone();
+        match &mut tiny {
+            Self::Op(op) => {
+                (op.len_q, op.len_kv) = (op.len_q.min(FEW), op.len_kv.min(FEW));
+                if op.key_lengths.is_some() {
+                    op.pad();
+                }
+            }
+            Self::Module(of) => (of.len_q, of.len_kv) = (of.len_q.min(FEW), of.len_kv.min(FEW)),
+            Self::Translation(step) => step.batch = 2,
+            Self::Decoding(decoding) => (decoding.context, decoding.tokens) = (0, 2),
+            Self::Pretrained(work) => (work.batch, work.tokens) = (1, work.tokens.min(2)),
+            Self::Matmul(product) => product.size /= 16,
+            Self::Fma(_) => {}
         }
+        tiny
     }
 
-    /// The type of its tensors.
     pub fn precision(&self) -> Precision {
         match self {
             Self::Op(op) => op.precision,

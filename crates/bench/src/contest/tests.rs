@@ -1,8 +1,24 @@
 use super::*;
 use crate::work::{Matmul, Op, Pass, Precision};
 
-fn measured(seconds: f64, peak_bytes: Option<u64>) -> Measured {
-    Measured::new(vec![seconds], peak_bytes, Vec::new())
+/// What is known of this work after these samples.
+fn sampled(
+    work: &Work,
+    samples: &[f64],
+    peak_bytes: Option<u64>,
+    results: Vec<Digest>,
+) -> Measured {
+    let ready = Ready {
+        iterations: 1,
+        seconds: 1.0,
+        results,
+        note: None,
+    };
+    Measured::new(work, samples.to_vec(), peak_bytes, ready)
+}
+
+fn measured(work: &Work, seconds: f64, peak_bytes: Option<u64>) -> Measured {
+    sampled(work, &[seconds], peak_bytes, Vec::new())
 }
 
 /// 8 GFLOP forward.
@@ -16,7 +32,7 @@ fn forward() -> Work {
 #[test]
 fn the_median_and_the_spread_of_samples() {
     let of = |samples: &[f64]| {
-        let measured = Measured::new(samples.to_vec(), None, Vec::new());
+        let measured = sampled(&forward(), samples, None, Vec::new());
         (measured.seconds, measured.spread)
     };
     assert_eq!(of(&[4.0, 1.0, 2.0]), (2.0, Some(1.5)));
@@ -27,8 +43,13 @@ fn the_median_and_the_spread_of_samples() {
 
 #[test]
 fn a_ratio_above_one_means_that_ours_is_faster() {
-    let (ours, theirs) = (measured(2.0, Some(300)), measured(5.0, Some(100)));
-    let ratio = |measure, our: &Work, their: &Work| ratio(measure, (our, &ours), (their, &theirs));
+    let ratio = |measure, our: &Work, their: &Work| {
+        let (ours, theirs) = (
+            measured(our, 2.0, Some(300)),
+            measured(their, 5.0, Some(100)),
+        );
+        ratio(measure, &ours, &theirs)
+    };
     let product = Work::Matmul(Matmul {
         size: 1000,
         precision: Precision::F32,
@@ -48,12 +69,12 @@ fn a_ratio_of_what_is_not_known_is_none() {
     let pretrained = crate::suites::cases(crate::cli::Suite::Models, false)[0]
         .ours
         .clone();
-    let (with, without) = (measured(1.0, Some(1)), measured(1.0, None));
+    let (with, without) = (measured(&op, 1.0, Some(1)), measured(&op, 1.0, None));
     for (ours, theirs) in [(&with, &without), (&without, &with)] {
-        let found = ratio(Measure::Memory, (&op, ours), (&op, theirs));
+        let found = ratio(Measure::Memory, ours, theirs);
         assert_eq!(found, Err("peak memory cannot be measured here".into()));
     }
-    let found = ratio(Measure::Rate, (&op, &with), (&pretrained, &with));
+    let found = ratio(Measure::Rate, &with, &measured(&pretrained, 1.0, Some(1)));
     assert_eq!(
         found,
         Err("the operations of such a work are not counted".into())
@@ -88,8 +109,10 @@ fn patience_bounds_the_samples() {
 
 #[test]
 fn only_a_peer_that_does_the_same_must_agree() {
-    let results =
-        |value: f32| Measured::new(vec![1.0], None, vec![Digest::new("output", &[value; 8])]);
+    let results = |value: f32| {
+        let digest = Digest::new("output", &[value; 8]);
+        sampled(&forward(), &[1.0], None, vec![digest])
+    };
     let case = Case::new("a case", forward());
     let differs = agree(&case, &forward(), &results(1.0), &results(1.01));
     assert_eq!(

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::machine::{Machine, Pytorch, Versions};
-use crate::suites;
+use crate::text::name;
 use crate::work::Precision;
 
 fn row() -> Row {
@@ -73,7 +73,7 @@ fn the_committed_report_is_that_of_the_committed_runs() {
 fn every_suite_is_explained() {
     use clap::ValueEnum;
     for &suite in crate::cli::Suite::value_variants() {
-        let name = suites::name(suite);
+        let name = name(suite);
         assert!(
             SUITES.iter().any(|(explained, _)| *explained == name),
             "{name}"

@@ -11,23 +11,10 @@ use burn_attn::{
     TransformerStack, TransformerStackConfig,
 };
 
-use super::parameters::{APART, NormOf, PACKED, assign, feed_forward, norm, projections};
+use super::parameters::{assign, burn_layer, our_layer};
 use super::{Results, Subject, calls, input, values};
-use crate::case::Library;
 use crate::generator::seed;
 use crate::work::Decoding;
-
-/// Inputs of `decoding` and the implementation of `library`.
-pub fn build(decoding: &Decoding, library: Library) -> Result<Box<dyn Subject>, String> {
-    let device = Device::default();
-    match library {
-        Library::Ours => Ok(Box::new(Ours::new(decoding, &device))),
-        Library::BurnNn if decoding.context == 0 && decoding.window.is_none() => {
-            Ok(burn_nn(decoding, &device))
-        }
-        _ => Err(format!("{} does not decode this here", library.name())),
-    }
-}
 
 /// The embedded tokens, `[batch, context + tokens, d_model]`.
 fn embedded(decoding: &Decoding, device: &Device) -> Tensor<3> {
@@ -39,7 +26,8 @@ fn state(state: Tensor<3>) -> Results {
     vec![("state".into(), values(state))]
 }
 
-struct Ours {
+/// Our stack with its cache.
+pub struct Ours {
     model: TransformerStack,
     /// Holds the context.
     cache: TransformerCache,
@@ -49,38 +37,23 @@ struct Ours {
 }
 
 impl Ours {
-    fn new(decoding: &Decoding, device: &Device) -> Self {
-        let &Decoding {
-            batch,
-            context,
-            tokens,
-            d_model,
-            heads,
-            layers,
-            window,
-        } = decoding;
+    pub fn new(decoding: &Decoding) -> Self {
+        let device = &Device::default();
+        let (d_model, layers) = (decoding.d_model, decoding.layers);
         let block = BlockConfig::new()
             .with_norm_placement(NormPlacement::Pre)
             .with_activation(FeedForwardActivation::Gelu)
             .with_dropout(0.0)
-            .with_window(window);
-        let model = TransformerStackConfig::causal(d_model, 4 * d_model, heads, layers)
+            .with_window(decoding.window);
+        let model = TransformerStackConfig::causal(d_model, 4 * d_model, decoding.heads, layers)
             .with_block(block)
             .with_final_norm(false)
             .init(device);
-        let parameters = (0..layers).flat_map(|layer| {
-            [
-                projections(layer, d_model, &PACKED),
-                norm(layer, NormOf::SelfAttention, d_model),
-                feed_forward(layer, d_model),
-                norm(layer, NormOf::FeedForward, d_model),
-            ]
-            .concat()
-        });
+        let parameters = (0..layers).flat_map(|layer| our_layer(d_model, layer, None));
         let model = assign(model, &parameters.collect::<Vec<_>>());
         let x = embedded(decoding, device);
-        let max_len = context + tokens;
-        let mut cache = model.cache(batch, &KvCacheConfig::new(max_len));
+        let (context, max_len) = (decoding.context, decoding.context + decoding.tokens);
+        let mut cache = model.cache(decoding.batch, &KvCacheConfig::new(max_len));
         if context > 0 {
             let prompt = x.clone().narrow(1, 0, context);
             model.forward_cached(prompt, &mut cache);
@@ -90,7 +63,7 @@ impl Ours {
             model,
             cache,
             tokens: tokens.collect(),
-            lengths: vec![context; batch],
+            lengths: vec![context; decoding.batch],
         }
     }
 
@@ -125,33 +98,22 @@ impl Subject for Ours {
 }
 
 /// Recomputes the attention of every earlier token at each step: its cache saves the linear layers only.
-fn burn_nn(decoding: &Decoding, device: &Device) -> Box<dyn Subject> {
-    let &Decoding {
-        tokens,
-        d_model,
-        heads,
-        layers,
-        ..
-    } = decoding;
-    let model = TransformerEncoderConfig::new(d_model, 4 * d_model, heads, layers)
+pub fn burn_nn(decoding: &Decoding) -> Result<Box<dyn Subject>, String> {
+    if decoding.context > 0 || decoding.window.is_some() {
+        return Err("burn-nn decodes from the first token here, without a window".into());
+    }
+    let device = &Device::default();
+    let (d_model, layers) = (decoding.d_model, decoding.layers);
+    let model = TransformerEncoderConfig::new(d_model, 4 * d_model, decoding.heads, layers)
         .with_norm_first(true)
         .with_dropout(0.0)
         .init(device);
-    let parameters = (0..layers).flat_map(|layer| {
-        [
-            projections(layer, d_model, &APART),
-            feed_forward(layer, d_model),
-            norm(layer, NormOf::FeedForward, d_model),
-            norm(layer, NormOf::SelfAttention, d_model),
-        ]
-        .concat()
-    });
+    let parameters = (0..layers).flat_map(|layer| burn_layer(d_model, layer, None));
     let model = assign(model, &parameters.collect::<Vec<_>>());
     let x = embedded(decoding, device);
     // The first token, the first two, ...
-    let prefixes: Vec<_> = (1..=tokens)
-        .map(|len| x.clone().narrow(1, 0, len))
-        .collect();
+    let prefixes = (1..=decoding.tokens).map(|len| x.clone().narrow(1, 0, len));
+    let prefixes: Vec<_> = prefixes.collect();
     let decode = move || {
         let mut cache = model.new_autoregressive_cache();
         let states = prefixes.iter().map(|prefix| {
@@ -160,8 +122,8 @@ fn burn_nn(decoding: &Decoding, device: &Device) -> Box<dyn Subject> {
         });
         states.last().expect("there are tokens")
     };
-    calls(decode, |states: Tensor<3>| {
+    Ok(calls(decode, |states: Tensor<3>| {
         let [_, len, _] = states.dims();
         state(states.narrow(1, len - 1, 1))
-    })
+    }))
 }

@@ -7,15 +7,10 @@ use super::{
     op::{dtype, tensor},
     values,
 };
-use crate::case::Library;
 use crate::generator::seed;
 use crate::work::Matmul;
 
-/// The matrices.
-pub fn build(product: &Matmul, library: Library) -> Result<Box<dyn Subject>, String> {
-    if library != Library::Burn {
-        return Err(format!("{} has no matrix product here", library.name()));
-    }
+pub fn build(product: &Matmul) -> Box<dyn Subject> {
     let device = Device::default();
     let shape = [1, 1, product.size, product.size];
     let dtype = dtype(product.precision);
@@ -23,7 +18,7 @@ pub fn build(product: &Matmul, library: Library) -> Result<Box<dyn Subject>, Str
     let (left, right) = (matrix(seed::QUERY), matrix(seed::KEY));
     let multiply = move || left.clone().matmul(right.clone());
     // A row: a device that refuses to multiply says so to whoever reads.
-    Ok(calls(multiply, |product: Tensor<4>| {
+    calls(multiply, |product: Tensor<4>| {
         vec![("row".into(), values(product.narrow(2, 0, 1)))]
-    }))
+    })
 }

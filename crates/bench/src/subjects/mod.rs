@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::case::{Library, Task};
+use crate::case::Library;
 use crate::generator::numbers;
+use crate::text::name;
 use crate::work::Work;
 
 mod candle;
@@ -99,28 +100,33 @@ pub fn lacks(library: Library, work: &Work) -> Option<String> {
     // Ours only stores what it rounds.
     let computes = Device::default().supports_dtype(op::dtype(precision));
     (library == Library::Burn && !computes).then(|| {
-        let name = precision.name();
+        let name = name(precision);
         format!("Burn does not compute in {name} on this device")
     })
 }
 
-/// Prepares the inputs of a task.
-pub fn build(task: &Task) -> Result<Box<dyn Subject>, String> {
-    match (&task.work, task.library) {
-        (Work::Op(op), Library::Candle) => candle::build(op),
-        (Work::Op(op), library) => op::build(op, library),
-        (Work::Module(module), library) => module::build(module, library),
-        (Work::Decoding(decoding), library) => decoding::build(decoding, library),
-        (Work::Translation(step), library) => translation::build(step, library),
-        (Work::Pretrained(work), _) => pretrained::build(work),
-        (&Work::Fma(threads), _) => Ok(fma::build(threads)),
-        (Work::Matmul(product), library) => matmul::build(product, library),
-    }
+/// Prepares the inputs of a work for a library.
+pub fn build(work: &Work, library: Library) -> Result<Box<dyn Subject>, String> {
+    use Library::{Burn, BurnNn, Candle, Ours};
+    Ok(match (work, library) {
+        (Work::Op(op), Candle) => candle::build(op)?,
+        (Work::Op(op), _) => op::build(op, library)?,
+        (Work::Module(module), Ours) => module::ours(module),
+        (Work::Module(module), BurnNn) => module::burn_nn(module),
+        (Work::Decoding(decoding), Ours) => Box::new(decoding::Ours::new(decoding)),
+        (Work::Decoding(decoding), BurnNn) => decoding::burn_nn(decoding)?,
+        (Work::Translation(step), Ours) => translation::ours(step),
+        (Work::Translation(step), BurnNn) => translation::burn_nn(step),
+        (Work::Pretrained(work), Ours) => pretrained::build(work)?,
+        (&Work::Fma(threads), Ours) => fma::build(threads),
+        (Work::Matmul(product), Burn) => matmul::build(product),
+        _ => return Err(format!("{} does no such work here", name(library))),
+    })
 }
 
 /// Checks results before they are timed: ours against the f64 oracle. Peers are compared with ours by the parent.
-pub fn check(task: &Task, results: &Results) -> Result<(), String> {
-    match (&task.work, task.library) {
+pub fn check(work: &Work, library: Library, results: &Results) -> Result<(), String> {
+    match (work, library) {
         (Work::Op(op), Library::Ours) => oracle::check(op, results),
         _ => Ok(()),
     }

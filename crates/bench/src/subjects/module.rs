@@ -13,7 +13,6 @@ use burn_attn::{
 
 use super::parameters::{ACROSS, APART, PACKED, Parameter, assign, gradients, projections};
 use super::{Results, Subject, input, values};
-use crate::case::Library;
 use crate::generator::seed;
 use crate::work::{Module, ModuleKind};
 
@@ -28,17 +27,9 @@ struct Training<M, F> {
     cross: bool,
 }
 
-/// Inputs of `module` and the implementation of `library`.
-pub fn build(module: &Module, library: Library) -> Result<Box<dyn Subject>, String> {
-    let device = Device::default().autodiff();
-    match library {
-        Library::Ours => Ok(ours(module, &device)),
-        Library::BurnNn => Ok(burn_nn(module, &device)),
-        _ => Err(format!("{} has no such module here", library.name())),
-    }
-}
-
-fn ours(module: &Module, device: &Device) -> Box<dyn Subject> {
+/// Ours, and its inputs.
+pub fn ours(module: &Module) -> Box<dyn Subject> {
+    let device = &Device::default().autodiff();
     let [d_model, heads] = [module.d_model, module.heads];
     match module.kind {
         ModuleKind::MultiHead => {
@@ -48,54 +39,46 @@ fn ours(module: &Module, device: &Device) -> Box<dyn Subject> {
             })
         }
         ModuleKind::CausalSelf => {
-            let config = SelfAttentionConfig::new(d_model, heads)
-                .with_causal(true)
-                .with_dropout(0.0);
-            training(module, config.init(device), &PACKED, |attention, x, _| {
+            let config = SelfAttentionConfig::new(d_model, heads).with_causal(true);
+            let attention = config.with_dropout(0.0).init(device);
+            training(module, attention, &PACKED, |attention, x, _| {
                 attention.forward(SelfAttentionInput::new(x))
             })
         }
         ModuleKind::Cross => {
             let config = CrossAttentionConfig::new(d_model, heads).with_dropout(0.0);
-            training(
-                module,
-                config.init(device),
-                &ACROSS,
-                |attention, x, memory| attention.forward(CrossAttentionInput::new(x, memory)),
-            )
+            let attention = config.init(device);
+            training(module, attention, &ACROSS, |attention, x, memory| {
+                attention.forward(CrossAttentionInput::new(x, memory))
+            })
         }
     }
 }
 
-fn burn_nn(module: &Module, device: &Device) -> Box<dyn Subject> {
+/// That of burn-nn, and its inputs.
+pub fn burn_nn(module: &Module) -> Box<dyn Subject> {
+    let device = &Device::default().autodiff();
     let [d_model, heads] = [module.d_model, module.heads];
     if module.kind == ModuleKind::Cross {
         let d_head = d_model / heads;
-        let config = burn_nn::CrossAttentionConfig::new(d_model, d_model, heads, heads, d_head)
-            .with_dropout(0.0);
-        return training(
-            module,
-            config.init(device),
-            &APART,
-            |attention, x, memory| attention.forward(x, memory, None),
-        );
+        let config = burn_nn::CrossAttentionConfig::new(d_model, d_model, heads, heads, d_head);
+        let attention = config.with_dropout(0.0).init(device);
+        return training(module, attention, &APART, |attention, x, memory| {
+            attention.forward(x, memory, None)
+        });
     }
     let config = burn_nn::MultiHeadAttentionConfig::new(d_model, heads).with_dropout(0.0);
     let mask = (module.kind == ModuleKind::CausalSelf)
         .then(|| burn_nn::generate_autoregressive_mask(module.batch, module.len_q, device));
-    training(
-        module,
-        config.init(device),
-        &APART,
-        move |attention, x, _| {
-            let input = burn_nn::MhaInput::self_attn(x);
-            let input = match &mask {
-                Some(mask) => input.mask_attn(mask.clone()),
-                None => input,
-            };
-            attention.forward(input).context
-        },
-    )
+    let forward = move |attention: &burn_nn::MultiHeadAttention, x, _| {
+        let input = burn_nn::MhaInput::self_attn(x);
+        let input = match &mask {
+            Some(mask) => input.mask_attn(mask.clone()),
+            None => input,
+        };
+        attention.forward(input).context
+    };
+    training(module, config.init(device), &APART, forward)
 }
 
 /// `attention` with given projections in this layout, and the inputs of `work`.

@@ -14,18 +14,19 @@ use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, ops};
 use super::{Results, Subject, time_whole, values, wait};
 use crate::case::Library;
 use crate::generator::{QUERY_SCALE, numbers, seed};
+use crate::text::name;
 use crate::work::{Body, Op, Pass, Precision};
 
 /// The seed of our dropout; the peers draw from generators of their own.
 pub const DROPOUT_SEED: u64 = 7;
 
-type Attention = Box<dyn Fn(Tensor<4>, Tensor<4>, Tensor<4>, Option<Tensor<4>>) -> Tensor<4>>;
+/// From query, key and value, and the bias on the scores.
+type Attention = Box<dyn Fn([Tensor<4>; 3], Option<Tensor<4>>) -> Tensor<4>>;
 
 struct OpSubject {
     pass: Pass,
-    query: Tensor<4>,
-    key: Tensor<4>,
-    value: Tensor<4>,
+    /// Query, key and value.
+    inputs: [Tensor<4>; 3],
     bias: Option<Tensor<4>>,
     gradient: Tensor<4>,
     attention: Attention,
@@ -41,7 +42,7 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
         Library::Ours => ours(op, &device),
         Library::Burn => burn(op, &device)?,
         Library::BurnNn => burn_nn(op, &device)?,
-        _ => return Err(format!("{} does not use Burn's tensors", library.name())),
+        _ => return Err(format!("{} does not use Burn's tensors", name(library))),
     };
     let (precision, stored) = (op.precision, dtype(op.precision));
     let input = |seed, scale, shape| {
@@ -61,9 +62,11 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
     let scores = [1, op.heads, op.len_q, op.len_kv];
     Ok(Box::new(OpSubject {
         pass: op.pass,
-        query: input(seed::QUERY, QUERY_SCALE, queries),
-        key: input(seed::KEY, 1.0, keys),
-        value: input(seed::VALUE, 1.0, keys),
+        inputs: [
+            input(seed::QUERY, QUERY_SCALE, queries),
+            input(seed::KEY, 1.0, keys),
+            input(seed::VALUE, 1.0, keys),
+        ],
         bias: op.bias.then(|| input(seed::BIAS, 1.0, scores)),
         gradient: tensor(seed::GRADIENT, 1.0, queries, precision, of_loss, &device),
         attention,
@@ -111,7 +114,7 @@ fn ours(op: &Op, device: &Device) -> Attention {
         options = options.dropout(op.dropout, DROPOUT_SEED);
     }
     let body = op.body;
-    Box::new(move |query, key, value, bias| {
+    Box::new(move |[query, key, value], bias| {
         let mut options = options.clone();
         options.bias = bias.map_or_else(AttentionBias::none, AttentionBias::dense);
         match body {
@@ -134,7 +137,7 @@ fn burn(op: &Op, device: &Device) -> Result<Attention, String> {
         softcap: op.softcap,
         is_causal: op.causal,
     };
-    Ok(Box::new(move |query, key, value, bias| {
+    Ok(Box::new(move |[query, key, value], bias| {
         module::attention(query, key, value, masked.clone(), bias, options)
     }))
 }
@@ -147,7 +150,7 @@ fn burn_nn(op: &Op, device: &Device) -> Result<Attention, String> {
     let masked = hidden_keys(op, device);
     let dropout = DropoutConfig::new(op.dropout).init();
     let divisor = (op.dim as f32).sqrt();
-    Ok(Box::new(move |query, key, value, _| {
+    Ok(Box::new(move |[query, key, value], _| {
         let mut scores = query.matmul(key.transpose()).div_scalar(divisor);
         if let Some(masked) = &masked {
             scores = scores.mask_fill(masked.clone(), -1.0e4);
@@ -173,12 +176,7 @@ pub fn padding(lengths: &[usize], len: usize, device: &Device) -> Tensor<2, Bool
 
 impl OpSubject {
     fn forward(&self) -> Tensor<4> {
-        (self.attention)(
-            self.query.clone(),
-            self.key.clone(),
-            self.value.clone(),
-            self.bias.clone(),
-        )
+        (self.attention)(self.inputs.clone(), self.bias.clone())
     }
 
     /// The time of the gradients alone.
@@ -220,14 +218,9 @@ impl Subject for OpSubject {
         let mut results = vec![("output".into(), values(output.clone()))];
         if self.pass != Pass::Forward {
             let gradients = self.loss(output).backward();
-            let tracked = [
-                ("dquery", Some(&self.query)),
-                ("dkey", Some(&self.key)),
-                ("dvalue", Some(&self.value)),
-                ("dbias", self.bias.as_ref()),
-            ];
-            for (name, tensor) in tracked {
-                let gradient = tensor.and_then(|tensor| tensor.grad(&gradients));
+            let names = ["dquery", "dkey", "dvalue", "dbias"];
+            for (name, tensor) in names.into_iter().zip(self.inputs.iter().chain(&self.bias)) {
+                let gradient = tensor.grad(&gradients);
                 results.extend(gradient.map(|gradient| (name.into(), values(gradient))));
             }
         }

@@ -4,12 +4,13 @@
 //! see each other either: of long sequences only the last ones are checked, and only their own gradients. The longer
 //! sums, over all queries, are compared with the peers' by the parent.
 
+use std::iter;
 use std::ops::Range;
 
 use burn::tensor::bf16;
 use burn_attn_kernels_cpu::{
     AttentionDropout, Broadcast, CausalAlignment, InputError, Mask, PositionMask, Problem, Window,
-    oracle::{self, Gradients, Inputs},
+    oracle::{self, Inputs},
 };
 
 use super::{Results, op::DROPOUT_SEED};
@@ -29,21 +30,13 @@ struct Part<'a> {
     first: usize,
 }
 
+/// A result of the oracle: its name, where the numbers lie in the whole result, and what they are.
+type Expected = (&'static str, Vec<Range<usize>>, Vec<f64>);
+
 /// Compares `results` with the oracle's.
 pub fn check(op: &Op, results: &Results) -> Result<(), String> {
-    let part = Part::of(op);
-    let (expected, gradients) = part.oracle().map_err(|error| error.to_string())?;
-    let (rows, keys) = (part.rows(op.dim), part.keys());
-    compare(op, results, "output", &rows, &expected)?;
-    let Some(gradients) = gradients else {
-        return Ok(());
-    };
-    compare(op, results, "dquery", &rows, &gradients.q)?;
-    if part.first > 0 {
-        return Ok(());
-    }
-    compare(op, results, "dkey", &keys, &gradients.k)?;
-    compare(op, results, "dvalue", &keys, &gradients.v)
+    let expected = Part::of(op).oracle().map_err(|error| error.to_string())?;
+    expected.iter().try_for_each(|of| compare(op, results, of))
 }
 
 impl<'a> Part<'a> {
@@ -72,12 +65,6 @@ impl<'a> Part<'a> {
             .collect()
     }
 
-    /// Where all keys of the first head lie.
-    fn keys(&self) -> Vec<Range<usize>> {
-        let all = 0..self.op.len_kv * self.op.dim;
-        vec![all]
-    }
-
     /// These numbers of a seed, rounded as those of the operation.
     fn input(&self, seed: u32, scale: f32, ranges: &[Range<usize>]) -> Vec<f64> {
         let round = |x: &f32| match self.op.precision {
@@ -91,9 +78,11 @@ impl<'a> Part<'a> {
     }
 
     /// The output and, unless only the forward is measured, the gradients.
-    fn oracle(&self) -> Result<(Vec<f64>, Option<Gradients>), InputError> {
+    fn oracle(&self) -> Result<Vec<Expected>, InputError> {
         let (op, problem) = (self.op, &self.problem);
-        let (rows, keys) = (self.rows(op.dim), self.keys());
+        let rows = self.rows(op.dim);
+        // All of the first head.
+        let keys: Vec<_> = iter::once(0..op.len_kv * op.dim).collect();
         let query = self.input(seed::QUERY, QUERY_SCALE, &rows);
         let key = self.input(seed::KEY, 1.0, &keys);
         let value = self.input(seed::VALUE, 1.0, &keys);
@@ -117,30 +106,25 @@ impl<'a> Part<'a> {
             probability: op.dropout,
             seed: DROPOUT_SEED,
         });
-        inputs.options.bias = bias.as_ref().map(|bias| {
-            Broadcast::new(
-                bias.as_slice(),
-                [1, problem.heads_q, problem.len_q, op.len_kv],
-            )
-            .expect("the rows of all heads were selected")
-        });
+        let shape = [1, problem.heads_q, problem.len_q, op.len_kv];
+        inputs.options.bias = bias
+            .as_deref()
+            .map(|bias| Broadcast::new(bias, shape).expect("the rows of all heads were selected"));
         let output = oracle::forward(problem, &inputs)?.output;
-        if op.pass == Pass::Forward {
-            return Ok((output, None));
+        let mut expected = vec![("output", rows.clone(), output)];
+        if op.pass != Pass::Forward {
+            let gradient = self.input(seed::GRADIENT, 1.0, &rows);
+            let of = oracle::backward(problem, &inputs, &gradient, None)?;
+            expected.push(("dquery", rows, of.q));
+            if self.first == 0 {
+                expected.extend([("dkey", keys.clone(), of.k), ("dvalue", keys, of.v)]);
+            }
         }
-        let gradient = self.input(seed::GRADIENT, 1.0, &rows);
-        let gradients = oracle::backward(problem, &inputs, &gradient, None)?;
-        Ok((output, Some(gradients)))
+        Ok(expected)
     }
 }
 
-fn compare(
-    op: &Op,
-    results: &Results,
-    name: &str,
-    ranges: &[Range<usize>],
-    expected: &[f64],
-) -> Result<(), String> {
+fn compare(op: &Op, results: &Results, (name, ranges, expected): &Expected) -> Result<(), String> {
     let Some((_, actual)) = results.iter().find(|(found, _)| found == name) else {
         return Err(format!("{name} is missing"));
     };

@@ -150,18 +150,53 @@ impl ModuleVisitor for Collect<'_> {
 pub fn projections(layer: usize, d_model: usize, layout: &[&[usize]]) -> Vec<Parameter> {
     let linears = layout.iter().flat_map(|parts| {
         let seeds = |of: [u32; 4]| parts.iter().map(|&part| of[part]).collect();
-        let (weights, biases) = (seeds(seed::WEIGHTS), seeds(seed::BIASES));
-        linear(layer, weights, biases, [d_model, d_model])
+        let seeds = [seeds(seed::WEIGHTS), seeds(seed::BIASES)];
+        linear(layer, seeds, [d_model, d_model])
     });
     linears.collect()
 }
 
+/// The parameters of one layer of a stack, in the order of its fields: of this width, this number, and with this number of its attention to
+/// the memory, if it is a decoder's.
+pub type Layer = fn(usize, usize, Option<usize>) -> Vec<Parameter>;
+
+/// A layer of ours, pre-norm or post-norm.
+pub fn our_layer(d_model: usize, layer: usize, across: Option<usize>) -> Vec<Parameter> {
+    let norm = |of| norm(layer, of, d_model);
+    let across = across.map(|across| {
+        let projections = projections(across, d_model, &ACROSS);
+        [projections, norm(NormOf::CrossAttention)].concat()
+    });
+    [
+        projections(layer, d_model, &PACKED),
+        norm(NormOf::SelfAttention),
+        across.unwrap_or_default(),
+        feed_forward(layer, d_model),
+        norm(NormOf::FeedForward),
+    ]
+    .concat()
+}
+
+pub fn burn_layer(d_model: usize, layer: usize, across: Option<usize>) -> Vec<Parameter> {
+    let norm = |of| norm(layer, of, d_model);
+    let projections = |layer| projections(layer, d_model, &APART);
+    [
+        across.map(projections).unwrap_or_default(),
+        projections(layer),
+        feed_forward(layer, d_model),
+        across.map_or_else(Vec::new, |_| norm(NormOf::CrossAttention)),
+        norm(NormOf::FeedForward),
+        norm(NormOf::SelfAttention),
+    ]
+    .concat()
+}
+
 /// Weights and biases of the two linear layers of a feed-forward network, four times as wide inside.
-pub fn feed_forward(layer: usize, d_model: usize) -> Vec<Parameter> {
+fn feed_forward(layer: usize, d_model: usize) -> Vec<Parameter> {
     let sizes = [[d_model, 4 * d_model], [4 * d_model, d_model]];
     let seeds = seed::FEED_FORWARD.into_iter().zip(sizes);
     seeds
-        .flat_map(|([weight, bias], size)| linear(layer, vec![weight], vec![bias], size))
+        .flat_map(|(seeds, size)| linear(layer, seeds.map(|seed| vec![seed]), size))
         .collect()
 }
 
@@ -193,12 +228,8 @@ pub fn embedding(vocabulary: usize, d_model: usize) -> Vec<Parameter> {
     }]
 }
 
-fn linear(
-    layer: usize,
-    weights: Vec<u32>,
-    biases: Vec<u32>,
-    [d_input, d_output]: [usize; 2],
-) -> [Parameter; 2] {
+fn linear(layer: usize, seeds: [Vec<u32>; 2], size: [usize; 2]) -> [Parameter; 2] {
+    let ([weights, biases], [d_input, d_output]) = (seeds, size);
     let parameter = |group, seeds, rows, scale| Parameter {
         group,
         layer,

@@ -14,14 +14,12 @@ use crate::work::{Family, Pretrained};
 /// The model of the folder and what it reads.
 pub fn build(work: &Pretrained) -> Result<Box<dyn Subject>, String> {
     let device = Device::default();
-    let Pretrained {
-        folder, batch, len, ..
-    } = work;
+    let (folder, batch, len) = (&work.folder, work.batch, work.len);
     let prompts = tokens(seed::QUERY, batch * len, work.vocabulary);
     let failed = |error: burn_attn_models::pretrained::PretrainedError| error.to_string();
     let options = GenerateOptions::new(work.tokens);
     let source =
-        |prompts| Tensor::<2, Int>::from_data(TensorData::new(prompts, [*batch, *len]), &device);
+        |prompts| Tensor::<2, Int>::from_data(TensorData::new(prompts, [batch, len]), &device);
     Ok(match work.family {
         Family::Bert => {
             let model = Bert::from_pretrained(folder, &device).map_err(failed)?;
@@ -33,7 +31,7 @@ pub fn build(work: &Pretrained) -> Result<Box<dyn Subject>, String> {
         }
         Family::Llama => {
             let model = llama::from_pretrained(folder, &device).map_err(failed)?;
-            let prompts = prompts.chunks(*len);
+            let prompts = prompts.chunks(len);
             let prompts: Vec<Vec<u32>> = prompts
                 .map(|row| row.iter().map(|&token| token as u32).collect())
                 .collect();
@@ -46,8 +44,8 @@ pub fn build(work: &Pretrained) -> Result<Box<dyn Subject>, String> {
         Family::T5 => {
             let model = t5::from_pretrained(folder, &device).map_err(failed)?;
             let source = source(prompts);
-            let lengths = Tensor::<1, Int>::full([*batch], *len as i64, &device);
-            let begin = vec![vec![0]; *batch];
+            let lengths = Tensor::<1, Int>::full([batch], len as i64, &device);
+            let begin = vec![vec![0]; batch];
             let answer = move || {
                 let state = model.start(source.clone(), lengths.clone());
                 generate(&model, state, &begin, &options).expect("the prompts fit the model")

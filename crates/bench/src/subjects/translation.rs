@@ -24,11 +24,9 @@ use burn_attn_models::{
 
 use super::op::padding;
 use super::parameters::{
-    ACROSS, APART, NormOf, PACKED, Parameter, assign, embedding, feed_forward, gradients, norm,
-    projections,
+    Layer, NormOf, Parameter, assign, burn_layer, embedding, gradients, norm, our_layer,
 };
 use super::{Results, Subject, values};
-use crate::case::Library;
 use crate::generator::{seed, tokens};
 use crate::work::Translation;
 
@@ -38,19 +36,12 @@ const ADAM_EPSILON: f32 = 1e-8;
 
 /// A batch of sentence pairs; token 0 is padding.
 struct Batch {
-    source: Tensor<2, Int>,
-    source_lengths: Tensor<1, Int>,
+    all: Seq2SeqBatch,
     source_padding: Tensor<2, Bool>,
     /// What burn-nn's decoder hides, `[batch, len, len]`.
     causal: Tensor<3, Bool>,
-    target: Tensor<2, Int>,
-    expected: Tensor<2, Int>,
-    /// 1 for a token, 0 for padding.
-    weights: Tensor<2>,
     /// Tokens of each sentence.
     lengths: Vec<usize>,
-    /// Their sum.
-    tokens: usize,
 }
 
 impl Batch {
@@ -65,14 +56,23 @@ impl Batch {
             Tensor::<2, Int>::from_data(TensorData::new(tokens, shape), device)
         };
         let signed: Vec<i64> = lengths.iter().map(|&length| length as i64).collect();
+        let count = lengths.iter().sum();
         let padding = padding(&lengths, step.len, device);
-        Self {
-            source: padded(seed::QUERY),
-            source_lengths: Tensor::from_data(signed.as_slice(), device),
-            target: padded(seed::KEY),
-            expected: padded(seed::VALUE),
+        let targets = Targets {
+            tokens: padded(seed::VALUE),
             weights: padding.clone().bool_not().float(),
-            tokens: lengths.iter().sum(),
+            count,
+            divisor: count,
+            smoothing: 0.0,
+            dropout_seed: [0; 2],
+        };
+        Self {
+            all: Seq2SeqBatch {
+                source: padded(seed::QUERY),
+                source_lengths: Tensor::from_data(signed.as_slice(), device),
+                input: padded(seed::KEY),
+                targets,
+            },
             causal: generate_autoregressive_mask(step.batch, step.len, device),
             source_padding: padding,
             lengths,
@@ -81,45 +81,62 @@ impl Batch {
 
     /// The batch in `count` parts of about as many sentences.
     fn parts(&self, count: usize) -> Vec<Seq2SeqBatch> {
-        let [sentences, _] = self.source.dims();
-        let ends = (0..=count).map(|part| sentences * part / count);
-        let starts = ends.clone();
-        let of = |(start, end): (usize, usize)| {
-            let rows = start..end;
+        let (all, targets) = (&self.all, &self.all.targets);
+        let end = |part| self.lengths.len() * part / count;
+        let parts = (0..count).map(|part| {
+            let rows = end(part)..end(part + 1);
             Seq2SeqBatch {
-                source: self.source.clone().slice(rows.clone()),
-                source_lengths: self.source_lengths.clone().slice(rows.clone()),
-                input: self.target.clone().slice(rows.clone()),
+                source: all.source.clone().slice(rows.clone()),
+                source_lengths: all.source_lengths.clone().slice(rows.clone()),
+                input: all.input.clone().slice(rows.clone()),
                 targets: Targets {
-                    tokens: self.expected.clone().slice(rows.clone()),
-                    weights: self.weights.clone().slice(rows.clone()),
+                    tokens: targets.tokens.clone().slice(rows.clone()),
+                    weights: targets.weights.clone().slice(rows.clone()),
                     count: self.lengths[rows].iter().sum(),
-                    divisor: self.tokens,
-                    smoothing: 0.0,
                     dropout_seed: [burn_attn::ops::backend::next_dropout_seed(), 0],
+                    ..*targets
                 },
             }
-        };
-        starts.zip(ends.skip(1)).map(of).collect()
+        });
+        parts.collect()
     }
 }
 
 /// A model that can take a step of training.
 trait Translator: Module + Send + Sized {
+    const LAYER: Layer;
+
     /// The model, its parameters random.
     fn new(step: &Translation, device: &Device) -> Self;
-
-    /// Its parameters in the order of its fields. Layers are numbered through: encoder, decoder, cross-attention of the decoder,
-    /// and one for the last norm of each stack.
-    fn parameters(step: &Translation) -> Vec<Parameter>;
 
     /// `[batch, len, vocabulary]`
     fn logits(&self, batch: &Batch) -> Tensor<3>;
 
     /// The loss of everybody on Burn, whose gradient is computed in closed form.
     fn loss(&self, batch: &Batch) -> Loss {
-        let (expected, weights) = (batch.expected.clone(), batch.weights.clone());
-        smoothed_cross_entropy(self.logits(batch), expected, weights, batch.tokens, 0.0)
+        let of = &batch.all.targets;
+        let (expected, weights) = (of.tokens.clone(), of.weights.clone());
+        smoothed_cross_entropy(self.logits(batch), expected, weights, of.count, 0.0)
+    }
+
+    fn gradients(&self, replicas: &Replicas, batch: &Batch) -> GradientsParams;
+
+    /// Its parameters in the order of its fields. Layers are numbered through: encoder, decoder, cross-attention of the decoder,
+    /// and one for the last norm of each stack.
+    fn parameters(step: &Translation) -> Vec<Parameter> {
+        let (d_model, layers) = (step.d_model, step.layers);
+        let last_norm = |stack| norm(3 * layers + stack, NormOf::FeedForward, d_model);
+        let encoder = (0..layers).flat_map(|layer| Self::LAYER(d_model, layer, None));
+        let decoder = (layers..2 * layers)
+            .flat_map(|layer| Self::LAYER(d_model, layer, Some(layer + layers)));
+        [
+            embedding(step.vocabulary, d_model),
+            encoder.collect(),
+            last_norm(0),
+            decoder.collect(),
+            last_norm(1),
+        ]
+        .concat()
     }
 }
 
@@ -130,69 +147,47 @@ struct Training<M> {
     replicas: Replicas,
     optimizers: Vec<ModuleOptimizer>,
     batch: Batch,
-    gradients: GradientsOf<M>,
 }
 
-/// How the gradients of a step are computed.
-type GradientsOf<M> = fn(&Replicas, &M, &Batch) -> GradientsParams;
+/// Model, optimizer and batch of `step`: ours, with a replica for each thread that the contest gives it.
+pub fn ours(step: &Translation) -> Box<dyn Subject> {
+    training::<Seq2Seq>(step, rayon::current_num_threads().min(step.batch))
+}
 
-/// Model, optimizer and batch of `step`, the model by `library`.
-pub fn build(step: &Translation, library: Library) -> Result<Box<dyn Subject>, String> {
+/// The same with the layers of burn-nn.
+pub fn burn_nn(step: &Translation) -> Box<dyn Subject> {
+    training::<BurnNn>(step, 1)
+}
+
+fn training<M: Translator + 'static>(step: &Translation, replicas: usize) -> Box<dyn Subject> {
     let device = Device::default().autodiff();
-    match library {
-        Library::Ours => {
-            // One for each thread that the contest gives it.
-            let replicas = rayon::current_num_threads().min(step.batch);
-            let gradients: GradientsOf<Seq2Seq> =
-                |replicas, model, batch| replicas.step(model, batch.parts(replicas.count())).1;
-            Ok(training(step, &device, replicas, gradients))
-        }
-        Library::BurnNn => {
-            let gradients: GradientsOf<BurnNn> = |_, model, batch| {
-                let gradients = model.loss(batch).surrogate.backward();
-                GradientsParams::from_grads(gradients, model)
-            };
-            Ok(training(step, &device, 1, gradients))
-        }
-        _ => Err(format!("{} has no such model here", library.name())),
-    }
-}
-
-fn training<M: Translator + 'static>(
-    step: &Translation,
-    device: &Device,
-    replicas: usize,
-    gradients: GradientsOf<M>,
-) -> Box<dyn Subject> {
     let optimizer = AdamConfig::new().with_epsilon(ADAM_EPSILON).init();
     Box::new(Training {
         step: step.clone(),
-        model: Some(assign(M::new(step, device), &M::parameters(step))),
+        model: Some(assign(M::new(step, &device), &M::parameters(step))),
         optimizers: vec![optimizer; replicas],
         replicas: Replicas::new(replicas),
-        batch: Batch::new(step, device),
-        gradients,
+        batch: Batch::new(step, &device),
     })
 }
 
 impl<M: Translator> Subject for Training<M> {
     fn step(&mut self) {
         let model = self.model.take().expect("the last step put it back");
-        let gradients = (self.gradients)(&self.replicas, &model, &self.batch);
+        let gradients = model.gradients(&self.replicas, &self.batch);
         let (replicas, optimizers) = (&self.replicas, &mut self.optimizers);
         self.model = Some(replicas.update(optimizers, LEARNING_RATE, model, gradients));
     }
 
     /// Those of a step without dropout, for which every library rolls its own dice.
     fn results(&mut self) -> Results {
-        let step = Translation {
-            dropout: 0.0,
-            ..self.step.clone()
-        };
+        let mut step = self.step.clone();
+        step.dropout = 0.0;
         let parameters = M::parameters(&step);
-        let model = assign(M::new(&step, &self.batch.weights.device()), &parameters);
+        let device = Device::default().autodiff();
+        let model = assign(M::new(&step, &device), &parameters);
         // As the timed step computes them.
-        let computed = (self.gradients)(&self.replicas, &model, &self.batch);
+        let computed = model.gradients(&self.replicas, &self.batch);
         let mut results = gradients(&model, &parameters, &computed);
         results.push(("loss".into(), values(model.loss(&self.batch).value)));
         results
@@ -200,6 +195,8 @@ impl<M: Translator> Subject for Training<M> {
 }
 
 impl Translator for Seq2Seq {
+    const LAYER: Layer = our_layer;
+
     fn new(step: &Translation, device: &Device) -> Self {
         let block = BlockConfig::new()
             .with_norm_placement(NormPlacement::Pre)
@@ -216,29 +213,13 @@ impl Translator for Seq2Seq {
             .init(device)
     }
 
-    fn parameters(step: &Translation) -> Vec<Parameter> {
-        let (d_model, layers) = (step.d_model, step.layers);
-        let mut parameters = embedding(step.vocabulary, d_model);
-        for layer in 0..2 * layers {
-            if layer == layers {
-                parameters.extend(norm(3 * layers, NormOf::FeedForward, d_model));
-            }
-            parameters.extend(projections(layer, d_model, &PACKED));
-            parameters.extend(norm(layer, NormOf::SelfAttention, d_model));
-            if layer >= layers {
-                parameters.extend(projections(layer + layers, d_model, &ACROSS));
-                parameters.extend(norm(layer, NormOf::CrossAttention, d_model));
-            }
-            parameters.extend(feed_forward(layer, d_model));
-            parameters.extend(norm(layer, NormOf::FeedForward, d_model));
-        }
-        parameters.extend(norm(3 * layers + 1, NormOf::FeedForward, d_model));
-        parameters
+    fn logits(&self, batch: &Batch) -> Tensor<3> {
+        let (source, input) = (batch.all.source.clone(), batch.all.input.clone());
+        self.forward(source, batch.all.source_lengths.clone(), input)
     }
 
-    fn logits(&self, batch: &Batch) -> Tensor<3> {
-        let (source, target) = (batch.source.clone(), batch.target.clone());
-        self.forward(source, batch.source_lengths.clone(), target)
+    fn gradients(&self, replicas: &Replicas, batch: &Batch) -> GradientsParams {
+        replicas.step(self, batch.parts(replicas.count())).1
     }
 }
 
@@ -263,6 +244,8 @@ impl BurnNn {
 }
 
 impl Translator for BurnNn {
+    const LAYER: Layer = burn_layer;
+
     fn new(step: &Translation, device: &Device) -> Self {
         let [d_model, heads, layers] = [step.d_model, step.heads, step.layers];
         let d_ff = 4 * d_model;
@@ -284,34 +267,12 @@ impl Translator for BurnNn {
         }
     }
 
-    fn parameters(step: &Translation) -> Vec<Parameter> {
-        let (d_model, layers) = (step.d_model, step.layers);
-        let mut parameters = embedding(step.vocabulary, d_model);
-        for layer in 0..2 * layers {
-            if layer == layers {
-                parameters.extend(norm(3 * layers, NormOf::FeedForward, d_model));
-            }
-            if layer >= layers {
-                parameters.extend(projections(layer + layers, d_model, &APART));
-            }
-            parameters.extend(projections(layer, d_model, &APART));
-            parameters.extend(feed_forward(layer, d_model));
-            if layer >= layers {
-                parameters.extend(norm(layer, NormOf::CrossAttention, d_model));
-            }
-            parameters.extend(norm(layer, NormOf::FeedForward, d_model));
-            parameters.extend(norm(layer, NormOf::SelfAttention, d_model));
-        }
-        parameters.extend(norm(3 * layers + 1, NormOf::FeedForward, d_model));
-        parameters
-    }
-
     fn logits(&self, batch: &Batch) -> Tensor<3> {
-        let input = TransformerEncoderInput::new(self.embed(batch.source.clone()))
+        let input = TransformerEncoderInput::new(self.embed(batch.all.source.clone()))
             .mask_pad(batch.source_padding.clone());
         let memory = self.encoder_norm.forward(self.encoder.forward(input));
-        let [items, len] = batch.target.dims();
-        let input = TransformerDecoderInput::new(self.embed(batch.target.clone()), memory)
+        let [items, len] = batch.all.input.dims();
+        let input = TransformerDecoderInput::new(self.embed(batch.all.input.clone()), memory)
             .target_mask_attn(batch.causal.clone())
             .memory_mask_pad(batch.source_padding.clone());
         let states = self.decoder_norm.forward(self.decoder.forward(input));
@@ -320,5 +281,9 @@ impl Translator for BurnNn {
             .reshape([items * len, d_model])
             .matmul(self.embedding.weight.val().transpose())
             .reshape([items, len, vocabulary])
+    }
+
+    fn gradients(&self, _: &Replicas, batch: &Batch) -> GradientsParams {
+        GradientsParams::from_grads(self.loss(batch).surrogate.backward(), self)
     }
 }

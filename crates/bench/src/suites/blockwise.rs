@@ -17,12 +17,7 @@ pub fn cases(on_gpu: bool) -> Vec<Case> {
     };
     let beside_composed = |op: Op| case(&op).against_self("composed", op.by(Body::Composed));
     let op = |len| Op::new(Training, len);
-    let few_heads = |len| Op {
-        batch: 1,
-        heads: 2,
-        heads_kv: 2,
-        ..op(len)
-    };
+    let few_heads = |len| op(len).sized(1, 2);
     let half = op(4096).by(Body::Blockwise);
     let mut cases = vec![
         beside_composed(op(1024)),
@@ -35,10 +30,8 @@ pub fn cases(on_gpu: bool) -> Vec<Case> {
         return cases;
     }
     for causal in [false, true] {
-        let op = Op {
-            causal,
-            ..few_heads(4096)
-        };
+        let mut op = few_heads(4096);
+        op.causal = causal;
         let burn = Work::Op(op.clone());
         cases.push(case(&op).against_peer("burn", Burn, burn, Measure::Time));
     }

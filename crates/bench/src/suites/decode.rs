@@ -13,11 +13,8 @@ pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for batch in [1, 8] {
         for len in [128, 512, 1024, 4096, 8192] {
-            let op = Op {
-                batch,
-                len_q: 1,
-                ..Op::new(Pass::Forward, len)
-            };
+            let mut op = Op::new(Pass::Forward, len);
+            (op.batch, op.len_q) = (batch, 1);
             let name = format!("one token on {len}, batch {batch}");
             let mut case = Case::new(name, Work::Op(op)).against(&[Pytorch, Burn, Candle]);
             case.quick = [128, 4096].contains(&len);

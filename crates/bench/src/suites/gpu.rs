@@ -27,10 +27,8 @@ pub fn cases() -> Vec<Case> {
     }
     for len in [1024, 8192] {
         let name = format!("one token on {len}, 1 x {HEADS} x dim 64");
-        let op = Op {
-            len_q: 1,
-            ..op(Forward, false, len, HEADS, 64)
-        };
+        let mut op = op(Forward, false, len, HEADS, 64);
+        op.len_q = 1;
         cases.push(against_all(name, op.clone()));
         cases.push(grouped(op));
     }
@@ -51,12 +49,9 @@ pub fn cases() -> Vec<Case> {
 /// One batch item of so many heads.
 fn op(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Op {
     Op {
-        batch: 1,
-        heads,
-        heads_kv: heads,
         dim,
         causal,
-        ..Op::new(pass, len)
+        ..Op::new(pass, len).sized(1, heads)
     }
 }
 
@@ -67,10 +62,8 @@ fn case(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case 
 
 /// The same with an eighth of the keys, which all heads share: Burn's operation cannot.
 fn grouped(op: Op) -> Case {
-    let shared = Op {
-        heads_kv: 1,
-        ..op.clone()
-    };
+    let mut shared = op.clone();
+    shared.heads_kv = 1;
     let name = format!(
         "one token on {}, 1 x {} x dim {}, shared keys",
         op.len_kv, op.heads, op.dim
@@ -85,20 +78,15 @@ fn grouped(op: Op) -> Case {
 
 /// For which PyTorch has three fused implementations.
 fn in_half_precision(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case {
-    let op = Op {
-        precision: Precision::Bf16,
-        ..op(pass, causal, len, heads, dim)
-    };
+    let mut op = op(pass, causal, len, heads, dim);
+    op.precision = Precision::Bf16;
     Case::new(format!("{}, bf16", name(&op)), Work::Op(op))
         .against(&[Burn, PytorchFlash, PytorchEfficient, PytorchCudnn])
         .thorough()
 }
 
 fn name(op: &Op) -> String {
-    let Op {
-        batch, heads, dim, ..
-    } = op;
-    format!("{}, {batch} x {heads} x dim {dim}", op.title())
+    format!("{}, 1 x {} x dim {}", op.title(), op.heads, op.dim)
 }
 
 fn against_all(name: String, op: Op) -> Case {

@@ -11,19 +11,6 @@ mod module;
 mod op;
 mod translation;
 
-/// As in the tables.
-pub fn name(suite: Suite) -> &'static str {
-    match suite {
-        Suite::Op => "op",
-        Suite::Module => "module",
-        Suite::Decode => "decode",
-        Suite::Translation => "translation",
-        Suite::Models => "models",
-        Suite::Blockwise => "blockwise",
-        Suite::Gpu => "gpu",
-    }
-}
-
 /// The cases of a suite, in the order of the table, on a GPU or on a processor.
 pub fn cases(suite: Suite, on_gpu: bool) -> Vec<Case> {
     match suite {

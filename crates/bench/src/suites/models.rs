@@ -30,22 +30,15 @@ pub fn cases() -> Vec<Case> {
         tokens,
     };
     let minilm = |batch| work(Family::Bert, "minilm", 30522, [batch, 128, 0]);
+    let llama = work(Family::Llama, "llama", 32000, [1, 8, 128]);
+    let t5 = work(Family::T5, "t5", 32128, [1, 32, 128]);
     let cases = [
         ("MiniLM, batch 1, len 128", minilm(1)),
         ("MiniLM, batch 32, len 128", minilm(32)),
-        (
-            "Llama, 125 M, 128 tokens after 8",
-            work(Family::Llama, "llama", 32000, [1, 8, 128]),
-        ),
-        (
-            "T5, 77 M, 128 tokens after 32",
-            work(Family::T5, "t5", 32128, [1, 32, 128]),
-        ),
+        ("Llama, 125 M, 128 tokens after 8", llama),
+        ("T5, 77 M, 128 tokens after 32", t5),
     ];
-    cases
-        .into_iter()
-        .map(|(name, work)| {
-            Case::new(name, Work::Pretrained(work)).against(&[Pytorch, PytorchEager])
-        })
-        .collect()
+    let peers = [Pytorch, PytorchEager];
+    let cases = cases.map(|(name, work)| Case::new(name, Work::Pretrained(work)).against(&peers));
+    cases.into()
 }

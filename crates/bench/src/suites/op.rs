@@ -115,12 +115,7 @@ fn options() -> Vec<Case> {
 /// One sequence, one head: is there work for every core?
 fn one_head() -> Vec<Case> {
     let cases = four(4096).map(|op| {
-        let op = Op {
-            batch: 1,
-            heads: 1,
-            heads_kv: 1,
-            ..op
-        };
+        let op = op.sized(1, 1);
         let name = format!("{}, 1 × 1 head", op.title());
         case(name, op).against(&[Pytorch]).thorough()
     });
@@ -131,11 +126,8 @@ fn one_head() -> Vec<Case> {
 fn ragged() -> Vec<Case> {
     let sizes = [(7, 16), (12, 16), (12, 64), (24, 32), (64, 32), (64, 64)];
     let cases = sizes.map(|(len, dim)| {
-        let mut op = Op {
-            batch: 64,
-            dim,
-            ..Op::new(Training, len)
-        };
+        let mut op = Op::new(Training, len);
+        (op.batch, op.dim) = (64, dim);
         op.pad();
         let name = format!("training padding {len}, 64 × 8 × dim {dim}");
         case(name, op).against(&[BurnNn, Pytorch])
@@ -147,10 +139,8 @@ fn ragged() -> Vec<Case> {
 fn precisions() -> Vec<Case> {
     let training = four(1024).filter(|op| op.pass == Training);
     let cases = training.map(|wide| {
-        let narrow = Op {
-            precision: Precision::Bf16,
-            ..wide.clone()
-        };
+        let mut narrow = wide.clone();
+        narrow.precision = Precision::Bf16;
         case(format!("{} bf16", wide.title()), narrow)
             .against_self("f32", Work::Op(wide))
             .against(&[Pytorch])

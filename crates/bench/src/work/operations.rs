@@ -64,13 +64,10 @@ fn linear_training(rows: usize, weights: usize) -> f64 {
 impl Module {
     fn operations(&self) -> f64 {
         let attention = Op {
-            batch: self.batch,
-            heads: self.heads,
             len_q: self.len_q,
-            len_kv: self.len_kv,
             dim: self.d_model / self.heads,
             causal: self.kind == ModuleKind::CausalSelf,
-            ..Op::new(Pass::Training, 0)
+            ..Op::new(Pass::Training, self.len_kv).sized(self.batch, self.heads)
         };
         // Query and output of every query, key and value of every key.
         let rows = 2 * self.batch * (self.len_q + self.len_kv);
@@ -92,13 +89,11 @@ impl Decoding {
 impl Translation {
     fn operations(&self) -> f64 {
         let attention = |causal| Op {
-            batch: self.batch,
-            heads: self.heads,
             dim: self.d_model / self.heads,
             causal,
             // The decoder sees no padding of its own, because it is behind what it looks at.
             key_lengths: (!causal).then(|| self.lengths()),
-            ..Op::new(Pass::Training, self.len)
+            ..Op::new(Pass::Training, self.len).sized(self.batch, self.heads)
         };
         // Once in the encoder, once across.
         let attention = 2.0 * attention(false).operations() + attention(true).operations();
