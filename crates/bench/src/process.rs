@@ -25,7 +25,7 @@ pub const PYTHON: &str = "BURN_ATTN_PYTHON";
 struct Process {
     /// What it is good for.
     goal: Goal,
-    /// It then waits for the next task when one is done.
+    /// Whether it is one of Python, which waits for the next task when one is done.
     is_python: bool,
     child: Child,
     stdin: ChildStdin,
