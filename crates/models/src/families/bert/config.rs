@@ -1,18 +1,9 @@
 //! The sizes of a BERT or an ALBERT.
 
-use burn::{
-    nn::{DropoutConfig, EmbeddingConfig, LinearConfig},
-    tensor::Device,
-};
-use burn_attn::{
-    BlockConfig, ConfigError, LayerPattern, NormConfig, TransformerStackConfig,
-    positions::LearnedConfig,
-};
+use burn_attn::{BlockConfig, ConfigError, LayerPattern, NormConfig, TransformerStackConfig};
 use burn_attn_derive::Config;
 
-use super::Bert;
-
-/// Configuration of [`Bert`], by default BERT base.
+/// Configuration of [`Bert`](super::Bert), by default BERT base.
 #[derive(Config, Debug)]
 pub struct BertConfig {
     /// Number of tokens in the vocabulary.
@@ -77,40 +68,15 @@ impl BertConfig {
         ConfigError::check_dropout(NAME, self.block.dropout)
     }
 
-    /// Builds the model.
-    ///
-    /// # Panics
-    ///
-    /// With the message of [`validate`](Self::validate).
-    pub fn init(&self, device: &Device) -> Bert {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
-        let (d_model, d_embedding) = (self.d_model, self.d_embedding());
-        Bert {
-            tokens: EmbeddingConfig::new(self.vocab_size, d_embedding).init(device),
-            segments: EmbeddingConfig::new(self.n_segments, d_embedding).init(device),
-            positions: LearnedConfig::new(d_embedding, self.max_len).init(device),
-            norm: self.block.norm.init(d_embedding, device),
-            dropout: DropoutConfig::new(self.block.dropout).init(),
-            projection: self
-                .d_embedding
-                .map(|d_embedding| LinearConfig::new(d_embedding, d_model).init(device)),
-            encoder: self.encoder().init(device),
-            pooler: self
-                .pooler
-                .then(|| LinearConfig::new(d_model, d_model).init(device)),
-            max_len: self.max_len,
-        }
-    }
-
-    fn encoder(&self) -> TransformerStackConfig {
+    /// Its layers.
+    pub(super) fn encoder(&self) -> TransformerStackConfig {
         TransformerStackConfig::encoder(self.d_model, self.d_ff, self.n_heads, self.n_layers)
             .with_block(self.block.clone())
             .with_pattern(self.pattern.clone())
     }
 
-    fn d_embedding(&self) -> usize {
+    /// The width of its embeddings.
+    pub(super) fn d_embedding(&self) -> usize {
         self.d_embedding.unwrap_or(self.d_model)
     }
 }

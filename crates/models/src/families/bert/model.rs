@@ -4,11 +4,12 @@ use std::path::Path;
 
 use burn::{
     module::Module,
-    nn::{Dropout, Embedding, Linear},
+    nn::{Dropout, DropoutConfig, Embedding, EmbeddingConfig, Linear, LinearConfig},
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout, embed, positions::Learned,
+    LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout, embed,
+    positions::{Learned, LearnedConfig},
 };
 
 use super::{BertConfig, Pooling, pooling::normalized};
@@ -59,6 +60,35 @@ pub struct Bert {
     /// The layer that [`pool`](Self::pool) applies to the first token's state. Models that predict masked tokens have none.
     pub pooler: Option<Linear>,
     pub(super) max_len: usize,
+}
+
+impl BertConfig {
+    /// Builds the model.
+    ///
+    /// # Panics
+    ///
+    /// With the message of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> Bert {
+        if let Err(error) = self.validate() {
+            panic!("{error}");
+        }
+        let (d_model, d_embedding) = (self.d_model, self.d_embedding());
+        Bert {
+            tokens: EmbeddingConfig::new(self.vocab_size, d_embedding).init(device),
+            segments: EmbeddingConfig::new(self.n_segments, d_embedding).init(device),
+            positions: LearnedConfig::new(d_embedding, self.max_len).init(device),
+            norm: self.block.norm.init(d_embedding, device),
+            dropout: DropoutConfig::new(self.block.dropout).init(),
+            projection: self
+                .d_embedding
+                .map(|d_embedding| LinearConfig::new(d_embedding, d_model).init(device)),
+            encoder: self.encoder().init(device),
+            pooler: self
+                .pooler
+                .then(|| LinearConfig::new(d_model, d_model).init(device)),
+            max_len: self.max_len,
+        }
+    }
 }
 
 /// Input of [`Bert`].

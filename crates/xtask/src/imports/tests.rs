@@ -1,0 +1,31 @@
+use super::*;
+
+/// Whether a file of a crate imports another.
+fn imports(name: &str, file: &[&str], other: &[&str]) -> bool {
+    let sources = Sources::new(&[(&format!("crates/{name}/src"), name)]).unwrap();
+    let module = |path: &[&str]| {
+        [&[name], path]
+            .concat()
+            .into_iter()
+            .map(Into::into)
+            .collect()
+    };
+    sources.imports(&module(file)).contains(&module(other))
+}
+
+#[test]
+fn every_file_of_rust_is_read_and_no_other() {
+    // Beside them are `page.css` and `page.js`.
+    assert!(imports("viz", &["page"], &["limits"]));
+    assert!(imports(
+        "models",
+        &["families", "bert", "model"],
+        &["families", "bert", "config"]
+    ));
+}
+
+#[test]
+fn names_are_followed_to_their_files() {
+    assert!(imports("viz", &["svg"], &["map"]));
+    assert!(!imports("viz", &["map"], &["svg"]));
+}
