@@ -17,8 +17,8 @@ const ASKED_FOR: [(&str, Check); 9] = [
     ("--asan", kernels::asan),
     ("--miri", kernels::miri),
     ("--loom", kernels::loom),
-    ("--long", million_calls),
-    ("--newcomer", newcomer::follow_readme),
+    ("--long", long),
+    ("--newcomer", newcomer::on_flex),
     ("--package", packages::put_together),
 ];
 
@@ -38,6 +38,7 @@ pub fn run(options: &[String]) -> Result<(), String> {
     tool("python3", &["-B", "tests/golden/check_golden.py"])?;
     page::check()?;
     packages::dependencies()?;
+    packages::files_are_whole()?;
     command::run(&mut cargo("fmt --all --check"))?;
     let clippy = |of: &str| command::run(&mut cargo(&format!("clippy {of} -- -D warnings")));
     clippy("--workspace --all-targets")?;
@@ -63,8 +64,9 @@ pub fn run(options: &[String]) -> Result<(), String> {
     command::run(&mut on_the_cpu(&format!("test {members} {features}")))
 }
 
-/// Compares a million random calls with the oracle.
-fn million_calls() -> Result<(), String> {
+/// The README's example on wgpu, and a million random calls beside the oracle.
+fn long() -> Result<(), String> {
+    newcomer::on_wgpu()?;
     let test = "test --release --test op random_calls_agree_with_the_oracle -- --nocapture";
     run_tests(on_the_cpu(test).env("BURN_ATTN_CASES", "1000000"))
 }

@@ -1,4 +1,4 @@
-//! The project's own chores. `cargo run-checks --wgpu --package --newcomer` runs everything CI runs, cheapest first, and the tests
+//! The project's own chores. `cargo run-checks --wgpu --newcomer` runs everything CI runs, cheapest first, and the tests
 //! last, so that the last lines are the test runner's own summary.
 
 mod checks;
@@ -28,12 +28,12 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
   --asan   also test the CPU kernels under the address sanitizer (needs a nightly compiler and llvm-symbolizer)
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
-  --long   also compare a million random calls on flex with the oracle (a release build, then minutes)
-  --package  also put together and build the packages that would be published (asks the registry; shares the build of --newcomer)
+  --long   also compare a million random calls on flex with the oracle (a release build, then minutes), and run the README's example on
+           wgpu (shares the build of --newcomer)
+  --package  also build the packages that would be published, each from its files (asks the registry; shares the build of --newcomer)
   --sizes  only print the lines of Rust of every crate
   --times  also print what every step took, of CPU and by the clock
-  --newcomer also build and run the README's example, on flex and on wgpu, as a project of its own beside a fresh clone (needs git; a long
-             build of its own); BURN_ATTN_ALLOW_NO_ADAPTER=1 as for --wgpu
+  --newcomer also build and run the README's example on flex, as a separate project beside a fresh clone (needs git; a long build)
 
 Python 3.10 as python3, node and cargo-deny (`cargo install --locked cargo-deny`) are needed, and where CI is set a
 Chromium, which opens the attention page; BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";

@@ -23,16 +23,25 @@ pub fn outside(cargo: &mut Command) -> &mut Command {
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "0")
 }
 
-/// Makes the project in a temporary folder, builds it, and runs it on flex and on wgpu. Fails if the losses that it prints do not halve.
-pub fn follow_readme() -> Result<(), String> {
+/// Makes the project in a temporary folder, builds it, and runs it on flex. Fails if the losses that it prints do not halve.
+pub fn on_flex() -> Result<(), String> {
+    follow_readme("flex", &["build"])
+}
+
+/// The same on wgpu: without Burn's `autotune`, with which all tests on wgpu run.
+pub fn on_wgpu() -> Result<(), String> {
+    follow_readme("wgpu", &["build", "--features", "burn-attn/wgpu"])
+}
+
+fn follow_readme(device: &str, build: &[&str]) -> Result<(), String> {
     // Outside of this workspace, whose manifest, profile and configuration nobody else has.
     let folder = env::temp_dir().join(format!("burn-attn-newcomer-{}", process::id()));
-    let followed = follow_in(&folder);
+    let followed = follow_in(&folder, device, build);
     let removed = fs::remove_dir_all(&folder);
     followed.and(removed.map_err(at(&folder)))
 }
 
-fn follow_in(folder: &Path) -> Result<(), String> {
+fn follow_in(folder: &Path, device: &str, build: &[&str]) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(at(folder))?;
     // What a commit would hold, so that a file that was never added is missing here as it would be in a clone. The folder may be
     // somebody else's, as in a container; git then only reads what is asked for.
@@ -52,16 +61,9 @@ fn follow_in(folder: &Path) -> Result<(), String> {
     let lock = read(&clone.join("Cargo.lock"))?;
     write(&project.join("Cargo.lock"), &lock)?;
 
-    let binary = root().join(TARGET).join("debug/newcomer");
-    for (device, build) in [
-        ("flex", &["build"][..]),
-        ("wgpu", &["build", "--features", "burn-attn/wgpu"]),
-    ] {
-        let mut cargo = Command::new(CARGO);
-        run(outside(cargo.current_dir(&project).args(build)))?;
-        run_on(device, &binary)?;
-    }
-    Ok(())
+    let mut cargo = Command::new(CARGO);
+    run(outside(cargo.current_dir(&project).args(build)))?;
+    run_on(device, &root().join(TARGET).join("debug/newcomer"))
 }
 
 /// Runs the program, and shows what it says.

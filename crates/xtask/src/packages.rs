@@ -20,17 +20,16 @@ pub fn dependencies() -> Result<(), String> {
     }
 }
 
-/// Puts every package together that `cargo publish --workspace` would publish, builds it, and lists its files.
+/// Puts every package together that `cargo publish --workspace` would publish, and builds it.
 pub fn put_together() -> Result<(), String> {
-    files_are_whole()?;
     forget_earlier()?;
-    // It builds no tests and no examples: their files are looked for above.
+    // It builds no tests and no examples: `files_are_whole` looks for their files.
     let mut publish = cargo("publish --workspace --dry-run --allow-dirty");
     run(outside(&mut publish))
 }
 
-/// Fails if a package lacks its README or a licence, or names a file that it does not hold.
-fn files_are_whole() -> Result<(), String> {
+/// Fails if a package that would be published lacks its README or a licence, or names a file that it does not hold.
+pub fn files_are_whole() -> Result<(), String> {
     for (name, folder) in published()? {
         let list = format!("package --list --allow-dirty -p {name}");
         let list = text(&mut cargo(&list))?;
@@ -41,9 +40,6 @@ fn files_are_whole() -> Result<(), String> {
             .map(|metadata| metadata.len())
             .sum();
         eprintln!("{name}: {} files, {} KiB", files.len(), size / 1024);
-        for file in &files {
-            eprintln!("  {}", file.display());
-        }
         for needed in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
             if !files.contains(Path::new(needed)) {
                 return Err(format!("the package of {name} has no {needed}"));
