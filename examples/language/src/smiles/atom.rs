@@ -104,6 +104,6 @@ impl Atom {
 }
 
 /// What is in the brackets of a token that has some.
-pub(super) fn inside_brackets(token: &str) -> Option<&str> {
+fn inside_brackets(token: &str) -> Option<&str> {
     token.strip_prefix('[')?.strip_suffix(']')
 }

@@ -1,45 +1,39 @@
 //! What may stand where in SMILES.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
-use super::atom::{Atom, inside_brackets};
+use regex::Regex;
 
-/// Characters that are a token, beside digits.
-const SINGLE: &str = "NOSPFIbcnosp().=#-+\\/:~@?*$";
+use super::atom::Atom;
+
+/// A token in front of a text, as rxnmapper has it.
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(\[[^\]]+\]|Br?|Cl?|[NOSPFIbcnosp]|[().=#\-+\\/:~@?*$]|>>?|%[0-9]{2}|[0-9])")
+        .expect("the pattern is valid")
+});
+
+/// An atom in brackets: isotope, element, chirality, hydrogens, charge, number.
+static ATOM: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^\[[0-9]*(\*|[A-Za-z][a-z]?)@*(H[0-9]*)?([+-]+[0-9]*)?(:[0-9]+)?\]$")
+        .expect("the pattern is valid")
+});
 
 /// Divides a text into atoms, bonds, brackets, ring bonds, dots and the arrow.
 pub(super) fn tokens(text: &str) -> Result<Vec<String>, String> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let Some(len) = token_len(rest, first) else {
+        let Some(token) = TOKEN.find(rest) else {
             let at = text.chars().count() - rest.chars().count() + 1;
             return Err(match first {
                 '[' => format!("the bracket at character {at} is empty or not closed"),
                 _ => format!("{first:?} at character {at} is not part of SMILES"),
             });
         };
-        tokens.push(rest[..len].to_string());
-        rest = &rest[len..];
+        tokens.push(token.as_str().to_string());
+        rest = &rest[token.end()..];
     }
     Ok(tokens)
-}
-
-/// How many bytes the first token of a text has.
-fn token_len(text: &str, first: char) -> Option<usize> {
-    let starts = |token: &str| text.starts_with(token).then_some(token.len());
-    match first {
-        '[' => text.find(']').filter(|&end| end > 1).map(|end| end + 1),
-        'B' => starts("Br").or(Some(1)),
-        'C' => starts("Cl").or(Some(1)),
-        '>' => starts(">>").or(Some(1)),
-        '%' => {
-            let digits = text.as_bytes().get(1..3)?;
-            digits.iter().all(u8::is_ascii_digit).then_some(3)
-        }
-        _ if SINGLE.contains(first) || first.is_ascii_digit() => Some(1),
-        _ => None,
-    }
 }
 
 /// Reads the molecule of these tokens.
@@ -137,32 +131,10 @@ fn bind(atoms: &mut [Atom], a: usize, b: usize, bond: Option<usize>) {
     }
 }
 
-/// Whether a token is an atom: `isotope? element chirality? hydrogens? charge?` in brackets, a number behind them, or an element that needs none.
+/// Whether what looks like an atom is one.
 fn is_known_atom(token: &str) -> bool {
-    let Some(inside) = inside_brackets(token) else {
-        return true;
-    };
-    let rest = after_digits(inside);
-    let lengths = [2, 1].into_iter();
-    let mut lengths = lengths.filter(|&len| rest.len() >= len && rest.is_char_boundary(len));
-    let Some(len) = lengths.find(|&len| is_element(&rest[..len])) else {
-        return false;
-    };
-    let rest = rest[len..].trim_start_matches('@');
-    let rest = rest.strip_prefix('H').map_or(rest, after_digits);
-    let charge = rest.trim_start_matches(['+', '-']);
-    let rest = match charge.len() < rest.len() {
-        true => after_digits(charge),
-        false => rest,
-    };
-    match rest.strip_prefix(':') {
-        Some(number) => !number.is_empty() && after_digits(number).is_empty(),
-        None => rest.is_empty(),
-    }
-}
-
-fn after_digits(text: &str) -> &str {
-    text.trim_start_matches(|c: char| c.is_ascii_digit())
+    let parts = ATOM.captures(token);
+    !token.starts_with('[') || parts.is_some_and(|parts| is_element(&parts[1]))
 }
 
 /// Whether it is the symbol of an element, a small one if it is aromatic.
