@@ -28,14 +28,9 @@ pub(super) fn generate(seed: u64) -> ToyCorpus {
     let (mut known, mut combinations) = (Vec::new(), Vec::new());
     while known.len() < TRAIN + HELD_OUT || combinations.len() < COMBINATIONS {
         let (pair, record) = composer.sentence();
-        let split = if ENGLISH_WORDS.contains(&words(&pair.source))
-            && SPANISH_WORDS.contains(&words(&pair.target))
-        {
-            split_of(&record, &kept_out)
-        } else {
-            None
-        };
-        let (part, size) = match split {
+        let has_words = ENGLISH_WORDS.contains(&words(&pair.source))
+            && SPANISH_WORDS.contains(&words(&pair.target));
+        let (part, size) = match split_of(&record, &kept_out).filter(|_| has_words) {
             Some(Split::Known) => (&mut known, TRAIN + HELD_OUT),
             Some(Split::Combination) => (&mut combinations, COMBINATIONS),
             None => {

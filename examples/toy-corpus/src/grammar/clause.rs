@@ -54,23 +54,18 @@ impl Composer {
             _ => Slot::Subject,
         };
         let subject = self.subject(cell.person, kinds, slot);
-        let text = match form {
-            Form::Affirmative => self.affirmative(&group, &subject),
-            Form::Negative => self.negative(&group, &subject),
+        match form {
+            Form::Affirmative => (self.affirmative(&group, &subject), Mark::Stop),
+            Form::Negative => (self.negative(&group, &subject), Mark::Stop),
             Form::YesOrNo => {
                 let mut text = group.question(&subject);
                 text.append_spanish(&subject.text);
                 text.append(&self.object(verb, Some(&subject), Slot::DoubtfulObject));
                 text.append(&self.circumstances(&group, &subject, 45));
-                text
+                (text, Mark::Question)
             }
-            Form::Wh => self.wh_question(&group, &subject),
-        };
-        let mark = match form {
-            Form::Affirmative | Form::Negative => Mark::Stop,
-            Form::YesOrNo | Form::Wh => Mark::Question,
-        };
-        (text, mark)
+            Form::Wh => (self.wh_question(&group, &subject), Mark::Question),
+        }
     }
 
     /// "Who eats the apple?"
@@ -134,17 +129,10 @@ impl Composer {
 
     fn wh_question(&mut self, group: &VerbGroup<'_>, subject: &NounPhrase) -> Bilingual {
         let verb = group.verb;
-        let things: Vec<Kind> = verb
-            .objects
-            .iter()
-            .copied()
-            .filter(|kind| !kind.is_human())
-            .collect();
-        let counted: Vec<Kind> = things
-            .iter()
-            .copied()
-            .filter(|kind| !kind.is_mass())
-            .collect();
+        let things = verb.objects.iter().copied();
+        let things: Vec<Kind> = things.filter(|kind| !kind.is_human()).collect();
+        let counted = things.iter().copied();
+        let counted: Vec<Kind> = counted.filter(|kind| !kind.is_mass()).collect();
         let by_person = subject.kind != Kind::Animal;
         let mut choices = Vec::new();
         if !things.is_empty() {
@@ -239,12 +227,7 @@ impl Composer {
             }
             text.append(&someone);
         }
-        let placed = match (verb.has(Property::Motion), verb.objects.is_empty()) {
-            (true, _) => 100,
-            (false, true) => 55,
-            (false, false) => 22,
-        };
-        text.append(&self.place_of(verb, subject.kind, placed));
+        text.append(&self.place_of(verb, subject.kind, verb.chance_of_place(55, 22)));
         text.append(&self.time_of(group, timed));
         text
     }
@@ -281,12 +264,8 @@ impl Composer {
 
     /// Where the verb takes place or goes to, with a chance in percent.
     pub(super) fn place_of(&mut self, verb: &Verb, subject: Kind, chance: usize) -> Bilingual {
-        let places: Vec<Kind> = verb
-            .places
-            .iter()
-            .copied()
-            .filter(|place| subject != Kind::Animal || OUTDOORS.contains(place))
-            .collect();
+        let is_fit = |place: &Kind| subject != Kind::Animal || OUTDOORS.contains(place);
+        let places: Vec<Kind> = verb.places.iter().copied().filter(is_fit).collect();
         if places.is_empty() || !self.draw.percent(chance) {
             return Bilingual::default();
         }

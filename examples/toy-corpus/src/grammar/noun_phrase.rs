@@ -66,10 +66,9 @@ impl Composer {
                 uses[noun][wanted as usize]
             });
         let noun = &NOUNS[index];
-        let number = if noun.kind.is_mass() {
-            Number::Singular
-        } else {
-            wanted
+        let number = match noun.kind.is_mass() {
+            true => Number::Singular,
+            false => wanted,
         };
         self.noun_uses[index][number as usize] += 1;
         self.record.nouns.push(index);

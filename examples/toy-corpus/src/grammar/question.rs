@@ -5,10 +5,10 @@ use std::ops::Range;
 use super::Composer;
 use super::noun_phrase::NounPhrase;
 use super::story::{Event, Part, Phrase};
-use super::verb_group::{Tense, VerbGroup};
+use super::verb_group::{VerbGroup, be};
 use crate::Question;
 use crate::bilingual::capitalised;
-use crate::lexicon::{BE, BE_PAST, Kind, Number, Person, Property, VERBS};
+use crate::lexicon::{Kind, Number, Person, Property, VERBS};
 
 impl Composer {
     /// The questions about a story in which this happens.
@@ -169,11 +169,6 @@ fn how_many(text: &str, event: &Event, asked: &str) -> Option<Question> {
 /// "Where was the book?" and "What was on the table?", if no other sentence has the book or the table.
 fn about_being(text: &str, event: &Event, others: &[&Event]) -> Vec<Question> {
     let mut found = Vec::new();
-    let be = if event.tense == Tense::Past {
-        BE_PAST
-    } else {
-        BE
-    };
     let is_new = |noun: Option<usize>| {
         noun.is_some_and(|noun| others.iter().all(|other| !other.nouns.contains(&noun)))
     };
@@ -182,12 +177,14 @@ fn about_being(text: &str, event: &Event, others: &[&Event]) -> Vec<Question> {
     };
     if is_new(event.subject.noun) {
         let subject = event.subject.text.english();
-        let question = format!("where {} {subject}", be[event.subject.person as usize]);
+        let be = be(event.tense, event.subject.person);
+        let question = format!("where {be} {subject}");
         found.push(Question::new(question, place.at.clone()));
     }
     // The last noun of the sentence is the place.
     if is_new(event.nouns.last().copied()) {
-        let (word, be) = (who(&event.subject), be[asked_for(&event.subject) as usize]);
+        let word = who(&event.subject);
+        let be = be(event.tense, asked_for(&event.subject));
         let question = format!("{word} {be} {}", &text[place.at.clone()]);
         found.push(Question::new(question, event.named.clone()));
     }
@@ -223,16 +220,9 @@ fn extended(question: String, phrase: Option<&str>) -> String {
     let Some(phrase) = phrase else {
         return question;
     };
-    let mut chars = phrase.chars();
-    match chars.next() {
-        // A time that begins its sentence is capitalised there.
-        Some(first) => format!(
-            "{question} {}{}",
-            first.to_ascii_lowercase(),
-            chars.as_str()
-        ),
-        None => question,
-    }
+    // A time that begins its sentence is capitalised there.
+    let (first, rest) = phrase.split_at(1);
+    format!("{question} {}{rest}", first.to_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -4,12 +4,10 @@ use std::ops::{Range, RangeInclusive};
 
 use super::clause::{LIVING, OUTDOORS};
 use super::noun_phrase::{NounPhrase, Slot};
-use super::verb_group::{Tense, VerbGroup};
+use super::verb_group::{Tense, VerbGroup, be};
 use super::{Composer, PEOPLE};
 use crate::Story;
-use crate::lexicon::{
-    ADJECTIVES, BE, BE_PAST, Gender, Kind, Number, PREPOSITIONS, Person, Property, VERBS,
-};
+use crate::lexicon::{ADJECTIVES, Gender, Kind, Number, PREPOSITIONS, Person, Property, VERBS};
 
 /// Sentences of a story.
 const SENTENCES: RangeInclusive<usize> = 4..=7;
@@ -89,23 +87,22 @@ impl Composer {
 
     /// "The red book was on the table."
     fn being_somewhere(&mut self, text: &mut String) -> Event {
-        let kinds = [
-            PEOPLE,
-            &[Kind::Animal, Kind::Text, Kind::Small, Kind::Clothing],
-        ]
-        .concat();
+        let others = &[Kind::Animal, Kind::Text, Kind::Small, Kind::Clothing];
+        let kinds = [PEOPLE, others].concat();
         let subject = self.noun_phrase(&kinds, Slot::Known, None, 30);
-        let past = self.draw.percent(70);
+        let tense = match self.draw.percent(70) {
+            true => Tense::Past,
+            false => Tense::Present,
+        };
         let start = text.len();
         let named = add(text, &subject.text.english());
-        let be = if past { BE_PAST } else { BE }[subject.person as usize];
-        add(text, be);
+        add(text, be(tense, subject.person));
         let place = self.whereabouts(subject.kind);
         let at = add(text, &place);
         end_sentence(text, start);
         Event {
             verb: None,
-            tense: if past { Tense::Past } else { Tense::Present },
+            tense,
             subject,
             named,
             object: None,
@@ -122,11 +119,7 @@ impl Composer {
     fn whereabouts(&mut self, kind: Kind) -> String {
         let alive = kind.is_human() || kind == Kind::Animal;
         if alive && self.draw.percent(65) {
-            let places = if kind == Kind::Animal {
-                OUTDOORS
-            } else {
-                PLACES
-            };
+            let places = [PLACES, OUTDOORS][usize::from(kind == Kind::Animal)];
             return self.inside(places).english();
         }
         let carried = matches!(
@@ -173,14 +166,7 @@ impl Composer {
         };
         let object = self.object_phrase(group.verb, Some(&subject), Slot::Object);
         let companion = self.companion(group.verb, &subject, [25, 30]);
-        let chance = match (
-            group.verb.has(Property::Motion),
-            group.verb.objects.is_empty(),
-        ) {
-            (true, _) => 100,
-            (false, true) => 60,
-            (false, false) => 40,
-        };
+        let chance = group.verb.chance_of_place(60, 40);
         let place = self.place_of(group.verb, subject.kind, chance);
         let time = self.time_of(&group, 50);
         let time_first = self.draw.percent(25);
@@ -257,8 +243,7 @@ impl Composer {
             .filter(|mood| mood.is_state && mood.kinds.contains(&subject.kind))
             .map(|mood| mood.english)
             .collect();
-        let be = if tense == Tense::Past { BE_PAST } else { BE }[subject.person as usize];
-        let mood = self.draw.pick(&moods);
+        let (be, mood) = (be(tense, subject.person), self.draw.pick(&moods));
         format!("{} {be} {mood}", pronoun(subject))
     }
 }
@@ -266,15 +251,10 @@ impl Composer {
 impl Event {
     /// Whether "he" or "she" in the next sentence can be nobody but its subject.
     fn can_be_a_pronoun(&self) -> bool {
-        let only_person = self
-            .object
-            .as_ref()
-            .is_none_or(|object| !object.kind.is_human())
-            && !self
-                .phrases
-                .iter()
-                .any(|phrase| matches!(phrase.part, Part::Company | Part::Beneficiary));
-        only_person && self.subject.kind.is_human() && self.subject.person == Person::Singular
+        let is_person = |part| matches!(part, Part::Company | Part::Beneficiary);
+        let has_person = self.phrases.iter().any(|phrase| is_person(phrase.part))
+            || (self.object.iter()).any(|object| object.kind.is_human());
+        !has_person && self.subject.kind.is_human() && self.subject.person == Person::Singular
     }
 
     pub(super) fn phrase<'a>(&self, text: &'a str, wanted: Part) -> Option<&'a str> {

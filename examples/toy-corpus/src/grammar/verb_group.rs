@@ -2,7 +2,7 @@
 
 use super::noun_phrase::NounPhrase;
 use crate::bilingual::Bilingual;
-use crate::lexicon::{BE, DO, IR, PODER, Person, QUERER, QUERER_PAST, Verb};
+use crate::lexicon::{BE, BE_PAST, DO, IR, PODER, Person, QUERER, QUERER_PAST, Verb};
 
 /// Tense and mood of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,14 @@ pub(super) enum Tense {
     WantTo,
     WantedTo,
     Can,
+}
+
+/// English "to be", past or present.
+pub(super) fn be(tense: Tense, person: Person) -> &'static str {
+    match tense {
+        Tense::Past => BE_PAST[person as usize],
+        _ => BE[person as usize],
+    }
 }
 
 /// A verb in one tense and person.
@@ -74,7 +82,7 @@ impl VerbGroup<'_> {
         match self.tense {
             Tense::Present | Tense::WantTo => DO[self.person as usize],
             Tense::Past | Tense::WantedTo => "did",
-            Tense::GoingTo => BE[self.person as usize],
+            Tense::GoingTo => be(self.tense, self.person),
             Tense::Can => "can",
         }
     }

@@ -64,6 +64,15 @@ impl Verb {
         self.properties.contains(&property)
     }
 
+    /// The chance of a place: always with motion, `alone` without an object, and `with_object` otherwise.
+    pub(crate) fn chance_of_place(&self, alone: usize, with_object: usize) -> usize {
+        match (self.has(Property::Motion), self.objects.is_empty()) {
+            (true, _) => 100,
+            (false, true) => alone,
+            (false, false) => with_object,
+        }
+    }
+
     /// The English past looks like the base form, so a statement in the past always has a time.
     pub(crate) fn past_needs_time(&self) -> bool {
         let [base, _, past] = self.english;
