@@ -27,26 +27,16 @@ const ORGANIC: [(&str, &[usize]); 10] = [
     ("Br", &[1]),
     ("I", &[1]),
 ];
-/// Elements of two letters that may be aromatic.
-const AROMATIC: [&str; 3] = ["Se", "As", "Te"];
 
 impl Atom {
-    pub(super) fn new(token: usize, text: &str) -> Self {
-        // An isotope comes before the element.
-        let text = text.trim_start_matches(|c: char| c == '[' || c.is_ascii_digit());
-        let mut letters = text.chars();
-        let first = letters.next().unwrap_or('*');
-        let second = letters.next().filter(|second| {
-            let two: String = [first.to_ascii_uppercase(), *second].iter().collect();
-            second.is_ascii_lowercase()
-                && (first.is_ascii_uppercase() || AROMATIC.contains(&two.as_str()))
-        });
-        let element = [Some(first.to_ascii_uppercase()), second];
+    /// The atom of a symbol, which is a small one if it is aromatic.
+    pub(super) fn new(token: usize, symbol: &str) -> Self {
+        let (first, rest) = symbol.split_at(1);
         Self {
             token,
-            element: element.into_iter().flatten().collect(),
+            element: first.to_ascii_uppercase() + rest,
             neighbors: Vec::new(),
-            is_aromatic: first.is_ascii_lowercase(),
+            is_aromatic: first.starts_with(|c: char| c.is_ascii_lowercase()),
             valence: 0,
         }
     }

@@ -44,16 +44,16 @@ pub(super) fn molecule(
 ) -> Result<(), String> {
     let written = tokens[range.clone()].concat();
     let mut branches: Vec<Option<usize>> = Vec::new();
-    let mut rings: Vec<(&str, usize, Option<usize>)> = Vec::new();
+    let mut rings: Vec<(usize, usize, Option<usize>)> = Vec::new();
     let mut last: Option<usize> = None;
     let mut bond: Option<usize> = None;
     for at in range {
         let token = tokens[at].as_str();
         if is_atom(token) {
-            if !is_known_atom(token) {
-                return Err(format!("{token:?} in {written:?} is not an atom"));
-            }
-            atoms.push(Atom::new(at, token));
+            let symbol = symbol(token);
+            let symbol =
+                symbol.ok_or_else(|| format!("{token:?} in {written:?} is not an atom"))?;
+            atoms.push(Atom::new(at, symbol));
             let new = atoms.len() - 1;
             if let Some(last) = last.replace(new) {
                 bind(atoms, last, new, bond.take());
@@ -87,11 +87,8 @@ pub(super) fn molecule(
             }
             _ if token.starts_with(|c: char| c == '%' || c.is_ascii_digit()) => {
                 let from = last.ok_or_else(outside)?;
-                let label = token.trim_start_matches('%');
-                let label = label
-                    .strip_prefix('0')
-                    .filter(|label| !label.is_empty())
-                    .unwrap_or(label);
+                let digits = token.trim_start_matches('%');
+                let label: usize = digits.parse().expect("the token has digits alone");
                 match rings.iter().position(|(open, ..)| *open == label) {
                     Some(open) => {
                         let (_, to, other) = rings.remove(open);
@@ -131,10 +128,13 @@ fn bind(atoms: &mut [Atom], a: usize, b: usize, bond: Option<usize>) {
     }
 }
 
-/// Whether what looks like an atom is one.
-fn is_known_atom(token: &str) -> bool {
-    let parts = ATOM.captures(token);
-    !token.starts_with('[') || parts.is_some_and(|parts| is_element(&parts[1]))
+/// The symbol of an atom, if what looks like one is one.
+fn symbol(token: &str) -> Option<&str> {
+    if !token.starts_with('[') {
+        return Some(token);
+    }
+    let symbol = ATOM.captures(token)?.get(1)?.as_str();
+    is_element(symbol).then_some(symbol)
 }
 
 /// Whether it is the symbol of an element, a small one if it is aromatic.
