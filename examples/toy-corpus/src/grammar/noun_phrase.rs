@@ -3,7 +3,7 @@
 use super::Composer;
 use crate::bilingual::Bilingual;
 use crate::lexicon::{
-    ADJECTIVES, DETERMINERS, Determiner, Gender, Kind, NAMES, NOUNS, Number, Person, Role,
+    ADJECTIVES, DETERMINERS, Determiner, Gender, Kind, NAMES, NOUNS, Noun, Number, Person, Role,
 };
 
 /// A phrase for a person or a thing.
@@ -53,18 +53,16 @@ impl Composer {
         let wanted = match (slot, number) {
             (Slot::Counted, _) => Number::Plural,
             (_, Some(number)) => number,
-            (_, None) => self.number(),
+            (_, None) if self.draw.percent(42) => Number::Plural,
+            (_, None) => Number::Singular,
         };
+        let used = &self.record.nouns;
         let candidates: Vec<usize> = (0..NOUNS.len())
-            .filter(|index| kinds.contains(&NOUNS[*index].kind))
-            .filter(|index| !self.record.nouns.contains(index))
+            .filter(|index| kinds.contains(&NOUNS[*index].kind) && !used.contains(index))
             .collect();
-        let uses = &self.noun_uses;
-        let index = self
-            .draw
-            .pick_little_used(&candidates, self.noun_draws, |noun| {
-                uses[noun][wanted as usize]
-            });
+        let uses = |noun: usize| self.noun_uses[noun][wanted as usize];
+        let draws = self.noun_draws;
+        let index = self.draw.pick_little_used(&candidates, draws, uses);
         let noun = &NOUNS[index];
         let number = match noun.kind.is_mass() {
             true => Number::Singular,
@@ -72,11 +70,10 @@ impl Composer {
         };
         self.noun_uses[index][number as usize] += 1;
         self.record.nouns.push(index);
-        let adjective = self
-            .draw
-            .percent(adjective)
-            .then(|| self.adjective_for(noun.kind, noun.gender, number))
-            .flatten();
+        let adjective = match self.draw.percent(adjective) {
+            true => self.adjective_for(noun.kind, noun.gender, number),
+            false => None,
+        };
         let determiner = self.determiner(slot, noun.kind, number);
 
         let mut text = Bilingual::default();
@@ -84,7 +81,7 @@ impl Composer {
             let before =
                 adjective.is_some_and(|adjective| ADJECTIVES[adjective].before_noun.is_some());
             text.add_english(determiner.english[number as usize].unwrap_or_default());
-            text.add_spanish(spanish_determiner(determiner, index, number, before));
+            text.add_spanish(spanish_determiner(determiner, noun, number, before));
         }
         let (english, spanish) = (noun.english[number as usize], noun.spanish[number as usize]);
         if let Some(adjective) = adjective {
@@ -107,7 +104,7 @@ impl Composer {
         text.add_english(english);
         NounPhrase {
             text,
-            person: third(number),
+            person: [Person::Singular, Person::Plural][number as usize],
             gender: noun.gender,
             number,
             kind: noun.kind,
@@ -115,21 +112,8 @@ impl Composer {
         }
     }
 
-    pub(super) fn number(&mut self) -> Number {
-        if self.draw.percent(42) {
-            Number::Plural
-        } else {
-            Number::Singular
-        }
-    }
-
     /// An adjective that goes with nouns of this kind, to be used in the form that agrees.
-    pub(super) fn adjective_for(
-        &mut self,
-        kind: Kind,
-        gender: Gender,
-        number: Number,
-    ) -> Option<usize> {
+    fn adjective_for(&mut self, kind: Kind, gender: Gender, number: Number) -> Option<usize> {
         let candidates: Vec<usize> = (0..ADJECTIVES.len())
             .filter(|index| ADJECTIVES[*index].kinds.contains(&kind))
             .collect();
@@ -141,10 +125,8 @@ impl Composer {
             Some(_) if agreeing == 0 => SHORT_FORM,
             _ => agreeing,
         };
-        let uses = &self.adjective_uses;
-        let index = self
-            .draw
-            .pick_little_used(&candidates, 6, |adjective| uses[adjective][form(adjective)]);
+        let uses = |adjective: usize| self.adjective_uses[adjective][form(adjective)];
+        let index = self.draw.pick_little_used(&candidates, 6, uses);
         self.adjective_uses[index][form(index)] += 1;
         Some(index)
     }
@@ -174,15 +156,15 @@ impl Composer {
     pub(super) fn subject(&mut self, person: Person, kinds: &[Kind], slot: Slot) -> NounPhrase {
         match (person, self.draw.below(100)) {
             (Person::Singular, 28..42) => self.name(),
-            (Person::Singular, 42..) => self.common_subject(Number::Singular, kinds, slot),
+            (Person::Singular, 42..) => self.noun_phrase(kinds, slot, Some(Number::Singular), 35),
             (Person::Plural, 22..34) => self.two_names(),
-            (Person::Plural, 34..) => self.common_subject(Number::Plural, kinds, slot),
+            (Person::Plural, 34..) => self.noun_phrase(kinds, slot, Some(Number::Plural), 35),
             _ => self.pronoun(person),
         }
     }
 
     /// A personal pronoun; "he" as often as "she".
-    pub(super) fn pronoun(&mut self, person: Person) -> NounPhrase {
+    fn pronoun(&mut self, person: Person) -> NounPhrase {
         use Gender::{Feminine, Masculine};
         let (english, spanish, gender, number) = match person {
             Person::I => ("I", "", Masculine, Number::Singular),
@@ -195,10 +177,6 @@ impl Composer {
             ]),
         };
         person_phrase(Bilingual::of(english, spanish), person, gender, number)
-    }
-
-    fn common_subject(&mut self, number: Number, kinds: &[Kind], slot: Slot) -> NounPhrase {
-        self.noun_phrase(kinds, slot, Some(number), 35)
     }
 
     pub(super) fn name(&mut self) -> NounPhrase {
@@ -218,20 +196,11 @@ impl Composer {
         let mut text = Bilingual::of(first.english, first.spanish);
         text.add("and", "y");
         text.add(second.english, second.spanish);
-        let gender = if first.gender == second.gender {
-            first.gender
-        } else {
-            Gender::Masculine
+        let gender = match first.gender == second.gender {
+            true => first.gender,
+            false => Gender::Masculine,
         };
         person_phrase(text, Person::Plural, gender, Number::Plural)
-    }
-}
-
-/// The third person of a number.
-fn third(number: Number) -> Person {
-    match number {
-        Number::Singular => Person::Singular,
-        Number::Plural => Person::Plural,
     }
 }
 
@@ -249,34 +218,26 @@ fn person_phrase(text: Bilingual, person: Person, gender: Gender, number: Number
 /// "Agua" is feminine, but takes "el" right before its stressed a.
 fn spanish_determiner(
     determiner: &Determiner,
-    noun: usize,
+    noun: &Noun,
     number: Number,
     adjective_before: bool,
 ) -> &'static str {
-    let noun = &NOUNS[noun];
-    let gender =
-        if noun.spanish[0] == "agua" && determiner.spanish[0][0] == "el" && !adjective_before {
-            Gender::Masculine
-        } else {
-            noun.gender
-        };
+    let is_before_agua = noun.spanish[0] == "agua" && !adjective_before;
+    let gender = match is_before_agua && determiner.spanish[0][0] == "el" {
+        true => Gender::Masculine,
+        false => noun.gender,
+    };
     determiner.spanish[number as usize][gender as usize]
 }
 
 /// Whether a determiner may come before a noun in a slot.
 fn fits(role: Role, slot: Slot, kind: Kind, number: Number) -> bool {
+    let may_be_known = !matches!(slot, Slot::Unknown | Slot::Counted);
     match role {
-        Role::Definite => !matches!(slot, Slot::Unknown | Slot::Counted),
-        Role::Demonstrative => kind != Kind::Kin && fits(Role::Definite, slot, kind, number),
-        Role::Possessive => kind.is_owned() && !matches!(slot, Slot::Unknown | Slot::Counted),
-        Role::Indefinite => {
-            use Slot::{DeniedSubject, DoubtfulObject, Object, Subject, Unknown};
-            !kind.is_mass()
-                && matches!(
-                    slot,
-                    Subject | DeniedSubject | Object | DoubtfulObject | Unknown
-                )
-        }
+        Role::Definite => may_be_known,
+        Role::Demonstrative => may_be_known && kind != Kind::Kin,
+        Role::Possessive => may_be_known && kind.is_owned(),
+        Role::Indefinite => !kind.is_mass() && !matches!(slot, Slot::Known | Slot::Counted),
         Role::Affirmative => !kind.is_mass() && matches!(slot, Slot::Subject | Slot::Object),
         Role::Bare => {
             matches!(slot, Slot::Object | Slot::DoubtfulObject)
