@@ -10,7 +10,7 @@ use clap::ValueEnum;
 pub enum DeviceError {
     /// Its backend was not compiled in.
     #[error("device `{0}` is not built in: add --features {0}")]
-    NotBuiltIn(&'static str),
+    NotBuiltIn(String),
     /// Nothing has this name.
     #[error(
         "{0:?} is not a device: use {names}, or the number of a GPU behind its name, as in cuda:1; wgpu, vulkan, metal and webgpu number discrete GPUs alone",
@@ -45,61 +45,9 @@ enum DeviceName {
     Cpu,
 }
 
-impl DeviceName {
-    /// The name of the device, which is also the name of its cargo feature.
-    fn feature(self) -> &'static str {
-        match self {
-            Self::Flex => "flex",
-            Self::Ndarray => "ndarray",
-            Self::Wgpu => "wgpu",
-            Self::Vulkan => "vulkan",
-            Self::Metal => "metal",
-            Self::Webgpu => "webgpu",
-            Self::Cuda => "cuda",
-            Self::Rocm => "rocm",
-            Self::Cpu => "cpu",
-        }
-    }
-
-    /// The GPU with this number, or the default one. A CPU has no number. wgpu, vulkan, metal and webgpu count discrete GPUs alone.
-    fn open(self, number: Option<usize>) -> Result<Device, DeviceError> {
-        #[cfg(any(
-            feature = "wgpu",
-            feature = "vulkan",
-            feature = "metal",
-            feature = "webgpu"
-        ))]
-        let kind = match number {
-            Some(number) => burn::tensor::DeviceKind::DiscreteGpu(number),
-            None => burn::tensor::DeviceKind::DefaultDevice,
-        };
-        let _ = number;
-        match self {
-            #[cfg(feature = "flex")]
-            Self::Flex => Ok(Device::flex()),
-            #[cfg(feature = "ndarray")]
-            #[allow(deprecated, reason = "Burn keeps it until 0.23, and so do we")]
-            Self::Ndarray => Ok(Device::ndarray()),
-            #[cfg(feature = "wgpu")]
-            Self::Wgpu => Ok(Device::wgpu(kind)),
-            #[cfg(feature = "vulkan")]
-            Self::Vulkan => Ok(Device::vulkan(kind)),
-            #[cfg(feature = "metal")]
-            Self::Metal => Ok(Device::metal(kind)),
-            #[cfg(feature = "webgpu")]
-            Self::Webgpu => Ok(Device::webgpu(kind)),
-            #[cfg(feature = "cuda")]
-            Self::Cuda => Ok(Device::cuda(number.unwrap_or(0))),
-            #[cfg(feature = "rocm")]
-            Self::Rocm => Ok(Device::rocm(number.unwrap_or(0))),
-            #[cfg(feature = "cpu")]
-            Self::Cpu => Ok(Device::cpu()),
-            #[allow(
-                unreachable_patterns,
-                reason = "with every feature on, nothing is missing"
-            )]
-            missing => Err(DeviceError::NotBuiltIn(missing.feature())),
-        }
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&format!("{self:?}").to_lowercase())
     }
 }
 
@@ -111,18 +59,55 @@ pub struct DeviceArg {
 }
 
 impl DeviceArg {
-    /// The device.
+    /// The GPU with this number, or the default one. A CPU has no number. wgpu, vulkan, metal and webgpu count discrete GPUs alone.
     ///
     /// # Errors
     ///
     /// If its backend was not compiled in.
     pub fn open(self) -> Result<Device, DeviceError> {
-        self.name.open(self.number)
+        let Self { name, number } = self;
+        #[cfg(any(
+            feature = "wgpu",
+            feature = "vulkan",
+            feature = "metal",
+            feature = "webgpu"
+        ))]
+        let kind = match number {
+            Some(number) => burn::tensor::DeviceKind::DiscreteGpu(number),
+            None => burn::tensor::DeviceKind::DefaultDevice,
+        };
+        let _ = number;
+        match name {
+            #[cfg(feature = "flex")]
+            DeviceName::Flex => Ok(Device::flex()),
+            #[cfg(feature = "ndarray")]
+            #[allow(deprecated, reason = "Burn keeps it until 0.23, and so do we")]
+            DeviceName::Ndarray => Ok(Device::ndarray()),
+            #[cfg(feature = "wgpu")]
+            DeviceName::Wgpu => Ok(Device::wgpu(kind)),
+            #[cfg(feature = "vulkan")]
+            DeviceName::Vulkan => Ok(Device::vulkan(kind)),
+            #[cfg(feature = "metal")]
+            DeviceName::Metal => Ok(Device::metal(kind)),
+            #[cfg(feature = "webgpu")]
+            DeviceName::Webgpu => Ok(Device::webgpu(kind)),
+            #[cfg(feature = "cuda")]
+            DeviceName::Cuda => Ok(Device::cuda(number.unwrap_or(0))),
+            #[cfg(feature = "rocm")]
+            DeviceName::Rocm => Ok(Device::rocm(number.unwrap_or(0))),
+            #[cfg(feature = "cpu")]
+            DeviceName::Cpu => Ok(Device::cpu()),
+            #[allow(
+                unreachable_patterns,
+                reason = "with every feature on, nothing is missing"
+            )]
+            missing => Err(DeviceError::NotBuiltIn(missing.to_string())),
+        }
     }
 
     /// The name of its backend, which is also that of the cargo feature.
-    pub fn backend(self) -> &'static str {
-        self.name.feature()
+    pub fn backend(self) -> String {
+        self.name.to_string()
     }
 }
 
@@ -149,26 +134,34 @@ impl FromStr for DeviceArg {
 
 impl fmt::Display for DeviceArg {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.number {
-            Some(number) => write!(f, "{}:{number}", self.name.feature()),
-            None => f.write_str(self.name.feature()),
-        }
+        write!(f, "{}", self.name)?;
+        self.number.map_or(Ok(()), |number| write!(f, ":{number}"))
     }
 }
 
 fn names() -> String {
-    let names = DeviceName::value_variants()
-        .iter()
-        .map(|name| name.feature());
-    names.collect::<Vec<_>>().join(", ")
+    let names = DeviceName::value_variants().iter();
+    names
+        .map(DeviceName::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
-/// The device to use and its name for the report: the one asked for, or that of `BURN_DEVICE`, or Burn's default.
+/// A device with its name.
+#[derive(Clone, Debug)]
+pub struct TargetDevice {
+    /// Where to compute.
+    pub device: Device,
+    /// Its name in reports.
+    pub name: String,
+}
+
+/// The device to use: the one asked for, or that of `BURN_DEVICE`, or Burn's default.
 ///
 /// # Errors
 ///
 /// If there is no such device in this build.
-pub fn choose(asked: Option<DeviceArg>) -> Result<(Device, String), DeviceError> {
+pub fn choose(asked: Option<DeviceArg>) -> Result<TargetDevice, DeviceError> {
     let arg = match (asked, std::env::var("BURN_DEVICE")) {
         (Some(arg), _) => Some(arg),
         // LibTorch has devices of its own, and a remote one has an address: Burn reads the variable, too.
@@ -176,21 +169,18 @@ pub fn choose(asked: Option<DeviceArg>) -> Result<(Device, String), DeviceError>
         (None, Ok(text)) => Some(text.parse().map_err(|_| DeviceError::Variable(text))?),
         (None, Err(_)) => None,
     };
-    match arg {
-        Some(arg) => Ok((arg.open()?, arg.to_string())),
+    let (device, name) = match arg {
+        Some(arg) => (arg.open()?, arg.to_string()),
         None => {
             let device = Device::default();
             let name = format!("{:?}", device.as_dispatch()).to_lowercase();
             // A device that has no settings prints as `Flex(Flex)`: its name is enough.
-            let name = name
-                .split('(')
-                .next()
-                .filter(|&name| name != "cube")
-                .unwrap_or(&name)
-                .to_string();
-            Ok((device, name))
+            let short = name.split('(').next().filter(|&name| name != "cube");
+            let name = short.unwrap_or(&name).to_string();
+            (device, name)
         }
-    }
+    };
+    Ok(TargetDevice { device, name })
 }
 
 #[cfg(test)]

@@ -41,20 +41,10 @@ pub fn aside(path: &Path) -> PathBuf {
 }
 
 /// Writes a file and waits until its bytes are on the disk.
-///
-/// # Errors
-/// If it cannot be written; a part of it may be there.
-pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
-}
-
-/// Waits until the names in a folder are on the disk. If folders cannot be synced, that is left to the system.
-pub fn sync_folder(folder: &Path) {
-    if let Ok(folder) = File::open(folder) {
-        let _ = folder.sync_all();
-    }
 }
 
 /// Writes a file so that a kill at any moment leaves either the old one or the new one. Anything else, such as a pipe, is
@@ -62,10 +52,10 @@ pub fn sync_folder(folder: &Path) {
 ///
 /// # Errors
 /// If it cannot be written. The old one is untouched then.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     if target.metadata().is_ok_and(|found| !found.is_file()) {
-        return fs::write(&target, bytes);
+        return fs::write(&target, bytes).map_err(FileError::of("write", path));
     }
     let aside = aside(&target);
     let written = write_synced(&aside, bytes).and_then(|()| fs::rename(&aside, &target));
@@ -73,18 +63,18 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         // The reason that is reported is the first failure, not this one.
         let _ = fs::remove_file(&aside);
     }
-    written?;
-    if let Some(folder) = target.parent() {
-        sync_folder(folder);
+    // Waits until the name is on the disk, too. If folders cannot be synced, that is left to the system.
+    if let Some(Ok(folder)) = target.parent().map(File::open) {
+        let _ = folder.sync_all();
     }
-    Ok(())
+    written.map_err(FileError::of("write", path))
 }
 
 /// Makes sure that [`replace`] will be able to write a file, before hours of work depend on it. Leaves no trace.
 ///
 /// # Errors
 /// If it is a folder, or its folder is missing or cannot be written into.
-pub fn probe(path: &Path) -> io::Result<()> {
+pub fn probe(path: &Path) -> Result<(), FileError> {
     let created = match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(found) if !found.is_file() => return Ok(()),
@@ -93,7 +83,8 @@ pub fn probe(path: &Path) -> io::Result<()> {
             .and_then(|aside| File::create(&aside).map(|_| aside)),
         Err(_) => File::create_new(path).map(|_| path.to_path_buf()),
     };
-    created.and_then(fs::remove_file)
+    let removed = created.and_then(fs::remove_file);
+    removed.map_err(FileError::of("write", path))
 }
 
 #[cfg(test)]

@@ -15,15 +15,15 @@ use burn::train::{
         MetricsRendererTraining, default_renderer,
     },
 };
+use indicatif::ProgressBar;
 
-use indicatif::{ProgressBar, ProgressStyle};
-
-use crate::exit;
+use crate::{exit, input::bar};
 
 /// How often a line says how far it is.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// The first Ctrl-C stops a training after the step under way, the second ends the program. If there can be no handler, the first does.
+/// The first Ctrl-C makes `interrupter` say that a training should stop, which it does after the step under way; the second ends the program.
+/// If there can be no handler, the first does.
 pub fn stop_by_ctrl_c(interrupter: Interrupter) {
     let _ = ctrlc::set_handler(move || {
         if interrupter.should_stop() {
@@ -64,9 +64,8 @@ struct Lines {
 
 impl Default for Lines {
     fn default() -> Self {
-        let style = ProgressStyle::with_template("{wide_bar} {msg} {pos} of {len}, {eta} left");
         Self {
-            bar: ProgressBar::no_length().with_style(style.unwrap_or(ProgressStyle::default_bar())),
+            bar: bar(0, "{wide_bar} {msg} {pos} of {len}, {eta} left"),
             epochs: 0,
             epoch: 0,
             split: String::new(),

@@ -1,9 +1,12 @@
 //! What the examples share.
 
 pub mod devices;
+pub mod error;
 pub mod exit;
 pub mod files;
 pub mod fnv;
+#[cfg(feature = "train")]
+pub mod input;
 #[cfg(feature = "train")]
 pub mod learner;
 pub mod lock;

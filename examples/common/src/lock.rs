@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::files::{self, FileError, UNFINISHED, name};
+use crate::files::{FileError, UNFINISHED, name};
 
 /// The file that a training locks. It stays: if it were removed, one training could lock it just before and another its
 /// successor.
@@ -76,7 +76,8 @@ pub fn prepare(folder: &Path) -> Result<Lock, LockError> {
         }
     }
     let probe = folder.join(format!("{UNFINISHED}probe"));
-    files::probe(&probe).map_err(FileError::of("write into", folder))?;
+    let probed = fs::write(&probe, "").and_then(|()| fs::remove_file(&probe));
+    probed.map_err(FileError::of("write into", folder))?;
     Ok(lock)
 }
 

@@ -5,7 +5,7 @@ use burn_attn_viz::{AttentionMap, MapError};
 
 /// Why the weights of a layer cannot be drawn.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("the attention of layer {layer}: {error}")]
+#[error("cannot draw the attention of layer {layer}: {error}")]
 pub struct PictureError {
     /// The layer, from 1.
     pub layer: usize,

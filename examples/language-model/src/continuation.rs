@@ -7,34 +7,38 @@ use burn_attn_models::{
     language_model::LanguageModel,
     text::TextStream,
 };
-use example_common::text::printable_lines;
+use example_common::{
+    devices,
+    error::{Error, tokenizer_failed},
+    input,
+    text::printable_lines,
+};
 use tokenizers::Tokenizer;
 
-use crate::{cli::ContinueArgs, error::Error, folder::Folder};
+use crate::{cli::ContinueArgs, folder::Folder};
 
 /// Prints a prompt and its continuation while it grows.
 pub fn print(args: &ContinueArgs) -> Result<(), Error> {
-    if !(args.temperature >= 0.0 && args.temperature.is_finite()) {
-        return Err(Error::Option(format!(
-            "--temperature must be 0 or more, got {}",
-            args.temperature
-        )));
-    }
-    let (device, _) = example_common::devices::choose(args.device)?;
+    let temperature = args.temperature;
+    let is_allowed = temperature >= 0.0 && temperature.is_finite();
+    input::check([("--temperature", is_allowed, "0 or more", temperature)])?;
+    let device = devices::choose(args.device)?.device;
     let (model, tokenizer) = Folder::new(&args.out).load(&device)?;
-    let prompt = tokenizer.encode(args.prompt.as_str(), false)?;
+    let prompt = tokenizer.encode(args.prompt.as_str(), false);
+    let prompt = prompt.map_err(tokenizer_failed)?;
     let prompt = prompt.get_ids();
     if !(1..model.max_len()).contains(&prompt.len()) {
-        return Err(Error::Option(format!(
+        return Err(format!(
             "the prompt has {} tokens, but this model continues prompts of 1 to {}",
             prompt.len(),
             model.max_len() - 1
-        )));
+        )
+        .into());
     }
     // A reader that closes the pipe has read enough.
     let mut out = std::io::stdout();
     let mut is_read = write!(out, "{}", printable_lines(&args.prompt)).is_ok();
-    let options = options(args.tokens, args.temperature, args.seed);
+    let options = options(args.tokens, temperature, args.seed);
     continued(&model, &tokenizer, prompt, &options, |text| {
         let text = printable_lines(text);
         is_read = is_read && write!(out, "{text}").and_then(|()| out.flush()).is_ok();
@@ -64,12 +68,12 @@ pub fn continued(
     let mut text = TextStream::new(tokenizer, false);
     for step in stream(model, model.start(1), &[prompt.to_vec()], options)? {
         for chosen in step? {
-            let piece = text.push(chosen.token)?;
+            let piece = text.push(chosen.token).map_err(tokenizer_failed)?;
             if !piece.is_empty() && !go_on(&piece) {
                 return Ok(());
             }
         }
     }
-    go_on(&text.finish()?);
+    go_on(&text.finish().map_err(tokenizer_failed)?);
     Ok(())
 }

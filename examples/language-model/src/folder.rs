@@ -14,14 +14,15 @@ use burn_attn_models::{
     weights,
 };
 use example_common::{
-    files::{self, FileError},
+    error::{Error, tokenizer_failed},
+    files,
     lock::{self, Lock},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokenizers::Tokenizer;
 
-use crate::{cli::Recipe, error::Error};
+use crate::cli::Recipe;
 
 /// What a run is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,9 +122,15 @@ impl Folder {
         let model = best.trained(model_config(recipe, vocabulary).init(device))?;
         let class = json!({"tokenizer_class": "PreTrainedTokenizerFast"});
         let config = config_json(recipe, vocabulary);
-        self.write(TOKENIZER, &tokenizer.to_string(false)?)?;
-        self.write("tokenizer_config.json", &format!("{class:#}\n"))?;
-        self.write("config.json", &format!("{config:#}\n"))?;
+        let tokenizer = tokenizer.to_string(false).map_err(tokenizer_failed)?;
+        for (name, text) in [
+            (TOKENIZER, tokenizer),
+            ("tokenizer_config.json", format!("{class:#}\n")),
+            ("config.json", format!("{config:#}\n")),
+        ] {
+            // A kill leaves the old one or the new one.
+            files::replace(&self.0.join(name), text.as_bytes())?;
+        }
         let table = llama::table(&self.0)?;
         weights::save(&table, &model, self.0.join("model.safetensors"))?;
         Ok(best.state)
@@ -139,24 +146,15 @@ impl Folder {
         Ok((model, pretrained::tokenizer(&self.0)?))
     }
 
-    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
-        let path = self.0.join(name);
-        // A kill leaves the old one or the new one.
-        Ok(files::replace(&path, text.as_bytes()).map_err(FileError::of("write", &path))?)
-    }
-
     /// An error about the folder.
     pub fn refused(&self, problem: &str) -> Error {
-        Error::Run {
-            path: self.0.clone(),
-            problem: problem.into(),
-        }
+        format!("{}: {problem}", self.0.display()).into()
     }
 }
 
 /// The vocabulary of a run.
 pub fn tokenizer(checkpoint: &Checkpoint) -> Result<Tokenizer, Error> {
-    Ok(Tokenizer::from_bytes(checkpoint.part(TOKENIZER)?)?)
+    Tokenizer::from_bytes(checkpoint.part(TOKENIZER)?).map_err(tokenizer_failed)
 }
 
 /// A small Llama.

@@ -14,14 +14,15 @@ use burn_attn_models::{
     },
 };
 use example_common::{
+    devices,
+    error::{Error, tokenizer_failed},
     exit::{STOPPED, println},
-    learner,
+    input, learner,
 };
 
 use crate::{
     cli::{Recipe, TrainArgs},
     display::Display,
-    error::Error,
     folder::{Folder, Run, TOKENIZER, model_config, tokenizer},
     samples,
     text::Text,
@@ -112,9 +113,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         })
     });
     display.end();
-    trained.map_err(|error| match error {
-        Error::Train(error @ TrainError::Diverged { .. }) => Error::Diverged(error),
-        error => error,
+    trained.map_err(|error: Error| match error.downcast_ref() {
+        Some(TrainError::Diverged { .. }) => {
+            format!("training stopped: {error}; try a lower --learning-rate").into()
+        }
+        _ => error,
     })?;
     save_best(&folder, &devices[0])?;
     if !is_stopped {
@@ -147,7 +150,7 @@ fn trainer(
         .init();
     let rate = recipe.learning_rate;
     let scheduler = warmup_cosine(rate, recipe.warmup, Some(steps), 0.1 * rate)
-        .map_err(|problem| Error::Option(format!("--learning-rate {rate}: {problem}")))?;
+        .map_err(|problem| format!("--learning-rate {rate}: {problem}"))?;
     let config = TrainerConfig {
         replicas: match devices {
             [_] if !args.ddp => Replicas::new(1),
@@ -158,11 +161,11 @@ fn trainer(
         epochs: Some(run.epochs),
         ..TrainerConfig::new(&devices[0])
     };
-    let vocabulary = text.tokenizer.to_string(false)?.into_bytes();
+    let vocabulary = text.tokenizer.to_string(false).map_err(tokenizer_failed)?;
     let checkpoints = CheckpointFolder {
         path: folder.path().into(),
         config: run,
-        parts: BTreeMap::from([(TOKENIZER.into(), vocabulary)]),
+        parts: BTreeMap::from([(TOKENIZER.into(), vocabulary.into_bytes())]),
     };
     let model = model_config(&recipe, text.tokenizer.get_vocab_size(true));
     let init = |device: &Device| model.init(device);
@@ -205,18 +208,15 @@ fn name(state: &State) -> String {
 
 /// The devices asked for, or the default one.
 fn devices(args: &TrainArgs) -> Result<Vec<Device>, Error> {
+    let mut asked = args.devices.iter();
     if args.ddp
-        && let Some(other) = args
-            .devices
-            .iter()
-            .find(|device| device.backend() != "cuda")
+        && let Some(other) = asked.find(|device| device.backend() != "cuda")
     {
-        return Err(Error::Option(format!(
-            "--ddp needs devices that exchange gradients themselves, and in Burn 0.22 {other} does not: only cuda does"
-        )));
+        let problem = "--ddp needs devices that exchange gradients themselves, and in Burn 0.22";
+        return Err(format!("{problem} {other} does not: only cuda does").into());
     }
     match &args.devices[..] {
-        [] => Ok(vec![example_common::devices::choose(None)?.0]),
+        [] => Ok(vec![devices::choose(None)?.device]),
         devices => Ok(devices
             .iter()
             .map(|device| device.open())
@@ -225,35 +225,25 @@ fn devices(args: &TrainArgs) -> Result<Vec<Device>, Error> {
 }
 
 fn check(recipe: &Recipe, epochs: usize, patience: usize, devices: usize) -> Result<(), Error> {
-    let refused = |sentence: String| Err(Error::Option(sentence));
-    let positive = [
-        ("--batch", recipe.batch),
-        ("--epochs", epochs),
-        ("--patience", patience),
-    ];
-    if let Some((option, _)) = positive.iter().find(|(_, value)| *value == 0) {
-        return refused(format!("{option} must be at least 1, got 0"));
-    }
-    if !recipe.batch.is_multiple_of(devices) {
-        return refused(format!(
-            "{devices} devices cannot share a batch of {} equally",
-            recipe.batch
-        ));
-    }
-    if recipe.len < 2 {
-        return refused(format!("--len must be at least 2, got {}", recipe.len));
-    }
-    if !(0.0..1.0).contains(&recipe.dropout) {
-        return refused(format!(
-            "--dropout must be at least 0 and less than 1, got {}",
-            recipe.dropout
-        ));
-    }
-    let rate = recipe.learning_rate;
-    if !(rate > 0.0 && rate <= 1.0) {
-        return refused(format!(
-            "--learning-rate must be above 0 and at most 1, got {rate}"
-        ));
+    let Recipe {
+        len,
+        dropout,
+        batch,
+        learning_rate: rate,
+        ..
+    } = *recipe;
+    let (is_dropout, is_rate) = ((0.0..1.0).contains(&dropout), rate > 0.0 && rate <= 1.0);
+    let below_one = "at least 0 and less than 1";
+    input::check([
+        ("--batch", batch > 0, "at least 1", batch as f64),
+        ("--epochs", epochs > 0, "at least 1", epochs as f64),
+        ("--patience", patience > 0, "at least 1", patience as f64),
+        ("--len", len > 1, "at least 2", len as f64),
+        ("--dropout", is_dropout, below_one, dropout),
+        ("--learning-rate", is_rate, "above 0 and at most 1", rate),
+    ])?;
+    if !batch.is_multiple_of(devices) {
+        return Err(format!("{devices} devices cannot share a batch of {batch} equally").into());
     }
     Ok(model_config(recipe, recipe.vocabulary).validate()?)
 }

@@ -3,7 +3,6 @@
 mod cli;
 mod continuation;
 mod display;
-mod error;
 mod folder;
 mod learn;
 mod samples;

@@ -8,6 +8,7 @@ use std::{
 
 use burn_attn_models::language_model::LanguageModel;
 use example_common::{
+    error::{Error, tokenizer_failed},
     exit::{println, warn},
     files::FileError,
     text::printable_lines,
@@ -16,7 +17,6 @@ use tokenizers::Tokenizer;
 
 use crate::{
     continuation::{continued, options},
-    error::Error,
     folder::SAMPLES,
 };
 
@@ -56,7 +56,8 @@ fn sample(
     tokenizer: &Tokenizer,
     prompt: &[u32],
 ) -> Result<String, Error> {
-    let mut sample = format!("[{}]", tokenizer.decode(prompt, false)?);
+    let read = tokenizer.decode(prompt, false).map_err(tokenizer_failed)?;
+    let mut sample = format!("[{read}]");
     let options = options(TOKENS, 0.8, epoch as u64);
     continued(model, tokenizer, prompt, &options, |text| {
         sample.push_str(text);

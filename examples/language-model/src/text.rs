@@ -5,13 +5,15 @@ use std::path::Path;
 use burn::tensor::Device;
 use burn_attn_models::train::{BatchSize, LanguageModelBatch, TrainingData, batches_by_length};
 use example_common::{
+    error::{Error, tokenizer_failed},
     files::FileError,
     fnv::Fnv,
+    input,
     vocabulary::{BYTES, byte_level_bpe},
 };
 use tokenizers::Tokenizer;
 
-use crate::{cli::Recipe, error::Error};
+use crate::cli::Recipe;
 
 /// One byte of so many is held out, at the end of the text.
 const HELD_OUT: usize = 20;
@@ -36,16 +38,12 @@ impl Text {
     /// Reads a text. `tokenizer` is its vocabulary if it has one already.
     pub fn read(path: &Path, recipe: &Recipe, tokenizer: Option<Tokenizer>) -> Result<Self, Error> {
         let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
-        let unfit = |problem: String| Error::Text {
-            path: path.into(),
-            problem,
-        };
+        let unfit = |problem: String| format!("cannot train on {}: {problem}", path.display());
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to() + 1;
             unfit(format!("byte {at} is not UTF-8"))
         })?;
-        // A byte order mark.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let text = input::without_mark(&text);
         let fingerprint = fingerprint(text);
         let mut end = text.len() - text.len() / HELD_OUT;
         while !text.is_char_boundary(end) {
@@ -59,11 +57,10 @@ impl Text {
         };
         let tokens = |text: &str| -> Result<Vec<u32>, Error> {
             let lines: Vec<&str> = text.split_inclusive('\n').collect();
-            let lines = tokenizer.encode_batch(lines, false)?;
-            Ok(lines
-                .iter()
-                .flat_map(|line| line.get_ids().to_vec())
-                .collect())
+            let lines = tokenizer.encode_batch(lines, false);
+            let lines = lines.map_err(tokenizer_failed)?;
+            let tokens = lines.iter().flat_map(|line| line.get_ids().to_vec());
+            Ok(tokens.collect())
         };
         let (train, held_out) = (tokens(of_training)?, tokens(of_held_out)?);
         let count = train.len() + held_out.len();
@@ -77,7 +74,8 @@ impl Text {
             return Err(unfit(format!(
                 "it has {count} tokens, but --len {} and --batch {} need about {needed}",
                 recipe.len, recipe.batch
-            )));
+            ))
+            .into());
         }
         Ok(Self {
             tokenizer,
@@ -130,14 +128,14 @@ fn fingerprint(text: &str) -> String {
 
 /// A vocabulary of this text.
 fn vocabulary(text: &str, recipe: &Recipe) -> Result<Tokenizer, Error> {
-    if recipe.vocabulary < BYTES {
-        return Err(Error::Option(format!(
-            "--vocabulary must be at least {BYTES}, one token for every byte, got {}",
-            recipe.vocabulary
-        )));
+    let size = recipe.vocabulary;
+    if size < BYTES {
+        let problem =
+            format!("--vocabulary must be at least {BYTES}, one token for every byte, got {size}");
+        return Err(problem.into());
     }
     let lines = text.split_inclusive('\n');
-    Ok(byte_level_bpe(lines, recipe.vocabulary, &[], false)?)
+    byte_level_bpe(lines, size, &[], false).map_err(tokenizer_failed)
 }
 
 /// Windows of a text, each `width` tokens and the one that follows.
@@ -185,17 +183,6 @@ impl Windows {
         &self.tokens[..count.min(self.tokens.len())]
     }
 }
-#[cfg(test)]
-mod tests {
-    use super::*;
 
-    #[test]
-    fn windows_overlap_in_the_token_that_one_predicts_and_the_next_reads() {
-        let windows = Windows::new((0..11).collect(), 3);
-        assert_eq!(windows.len(), 3);
-        assert_eq!(windows.window(1), [3, 4, 5, 6]);
-        assert_eq!(windows.window(2), [6, 7, 8, 9]);
-        assert_eq!(windows.clone().whole(2).len(), 2);
-        assert_eq!(Windows::new(vec![1, 2, 3], 3).len(), 0);
-    }
-}
+#[cfg(test)]
+mod tests;

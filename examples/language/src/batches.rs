@@ -1,15 +1,12 @@
 //! Texts in batches of about one length, which need little padding.
 
-use std::ops::ControlFlow;
-
-/// What `outputs` makes of each item, in the order of the items. `outputs` gets at most `size` items of about one length at a time. `done` is
-/// called with the number of items of each batch; if it breaks, the items that are left get the default.
+/// What `outputs` makes of each item, in the order of the items. `outputs` gets at most `size` items of about one length at a time. Where it
+/// makes nothing of them, they get the default.
 pub fn in_batches<I, O: Clone + Default>(
     items: &[I],
     len: impl Fn(&I) -> usize,
     size: usize,
     mut outputs: impl FnMut(&[&I]) -> Vec<O>,
-    mut done: impl FnMut(usize) -> ControlFlow<()>,
 ) -> Vec<O> {
     let mut order: Vec<usize> = (0..items.len()).collect();
     order.sort_by_key(|&item| len(&items[item]));
@@ -18,9 +15,6 @@ pub fn in_batches<I, O: Clone + Default>(
         let of_batch: Vec<&I> = batch.iter().map(|&item| &items[item]).collect();
         for (&item, output) in batch.iter().zip(outputs(&of_batch)) {
             found[item] = output;
-        }
-        if done(batch.len()).is_break() {
-            break;
         }
     }
     found

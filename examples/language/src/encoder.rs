@@ -18,11 +18,12 @@ use burn_attn_viz::AttentionMap;
 use example_common::{
     files::{self, FileError},
     lock::{self, Lock},
+    pictures::maps,
 };
 use serde_json::{Value, json};
 use tokenizers::Encoding;
 
-use crate::{Error, pictures::maps, tokens::Tokenizer};
+use crate::{Error, tokens::Tokenizer};
 
 /// The files of a model.
 const CONFIG: &str = "config.json";
@@ -151,8 +152,7 @@ impl Encoder {
         let text = format!("{config:#}\n");
         // The configuration last: a folder with one is a whole model.
         for (name, bytes) in [(TOKENIZER, bytes), (CONFIG, text.into_bytes())] {
-            let path = folder.join(name);
-            files::replace(&path, &bytes).map_err(FileError::of("write", path))?;
+            files::replace(&folder.join(name), &bytes)?;
         }
         Ok(())
     }
@@ -199,8 +199,7 @@ pub fn prepare(source: &Path, folder: &Path) -> Result<Lock, Error> {
     let lock = lock::lock(folder)?;
     // Until it was locked, another training may have ended.
     refuse_model(folder)?;
-    let path = folder.join(WEIGHTS);
-    files::probe(&path).map_err(FileError::of("write", path))?;
+    files::probe(&folder.join(WEIGHTS))?;
     Ok(lock)
 }
 
@@ -227,7 +226,7 @@ pub fn attention(
     let device = bert.tokens.weight.device();
     let output = bert.forward_with_weights(input(&[text], &device));
     let labels = labels(tokenizer, text.get_ids());
-    maps(output.self_weights, &labels, &labels)
+    Ok(maps(output.self_weights, &labels, &labels)?)
 }
 
 /// What an encoder reads of texts.

@@ -169,6 +169,6 @@ impl<'a> IndexFile<'a> {
         ];
         let fields = fields.map(|(name, value)| (name.to_string(), value));
         let bytes = safetensors::serialize(tensors, Some(fields.into()))?;
-        Ok(files::replace(self.path, &bytes).map_err(FileError::of("write", self.path))?)
+        Ok(files::replace(self.path, &bytes)?)
     }
 }

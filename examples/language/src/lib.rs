@@ -5,10 +5,8 @@ pub mod batches;
 #[cfg(feature = "hub")]
 pub mod downloads;
 pub mod encoder;
-pub mod error;
 pub mod fine_tuning;
 pub mod index_file;
-pub mod input;
 pub mod passages;
 pub mod pictures;
 pub mod question_answering;
@@ -21,4 +19,7 @@ pub mod text_index;
 pub mod tokens;
 pub mod weights;
 
-pub use error::Error;
+pub use example_common::{
+    error::{self, Error},
+    input,
+};

@@ -2,14 +2,9 @@
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-use burn::tensor::Tensor;
 use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage, TextOptions, render_text};
 use clap::Args;
-use example_common::{
-    exit,
-    files::{self, FileError},
-    pictures,
-};
+use example_common::{exit, files};
 
 use crate::Error;
 
@@ -84,10 +79,7 @@ impl Pictures {
     /// # Errors
     /// If it cannot.
     pub fn probe(&self) -> Result<(), Error> {
-        if let Some(path) = &self.html {
-            files::probe(path).map_err(FileError::of("write", path))?;
-        }
-        Ok(())
+        Ok(self.html.as_deref().map_or(Ok(()), files::probe)?)
     }
 
     /// [`probe`](Self::probe) for pictures of the first of `texts`, each of which is a `what`.
@@ -116,8 +108,7 @@ impl Pictures {
             );
         }
         if let Some(path) = &self.html {
-            files::replace(path, page.to_html().as_bytes())
-                .map_err(FileError::of("write", path))?;
+            files::replace(path, page.to_html().as_bytes())?;
             exit::warn(&format!("the attention is in {}", path.display()));
         }
         Ok(())
@@ -138,22 +129,6 @@ impl Pictures {
             .group(AttentionGroup::new("Self-attention", layers.clone()));
         self.draw(&page, &layers)
     }
-}
-
-/// A map of each layer, the first one called `layer 1`.
-///
-/// # Shapes
-/// Each of `layers`: `[1, heads, queries, keys]`.
-///
-/// # Errors
-/// If a weight is not finite, or a size is not the number of tokens.
-pub fn maps(
-    layers: Vec<Tensor<4>>,
-    queries: &[String],
-    keys: &[String],
-) -> Result<Vec<AttentionMap>, Error> {
-    let maps = pictures::maps(layers, queries, keys);
-    maps.map_err(|error| format!("cannot draw {error}").into())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Reads the answer to a question out of a passage: where it starts and where it ends (Devlin et al., arXiv:1810.04805, section 4.2).
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use burn::{
     tensor::{Device, Int, Tensor, TensorData, activation::log_softmax},
@@ -114,15 +114,13 @@ impl Model<QuestionAnswering> {
             let [_, _, len] = probabilities.dims();
             let probabilities = probabilities.into_data();
             let probabilities: Vec<f32> = probabilities.iter::<f32>().collect();
+            done(batch.len());
             let rows = batch.iter().zip(probabilities.chunks(2 * len));
             rows.map(|(reading, row)| best(reading, row.split_at(len)))
                 .collect()
         };
         let len = |reading: &Reading| reading.tokens.len();
-        in_batches(readings, len, BATCH, of_batch, |more| {
-            done(more);
-            ControlFlow::Continue(())
-        })
+        in_batches(readings, len, BATCH, of_batch)
     }
 }
 

@@ -1,7 +1,5 @@
 //! How positive a text is: a score for it, by a head on the pooled first token of a BERT.
 
-use std::ops::ControlFlow;
-
 use burn::{
     tensor::{
         Device, Int, Tensor,
@@ -49,12 +47,10 @@ impl Model<Sentiment> {
         let device = self.encoder.head.weight.device();
         let of_batch = |batch: &[&Encoding]| {
             let scores = self.forward(input(batch, &device)).into_data();
+            done(batch.len());
             scores.iter::<f32>().collect()
         };
-        in_batches(texts, Encoding::len, BATCH, of_batch, |more| {
-            done(more);
-            ControlFlow::Continue(())
-        })
+        in_batches(texts, Encoding::len, BATCH, of_batch)
     }
 }
 

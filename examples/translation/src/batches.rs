@@ -5,10 +5,10 @@ use burn_attn_models::tokens::padded;
 use burn_attn_models::train::{
     BatchSize, Seq2SeqBatch, TokenBatch, TrainingData, batches_by_length,
 };
+use example_common::error::Error;
 use example_common::exit::warn;
 
 use crate::data::{Pair, Split};
-use crate::error::Error;
 use crate::run_config::RunConfig;
 use crate::vocabulary::{BOS, EOS, Vocabulary};
 
@@ -47,8 +47,8 @@ impl TrainingData for Batches {
     type Batch = Seq2SeqBatch;
 
     fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
-        let RunConfig { seed, .. } = self.config;
-        plan(&self.train, self.config.batch_size(), seed, epoch)
+        let (size, seed) = (self.config.batch_size(), self.config.seed);
+        plan(&self.train, size, seed, epoch)
     }
 
     /// `<eos>` counts twice.
@@ -89,12 +89,11 @@ fn samples(
         .collect();
     let skipped = pairs.len() - samples.len();
     if samples.is_empty() {
-        return Err(Error::Corpus {
-            corpus: config.data.name(),
-            problem: format!(
-                "all {skipped} {set} pairs are longer than the {limit} positions of --max-len"
-            ),
-        });
+        return Err(format!(
+            "{}: all {skipped} {set} pairs are longer than the {limit} positions of --max-len",
+            config.data.name()
+        )
+        .into());
     }
     if skipped > 0 {
         warn(&format!(

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use burn_attn_models::train::{self, BEST_CHECKPOINT, NEWEST_CHECKPOINT};
+use example_common::error::Error;
 
-use crate::error::Error;
 use crate::run_config::RunConfig;
 use crate::vocabulary::Vocabulary;
 
@@ -19,15 +19,25 @@ pub fn exists(out: &Path) -> bool {
     out.join(NEWEST_CHECKPOINT).exists()
 }
 
+/// Refuses a folder without such a run.
+pub fn check(out: &Path) -> Result<(), Error> {
+    match exists(out) {
+        true => Ok(()),
+        false => Err(format!(
+            "{} holds no checkpoint: train first, or name the folder of a run with --out",
+            out.display()
+        )
+        .into()),
+    }
+}
+
 /// The newest checkpoint of a run.
 ///
 /// # Errors
 /// If there is none, or it is not complete.
 pub fn newest(out: &Path) -> Result<Checkpoint, Error> {
-    match exists(out) {
-        true => checked(Checkpoint::newest(out)?),
-        false => Err(Error::NoCheckpoint(out.to_path_buf())),
-    }
+    check(out)?;
+    checked(Checkpoint::newest(out)?)
 }
 
 /// The checkpoint with the lowest validation loss, or the newest if none was measured.

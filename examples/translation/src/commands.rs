@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use burn::module::Module;
-use burn::tensor::Device;
 use burn::train::Interrupter;
 use burn_attn::ops::backend::in_host_memory;
 use burn_attn_models::train::{BEST_CHECKPOINT, Outcome, Replicas};
-use example_common::devices::DeviceArg;
+use example_common::devices::TargetDevice;
+use example_common::error::Error;
 use example_common::exit::{STOPPED, println};
-use example_common::files::{self, FileError};
+use example_common::files;
 use example_common::learner;
 use example_common::lock::{self, Lock};
 
@@ -18,7 +18,6 @@ use crate::checkpoint;
 use crate::cli::{Command, Shared, TrainArgs};
 use crate::curve;
 use crate::data::{self, Split};
-use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::{self, explain};
 use crate::folder;
@@ -32,22 +31,6 @@ use crate::translator::Translator;
 /// What a run is tested on, unless it is a file: the sentences that were set aside.
 pub const HELD_OUT: &str = "held-out sentences, never seen";
 
-/// A device with its name.
-pub struct TargetDevice {
-    /// Where to compute.
-    pub device: Device,
-    /// Its name in the report.
-    pub name: String,
-}
-
-impl TargetDevice {
-    /// The one that was asked for, or the default.
-    pub fn choose(asked: Option<DeviceArg>) -> Result<Self, Error> {
-        let (device, name) = example_common::devices::choose(asked)?;
-        Ok(Self { device, name })
-    }
-}
-
 /// Runs the command and returns the exit code.
 pub fn run(command: Command, shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
     match command {
@@ -58,7 +41,7 @@ pub fn run(command: Command, shared: &Shared, target: &TargetDevice) -> Result<u
         Command::Translate { text, search } => {
             refuse_outputs(shared, "translate")?;
             let translator = Translator::load(&shared.out, &target.device, search.beam)?;
-            translate(&translator, text.as_deref())
+            translate(&translator, text)
         }
         Command::Evaluate { data, test, search } => {
             probe_outputs(shared)?;
@@ -126,7 +109,7 @@ fn probe_outputs(shared: &Shared) -> Result<(), Error> {
     outputs
         .into_iter()
         .flatten()
-        .try_for_each(|path| Ok(files::probe(path).map_err(FileError::of("write", path))?))
+        .try_for_each(|path| Ok(files::probe(path)?))
 }
 
 /// Refuses the files that a command does not write.
@@ -137,9 +120,10 @@ fn refuse_outputs(shared: &Shared, command: &str) -> Result<(), Error> {
     ];
     match outputs.into_iter().find(|(_, path)| path.is_some()) {
         None => Ok(()),
-        Some((option, _)) => Err(Error::Option(format!(
+        Some((option, _)) => Err(format!(
             "{option} is written by the demo, train and evaluate, not by {command}"
-        ))),
+        )
+        .into()),
     }
 }
 
@@ -152,10 +136,11 @@ fn decide_replicas(
 ) -> Result<(), Error> {
     let shares_threads = in_host_memory(&target.device);
     match asked {
-        Some(replicas) if replicas > 1 && !shares_threads => Err(Error::Option(format!(
+        Some(replicas) if replicas > 1 && !shares_threads => Err(format!(
             "--replicas {replicas} needs the device flex or ndarray, got {}",
             target.name
-        ))),
+        )
+        .into()),
         None if shares_threads => {
             config.replicas = Replicas::recommended().min(config.batch.max(1));
             Ok(())
@@ -201,9 +186,7 @@ pub fn begin(
 pub fn resume(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
     // A folder that may be a typing error is not created.
-    if !checkpoint::exists(&shared.out) {
-        return Err(Error::NoCheckpoint(shared.out.clone()));
-    }
+    checkpoint::check(&shared.out)?;
     let _lock = prepare(shared)?;
     let checkpoint = checkpoint::newest(&shared.out)?;
     let precision = checkpoint.config.precision;

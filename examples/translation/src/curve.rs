@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use example_common::files::{self, FileError};
+use example_common::error::Error;
+use example_common::files;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::error::Error;
 use burn_attn_models::train::{Accuracy, CurvePoint};
 
 /// Its name in the folder of the run.
@@ -23,8 +23,8 @@ type Line = (&'static str, Vec<(usize, f64)>);
 /// # Errors
 /// If the file cannot be written. The old one is untouched then.
 pub fn draw(curve: &[CurvePoint], path: &Path) -> Result<(), Error> {
-    let svg = svg(curve).map_err(|error| Error::Picture(format!("the curve: {error}")))?;
-    Ok(files::replace(path, svg.as_bytes()).map_err(FileError::of("write", path))?)
+    let svg = svg(curve).map_err(|error| format!("cannot draw the curve: {error}"))?;
+    Ok(files::replace(path, svg.as_bytes())?)
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;

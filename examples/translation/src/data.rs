@@ -7,8 +7,8 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::error::Error;
 use crate::sentence::{LONGEST, composed, key};
+use example_common::error::Error;
 use example_common::files::FileError;
 use example_common::fnv::Fnv;
 use example_common::text::printable;
@@ -48,18 +48,13 @@ const LISTED: usize = 3;
 pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
     let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let refused = |problem: &str| Error::Corpus {
-        corpus: path.display().to_string(),
-        problem: problem.into(),
-    };
+    let refused = |problem: &str| Err(format!("{}: {problem}", path.display()).into());
     if bytes.contains(&b'\r') && !bytes.contains(&b'\n') {
-        return Err(refused(
-            "its lines end in a carriage return alone, and must end in a line feed",
-        ));
+        return refused("its lines end in a carriage return alone, and must end in a line feed");
     }
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     if bytes.is_empty() {
-        return Err(refused("the file is empty"));
+        return refused("the file is empty");
     }
     let (mut pairs, mut bad, mut listed) = (Vec::new(), 0, Vec::new());
     for (line, text) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
@@ -84,7 +79,7 @@ pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
         _ => "are not sentence pairs",
     };
     let (lines, listed) = (pairs.len() + bad, listed.join("; "));
-    Err(refused(&format!("{bad} of {lines} lines {are}: {listed}")))
+    refused(&format!("{bad} of {lines} lines {are}: {listed}"))
 }
 
 /// One line of the file, or what is wrong with it.
@@ -137,16 +132,13 @@ pub fn split(pairs: Vec<Pair>, held_out: usize, seed: u64, corpus: &str) -> Resu
     // Training keeps at least a fifth of the sources.
     let most = 2 * distinct / 5;
     if !(1..=most).contains(&held_out) {
-        return Err(Error::Corpus {
-            corpus: corpus.into(),
-            problem: match most {
-                0 => format!("it has {distinct} distinct sources, and at least 3 are needed"),
-                _ => format!(
-                    "--held-out must be between 1 and {most} (twice as many are set aside, of {distinct} distinct \
-                     sources), got {held_out}"
-                ),
-            },
-        });
+        let problem = match most {
+            0 => format!("it has {distinct} distinct sources, and at least 3 are needed"),
+            _ => format!(
+                "--held-out must be between 1 and {most} (twice as many are set aside, of {distinct} distinct sources), got {held_out}"
+            ),
+        };
+        return Err(format!("{corpus}: {problem}").into());
     }
     let mut order: Vec<usize> = (0..distinct).collect();
     order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
@@ -185,9 +177,10 @@ pub fn toy(validation: usize, seed: u64) -> Result<Split, Error> {
     let mut train = corpus.train;
     let most = train.len() / 2;
     if !(1..=most).contains(&validation) {
-        return Err(Error::Option(format!(
+        return Err(format!(
             "--held-out must be between 1 and {most} for the built-in corpus, got {validation}"
-        )));
+        )
+        .into());
     }
     let validation = train.split_off(train.len() - validation);
     Ok(Split {

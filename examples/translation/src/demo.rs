@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use burn_attn_models::train::Outcome;
-use example_common::{exit::println, lock};
+use example_common::{devices::TargetDevice, error::Error, exit::println, lock};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{OUT, Shared, TrainArgs};
-use crate::commands::{HELD_OUT, TargetDevice, begin, print_how_to_resume, report_run, resume};
+use crate::commands::{HELD_OUT, begin, print_how_to_resume, report_run, resume};
 use crate::data::Split;
-use crate::error::Error;
 use crate::explain::{self, explain};
+use crate::folder;
 use crate::translator::Translator;
 
 /// Trains on the built-in corpus, evaluates, translates and explains; returns the exit code.
@@ -73,10 +73,7 @@ fn train(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Err
     // Nor what only the machine determines.
     demo.replicas = config.replicas;
     if serde_json::to_value(&demo).ok() != serde_json::to_value(&config).ok() {
-        return Err(Error::Occupied {
-            path: shared.out.clone(),
-            name: state.name(),
-        });
+        return Err(folder::occupied(&shared.out, &state.name()));
     }
     let trained = resume(shared, target)?;
     if state.finished {

@@ -1,11 +1,11 @@
 //! How good the translations are of sentences that training never saw.
 
+use example_common::error::Error;
 use example_common::exit::warn;
 use serde::Serialize;
 
 use crate::bleu::corpus_bleu;
 use crate::data::{Example, Split};
-use crate::error::Error;
 use crate::sentence::key;
 use crate::translator::Translator;
 

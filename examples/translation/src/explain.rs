@@ -4,11 +4,11 @@ use std::path::Path;
 
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn_viz::{AttentionGroup, AttentionPage};
-use example_common::files::{self, FileError};
+use example_common::error::Error;
+use example_common::files;
 use example_common::pictures::maps;
 
 use crate::batches;
-use crate::error::Error;
 use crate::sentence::composed;
 use crate::translator::Translator;
 use crate::vocabulary::{BOS, EOS};
@@ -24,7 +24,7 @@ pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<S
         .remove(0);
     let translation = translator.text(&target)?;
     let page = page(translator, sentence, &translation, &source, &target)?;
-    files::replace(html, page.to_html().as_bytes()).map_err(FileError::of("write", html))?;
+    files::replace(html, page.to_html().as_bytes())?;
     Ok(translation)
 }
 

@@ -2,22 +2,34 @@
 
 use std::path::Path;
 
+use example_common::error::Error;
+
 use crate::checkpoint;
 use crate::curve;
-use crate::error::Error;
 use crate::explain;
 
 /// Makes sure that a new run destroys no other, and nothing that is of no run.
 pub fn refuse_occupied(out: &Path) -> Result<(), Error> {
-    let path = out.to_path_buf();
     if checkpoint::exists(out) {
-        let name = checkpoint::newest(out)?.state.name();
-        return Err(Error::Occupied { path, name });
+        return Err(occupied(out, &checkpoint::newest(out)?.state.name()));
     }
     // Both are drawn only beside a checkpoint.
     let mut drawn = [curve::FILE, explain::FILE].into_iter();
     match drawn.find(|name| out.join(name).exists()) {
-        Some(name) => Err(Error::Foreign { path, name }),
+        Some(name) => Err(format!(
+            "{}: it has a {name} that is of no run: choose another --out",
+            out.display()
+        )
+        .into()),
         None => Ok(()),
     }
+}
+
+/// The error about a folder with another run, whose newest checkpoint has this name.
+pub fn occupied(out: &Path, name: &str) -> Error {
+    let out = out.display();
+    let ways = format!(
+        "train --resume --out {out} goes on with it, --out with another folder starts anew"
+    );
+    format!("{out} already holds the run {name}: {ways}").into()
 }

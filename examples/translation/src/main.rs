@@ -8,7 +8,6 @@ mod commands;
 mod curve;
 mod data;
 mod demo;
-mod error;
 mod evaluate;
 mod explain;
 mod folder;
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     example_common::memory::keep_freed();
     example_common::exit::run(|| {
-        let target = commands::TargetDevice::choose(cli.shared.device)?;
+        let target = example_common::devices::choose(cli.shared.device)?;
         match cli.command {
             None => demo::run(&cli.shared, &target),
             Some(command) => commands::run(command, &cli.shared, &target),

@@ -1,9 +1,8 @@
 //! The numbers that a step of training computes in.
 
 use burn::tensor::{Device, FloatDType};
+use example_common::error::Error;
 use serde::{Deserialize, Serialize};
-
-use crate::error::Error;
 
 /// What a step computes in; weights and optimizer are in f32 either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -32,10 +31,11 @@ impl Precision {
     pub fn check(self, device: &Device, name: &str) -> Result<(), Error> {
         match device.supports_dtype(self.dtype()) {
             true => Ok(()),
-            false => Err(Error::Option(format!(
+            false => Err(format!(
                 "--precision {} needs a device that computes in it, such as flex, got {name}",
                 format!("{self:?}").to_lowercase()
-            ))),
+            )
+            .into()),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Progress: a bar with the loss, the speed and the time left on a terminal, the same as lines anywhere else.
 
 use std::cell::Cell;
-use std::io::IsTerminal;
 use std::time::Duration;
 
 use example_common::exit::println;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use example_common::input;
+use indicatif::ProgressBar;
 
 /// The time between two lines of an epoch where there is no bar.
 const LINE_EVERY: Duration = Duration::from_secs(30);
@@ -21,18 +21,8 @@ pub struct Progress {
 impl Progress {
     /// A bar if standard error is a terminal; otherwise only lines.
     pub fn new() -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        let target = if terminal {
-            ProgressDrawTarget::stderr_with_hz(4)
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
-        let style = ProgressStyle::with_template("{prefix} {wide_bar} {msg}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style);
         Self {
-            bar,
+            bar: input::bar(0, "{prefix} {wide_bar} {msg}"),
             print: Box::new(println),
             shown: Cell::default(),
         }
@@ -102,13 +92,4 @@ pub fn duration(seconds: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_read_well() {
-        assert_eq!(duration(59.9), "59 s");
-        assert_eq!(duration(200.0), "3 min 20 s");
-        assert_eq!(duration(7500.0), "2 h 5 min");
-    }
-}
+mod tests;

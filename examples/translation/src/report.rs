@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use example_common::files::{self, FileError};
+use example_common::error::Error;
+use example_common::files;
 use example_common::text::printable;
 use serde_json::json;
 
 use crate::data::Example;
-use crate::error::Error;
 use crate::evaluate::{Score, Scores, is_right};
 use crate::run_config::RunConfig;
 use crate::sentence::LONGEST;
@@ -65,7 +65,7 @@ impl Report<'_> {
             "config": self.config,
         });
         let report = format!("{report:#}\n");
-        Ok(files::replace(path, report.as_bytes()).map_err(FileError::of("write", path))?)
+        Ok(files::replace(path, report.as_bytes())?)
     }
 }
 
@@ -87,7 +87,7 @@ pub fn write_translations(
         lines += &columns.join("\t");
         lines.push('\n');
     }
-    Ok(files::replace(path, lines.as_bytes()).map_err(FileError::of("write", path))?)
+    Ok(files::replace(path, lines.as_bytes())?)
 }
 
 /// Scores and a handful of the translations of `held_out`, to be printed.

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use burn_attn_models::seq2seq::Seq2SeqConfig;
 use burn_attn_models::train::{AVERAGE_EVERY, BatchSize};
+use example_common::error::Error;
+use example_common::input;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{self, Split};
-use crate::error::Error;
 use crate::precision::Precision;
 use crate::vocabulary::{self, Vocabulary};
 
@@ -132,17 +133,13 @@ impl RunConfig {
                 self.smoothing,
             ),
         ];
-        let mut all = positive.into_iter().chain(above_zero).chain(ranges);
-        if let Some((option, _, must_be, value)) = all.find(|(_, is_right, ..)| !is_right) {
-            return Err(Error::Option(format!(
-                "{option} must be {must_be}, got {value}"
-            )));
-        }
+        input::check(positive.into_iter().chain(above_zero).chain(ranges))?;
         if self.batch_tokens.is_none() && self.replicas > self.batch {
-            return Err(Error::Option(format!(
+            return Err(format!(
                 "--replicas must not exceed --batch ({}), got {}",
                 self.batch, self.replicas
-            )));
+            )
+            .into());
         }
         Ok(())
     }
@@ -182,16 +179,15 @@ impl RunConfig {
     pub fn reload(&self, out: &Path) -> Result<Split, Error> {
         let split = self.data.load(self.seed)?;
         let found = data::fingerprint(&split);
-        if found != self.data.fingerprint {
-            return Err(Error::Corpus {
-                corpus: self.data.name(),
-                problem: format!(
-                    "its fingerprint {found} is not that of the corpus of the run in {}, {}",
-                    out.display(),
-                    self.data.fingerprint
-                ),
-            });
+        match found == self.data.fingerprint {
+            true => Ok(split),
+            false => Err(format!(
+                "{}: its fingerprint {found} is not that of the corpus of the run in {}, {}",
+                self.data.name(),
+                out.display(),
+                self.data.fingerprint
+            )
+            .into()),
         }
-        Ok(split)
     }
 }

@@ -2,8 +2,8 @@
 
 use burn::lr_scheduler::{module_lr_scheduler::ModuleLrScheduler, noam::NoamLrSchedulerConfig};
 use burn_attn_models::train::{last_step, warmup_cosine};
+use example_common::error::Error;
 
-use crate::error::Error;
 use crate::run_config::{RunConfig, Schedule};
 
 /// The last rate of the cosine, as a part of the highest.
@@ -33,7 +33,7 @@ pub fn scheduler(config: &RunConfig, epoch_steps: usize) -> Result<ModuleLrSched
                 .init()
         }
     };
-    scheduler.map_err(|problem| Error::Option(format!("--learning-rate {peak}: {problem}")))
+    scheduler.map_err(|problem| format!("--learning-rate {peak}: {problem}").into())
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! From the options of `train` to the configuration of a new run.
 
 use burn_attn_models::seq2seq::Seq2SeqConfig;
+use example_common::error::Error;
 use example_common::files::FileError;
 
 use crate::cli::TrainArgs;
-use crate::error::Error;
 use crate::run_config::Schedule;
 use crate::run_config::{DataConfig, RunConfig};
 use crate::vocabulary;

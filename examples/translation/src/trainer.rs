@@ -12,13 +12,13 @@ use burn_attn_models::train::{
     self, Accuracy, CheckpointFolder, Event, Outcome, Replicas, State, TrainError, TrainerConfig,
     TrainingData,
 };
+use example_common::error::Error;
 use example_common::text::printable;
 
 use crate::batches::Batches;
 use crate::checkpoint::{self, Checkpoint, TOKENIZER};
 use crate::curve;
 use crate::data::{Pair, Split};
-use crate::error::Error;
 use crate::progress::{Progress, duration};
 use crate::run_config::RunConfig;
 use crate::schedule::scheduler;
@@ -123,7 +123,7 @@ impl Trainer {
             to_show,
             device,
         } = self;
-        let learning_rate = training.folder.config.learning_rate;
+        let rate = training.folder.config.learning_rate;
         let outcome = training.run(batches, |training, event| {
             if event == Event::Evaluated {
                 let curve = &training.state.curve;
@@ -139,12 +139,11 @@ impl Trainer {
             }
             Ok(ControlFlow::Continue(()))
         });
-        outcome.map_err(|error| match error {
-            Error::Train(error @ TrainError::Diverged { .. }) => Error::Diverged {
-                error,
-                learning_rate,
-            },
-            error => error,
+        outcome.map_err(|error: Error| match error.downcast_ref() {
+            Some(TrainError::Diverged { .. }) => {
+                format!("{error}; try a lower --learning-rate than {rate}").into()
+            }
+            _ => error,
         })
     }
 }

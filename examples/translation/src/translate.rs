@@ -1,98 +1,60 @@
-//! The command `translate`: one sentence, the lines of a pipe, or a prompt.
+//! The command `translate`: a sentence, the lines of a pipe, or what is typed.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 
+use example_common::error::Error;
 use example_common::exit::warn;
+use example_common::files::FileError;
+use example_common::input;
 
-use crate::error::Error;
 use crate::sentence::key;
 use crate::translator::{BATCH, Translator};
 
 /// Translates a sentence, or standard input if there is none; returns the exit code.
 ///
 /// # Errors
-/// If the sentence cannot be translated, or standard input not be read, or standard output not be written.
-pub fn translate(translator: &Translator, text: Option<&str>) -> Result<u8, Error> {
-    let (input, mut output) = (io::stdin(), io::stdout().lock());
-    let translated = match text {
-        Some(text) => {
-            let translation = translator.translate_text(text)?;
-            writeln!(output, "{translation}").map(|()| 0)
-        }
-        None if input.is_terminal() => prompt(translator, input.lock(), output),
-        None => lines(translator, input.lock(), output),
-    };
-    match translated {
-        // A reader that closes the pipe has read enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
-        translated => {
-            translated.map_err(|error| Error::Stream(format!("stopped translating: {error}")))
-        }
+/// If standard input cannot be read, or the model's logits are not numbers.
+pub fn translate(translator: &Translator, sentence: Option<String>) -> Result<u8, Error> {
+    if sentence.is_none() && !io::stdin().is_terminal() {
+        return lines(translator);
     }
-}
-
-/// Translates what is typed, until its end (Ctrl-D).
-fn prompt(
-    translator: &Translator,
-    mut input: impl BufRead,
-    mut output: impl Write,
-) -> io::Result<u8> {
-    loop {
-        // Without the end of a line, which `warn` adds. Where there can be no prompt, one can type nevertheless.
-        let _ = write!(io::stderr(), "> ");
-        let mut typed = Vec::new();
-        if input.read_until(b'\n', &mut typed)? == 0 {
-            warn("");
-            return Ok(0);
-        }
-        let sentence = String::from_utf8_lossy(&typed);
-        if key(&sentence).is_empty() {
-            continue;
-        }
-        match translator.translate_text(&sentence) {
-            Ok(translation) => writeln!(output, "{translation}")?,
-            Err(error) => warn(&format!("error: {error}")),
-        }
-    }
+    input::each(sentence.as_slice(), |sentence| {
+        println!("{}", translator.translate_text(sentence)?);
+        Ok(())
+    })
 }
 
 /// Translates line by line, many at a time. A line that cannot be translated is reported, and becomes an empty one.
-fn lines(translator: &Translator, input: impl BufRead, mut output: impl Write) -> io::Result<u8> {
+fn lines(translator: &Translator) -> Result<u8, Error> {
     let mut code = 0;
-    let mut lines = (1..).zip(input.split(b'\n')).peekable();
+    let mut lines = (1..).zip(io::stdin().lock().split(b'\n')).peekable();
     while lines.peek().is_some() {
-        let mut sentences = Vec::new();
+        let (mut places, mut sentences) = (Vec::new(), Vec::new());
         let mut translations = Vec::new();
         for (number, line) in lines.by_ref().take(BATCH) {
-            let line = String::from_utf8_lossy(&line?).into_owned();
+            let line = line.map_err(FileError::of("read", "standard input"))?;
+            let line = String::from_utf8_lossy(&line);
             translations.push(String::new());
             if key(&line).is_empty() {
                 continue;
             }
             match translator.encode(&line) {
-                Ok(tokens) => sentences.push(((translations.len() - 1, number), tokens)),
+                Ok(tokens) => {
+                    places.push(translations.len() - 1);
+                    sentences.push(tokens);
+                }
                 Err(error) => {
                     warn(&format!("error: line {number}: {error}"));
                     code = 1;
                 }
             }
         }
-        let (places, sentences): (Vec<_>, Vec<_>) = sentences.into_iter().unzip();
-        let found = translator.translate(&sentences);
-        let found = found.map_err(io::Error::other)?;
-        for ((place, number), tokens) in places.into_iter().zip(found) {
-            match translator.text(&tokens) {
-                Ok(text) => translations[place] = text,
-                Err(error) => {
-                    warn(&format!("error: line {number}: {error}"));
-                    code = 1;
-                }
-            }
+        for (place, tokens) in places.into_iter().zip(translator.translate(&sentences)?) {
+            translations[place] = translator.text(&tokens)?;
         }
         for translation in translations {
-            writeln!(output, "{translation}")?;
+            println!("{translation}");
         }
-        output.flush()?;
     }
     Ok(code)
 }

@@ -6,11 +6,11 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn_attn_models::generate::{BeamOptions, beam_search};
 use burn_attn_models::seq2seq::Seq2Seq;
+use example_common::error::Error;
 use example_common::text::printable;
 
 use crate::batches;
 use crate::checkpoint;
-use crate::error::Error;
 use crate::run_config::RunConfig;
 use crate::sentence::{LONGEST, composed, key};
 use crate::vocabulary::{BOS, EOS, Vocabulary};
@@ -43,10 +43,11 @@ impl Translator {
         let checkpoint = checkpoint::best(out)?;
         let vocabulary = checkpoint::vocabulary(&checkpoint)?;
         if !(1..=vocabulary.len()).contains(&beam) {
-            return Err(Error::Option(format!(
+            return Err(format!(
                 "--beam must be between 1 and the vocabulary's {} tokens, got {beam}",
                 vocabulary.len()
-            )));
+            )
+            .into());
         }
         let model = checkpoint.trained(checkpoint.config.model.init(device))?;
         Ok(Self {
@@ -64,19 +65,17 @@ impl Translator {
     /// # Errors
     /// If it is empty or longer than the positions.
     pub fn encode(&self, sentence: &str) -> Result<Vec<u32>, Error> {
-        let refused = |problem: String| Error::Sentence {
-            sentence: printable(sentence, LONGEST),
-            problem,
-        };
+        let shown = printable(sentence, LONGEST);
+        let refused =
+            |problem: &str| -> Error { format!("cannot translate {shown:?}: {problem}").into() };
         if key(sentence).is_empty() {
-            return Err(refused("it is empty".into()));
+            return Err(refused("it is empty"));
         }
         let tokens = self.vocabulary.encode(&composed(sentence))?;
         if !self.config.fits(tokens.len()) {
-            return Err(refused(format!(
-                "it has {} tokens, and this model reads at most {} (--max-len when it was trained)",
-                tokens.len(),
-                self.config.model.max_len - 1
+            let (len, most) = (tokens.len(), self.config.model.max_len - 1);
+            return Err(refused(&format!(
+                "it has {len} tokens, and this model reads at most {most} (--max-len when it was trained)"
             )));
         }
         Ok(tokens)

@@ -1,10 +1,9 @@
 //! The sub-word vocabulary that both languages share: byte-level BPE, so that any text can be written with it.
 
 use burn_attn_models::text::labels;
+use example_common::error::{Error, tokenizer_failed};
 use example_common::vocabulary::{BYTES, byte_level_bpe};
 use tokenizers::Tokenizer;
-
-use crate::error::Error;
 
 /// Begins every translation.
 pub const BOS: u32 = 1;
@@ -19,10 +18,8 @@ pub const SMALLEST: usize = SPECIAL.len() + BYTES;
 
 /// Why a vocabulary of this size cannot be.
 pub fn too_small(size: usize) -> Error {
-    Error::Option(format!(
-        "--vocabulary must be at least {SMALLEST} ({} special tokens and 256 bytes), got {size}",
-        SPECIAL.len()
-    ))
+    let special = SPECIAL.len();
+    format!("--vocabulary must be at least {SMALLEST} ({special} special tokens and {BYTES} bytes), got {size}").into()
 }
 
 /// Turns text into token ids and back.
@@ -38,7 +35,7 @@ impl Vocabulary {
             return Err(too_small(size));
         }
         let tokenizer = byte_level_bpe(sentences.iter().copied(), size, &SPECIAL, true);
-        Self::checked(tokenizer.map_err(failed)?)
+        Self::checked(tokenizer.map_err(tokenizer_failed)?)
     }
 
     /// Reads a vocabulary back.
@@ -46,22 +43,20 @@ impl Vocabulary {
     /// # Errors
     /// If the bytes are not a tokenizer, or one with other special tokens.
     pub fn from_json(json: &[u8]) -> Result<Self, Error> {
-        Self::checked(Tokenizer::from_bytes(json).map_err(failed)?)
+        Self::checked(Tokenizer::from_bytes(json).map_err(tokenizer_failed)?)
     }
 
     /// The vocabulary as the JSON of the crate `tokenizers`.
     pub fn to_json(&self) -> Result<String, Error> {
-        self.0.to_string(false).map_err(failed)
+        self.0.to_string(false).map_err(tokenizer_failed)
     }
 
     /// Fixes what the tokenizer must guarantee: the ids of the special tokens, and that no text is mistaken for one.
     fn checked(mut tokenizer: Tokenizer) -> Result<Self, Error> {
         for (id, token) in (0..).zip(SPECIAL) {
             if tokenizer.token_to_id(token) != Some(id) {
-                return Err(Error::Vocabulary(format!(
-                    "{token} must have the id {id}, but has {:?}",
-                    tokenizer.token_to_id(token)
-                )));
+                let found = tokenizer.token_to_id(token);
+                return Err(format!("{token} must have the id {id}, but has {found:?}").into());
             }
         }
         tokenizer.set_encode_special_tokens(true);
@@ -75,31 +70,20 @@ impl Vocabulary {
 
     /// The ids of a text, without special tokens.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
-        Ok(self
-            .0
-            .encode(text, false)
-            .map_err(failed)?
-            .get_ids()
-            .to_vec())
+        Ok(self.encode_all(vec![text])?.remove(0))
     }
 
     /// The ids of many texts, on all cores.
     pub fn encode_all(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, Error> {
-        let encodings = self.0.encode_batch(texts, false).map_err(failed)?;
-        Ok(encodings
-            .iter()
-            .map(|encoding| encoding.get_ids().to_vec())
-            .collect())
+        let encodings = self.0.encode_batch(texts, false);
+        let encodings = encodings.map_err(tokenizer_failed)?.into_iter();
+        Ok(encodings.map(|tokens| tokens.get_ids().to_vec()).collect())
     }
 
     /// The text of ids; special tokens are left out.
     pub fn decode(&self, tokens: &[u32]) -> Result<String, Error> {
-        Ok(self
-            .0
-            .decode(tokens, true)
-            .map_err(failed)?
-            .trim()
-            .to_string())
+        let text = self.0.decode(tokens, true).map_err(tokenizer_failed)?;
+        Ok(text.trim().to_string())
     }
 
     /// What to show for each token: its text, with `·` in front if it continues a word.
@@ -113,11 +97,6 @@ impl Vocabulary {
         };
         texts.zip(tokens).map(label).collect()
     }
-}
-
-/// Wraps whatever the tokenizer reports.
-fn failed(error: tokenizers::Error) -> Error {
-    Error::Vocabulary(error.to_string())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ fn a_missing_backend_names_its_feature() {
 #[cfg(feature = "flex")]
 fn a_built_in_device_opens() {
     let flex = "flex".parse().unwrap();
-    assert_eq!(choose(Some(flex)).unwrap().1, "flex");
+    assert_eq!(choose(Some(flex)).unwrap().name, "flex");
 }
 
 #[test]

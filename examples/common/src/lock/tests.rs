@@ -1,6 +1,7 @@
 //! One training in a folder, which finds nothing unfinished.
 
 use super::*;
+use crate::files;
 
 #[test]
 #[cfg(unix)]

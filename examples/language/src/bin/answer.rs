@@ -99,7 +99,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<u8, Error> {
-    let (device, _) = devices::choose(cli.device)?;
+    let device = devices::choose(cli.device)?.device;
     match &cli.command {
         Command::Train(args) => train(args, &device),
         Command::Evaluate(args) => evaluate(args, &device),

@@ -20,12 +20,13 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
+    pictures::maps,
     text::printable_lines,
 };
 use language::{
     Error,
     input::{self, at_least},
-    pictures::{Pictures, maps},
+    pictures::Pictures,
     weights::GLASSLLM,
 };
 
@@ -90,7 +91,7 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     cli.sampling.check()?;
     cli.pictures.probe()?;
     let source = GLASSLLM.or(cli.model.as_deref())?;
-    let (device, _) = devices::choose(cli.device)?;
+    let device = devices::choose(cli.device)?.device;
     let model = ChatModel::from_pretrained(&source, &device)?;
     if model.template.is_none() {
         exit::warn("this model has no chat template: it continues what is said");
@@ -158,18 +159,13 @@ impl SamplingArgs {
         let is_top_p = top_p > 0.0 && top_p <= 1.0;
         let is_min_p = (0.0..=1.0).contains(&min_p);
         let is_penalty = penalty > 0.0 && penalty.is_finite();
-        let allowed = [
-            (is_temperature, "temperature", "0 or more", temperature),
-            (self.top_k != Some(0), "top-k", "at least 1", 0.0),
-            (is_top_p, "top-p", "above 0 and at most 1", top_p),
-            (is_min_p, "min-p", "between 0 and 1", min_p),
-            (is_penalty, "repetition-penalty", "above 0", penalty),
-        ];
-        for (is_allowed, option, allowed, value) in allowed {
-            if !is_allowed {
-                return Err(format!("--{option} must be {allowed}, got {value}").into());
-            }
-        }
+        input::check([
+            ("--temperature", is_temperature, "0 or more", temperature),
+            ("--top-k", self.top_k != Some(0), "at least 1", 0.0),
+            ("--top-p", is_top_p, "above 0 and at most 1", top_p),
+            ("--min-p", is_min_p, "between 0 and 1", min_p),
+            ("--repetition-penalty", is_penalty, "above 0", penalty),
+        ])?;
         let draws = self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some();
         if draws && temperature == 0.0 {
             let problem = "--top-k, --top-p and --min-p draw tokens, but --temperature 0 does not";

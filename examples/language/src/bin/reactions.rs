@@ -19,13 +19,14 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
+    pictures::maps,
 };
 use language::{
     Error,
     atom_map::AtomMap,
     error::about,
     input,
-    pictures::{Head, Pictures, maps},
+    pictures::{Head, Pictures},
     smiles::Reaction,
     weights::RXNMAPPER,
 };
@@ -65,7 +66,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<u8, Error> {
     cli.pictures.probe_for(&cli.reactions, "reaction")?;
     let source = RXNMAPPER.or(cli.model.as_deref())?;
-    let (device, _) = devices::choose(cli.device)?;
+    let device = devices::choose(cli.device)?.device;
     let mapper = Mapper::load(&source, device, cli.head)?;
     let mut first = None;
     let code = input::each(&cli.reactions, |text| {
@@ -142,6 +143,6 @@ impl Mapper {
         let ids: Vec<u32> = ids.map(|id| id.unwrap_or(unknown)).collect();
         let (ids, _) = padded(&[ids], &self.device);
         let output = self.bert.forward_with_weights(BertInput::new(ids));
-        maps(output.self_weights, tokens, tokens)
+        Ok(maps(output.self_weights, tokens, tokens)?)
     }
 }

@@ -1,17 +1,13 @@
 //! Compares texts by their meaning, and searches a folder of texts, with a sentence encoder such as MiniLM.
 
-use std::{
-    ops::ControlFlow,
-    path::PathBuf,
-    process::{self, ExitCode},
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::{ops::ControlFlow, path::PathBuf, process::ExitCode};
 
+use burn::train::Interrupter;
 use burn_attn_models::sentences::{Prompt, SentenceEncoder};
 use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
-    exit, files,
+    exit, files, learner,
     text::{printable, printable_lines},
 };
 use language::{
@@ -82,7 +78,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> Result<u8, Error> {
     let source = MINILM.or(cli.model.as_deref())?;
-    let (device, _) = devices::choose(cli.device)?;
+    let device = devices::choose(cli.device)?.device;
     let encoder = SentenceEncoder::from_pretrained(&source, &device)?;
     match &cli.command {
         Command::Compare(args) => compare(args, &encoder),
@@ -119,10 +115,10 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
     }
     let kept_in = file.display();
     // Before an hour of reading depends on it.
-    files::probe(&file)
-        .map_err(|error| format!("cannot write {kept_in}: {error}; --index names another place"))?;
-    stop_by_ctrl_c();
-    READING.store(true, Relaxed);
+    files::probe(&file).map_err(|error| format!("{error}; --index names another place"))?;
+    // The first Ctrl-C loses no passage that was read.
+    let interrupter = Interrupter::new();
+    learner::stop_by_ctrl_c(interrupter.clone());
     let (index, update) = TextIndex::update(
         &args.folder,
         &args.extensions,
@@ -131,13 +127,14 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
         |over, all| {
             bar.set_length(all as u64);
             bar.set_position(over as u64);
-            match STOP.load(Relaxed) {
+            match interrupter.should_stop() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         },
     )?;
-    READING.store(false, Relaxed);
+    // From now on, it ends the program.
+    interrupter.stop(None);
     bar.finish_and_clear();
     if update.left > 0 {
         let (all, left) = (index.len(), update.left);
@@ -210,19 +207,4 @@ fn tokens(text: &str, prompt: Prompt, encoder: &SentenceEncoder) -> Result<Encod
         encoder.max_len(),
     )?;
     Ok(encoder.tokens(text, prompt)?)
-}
-
-/// Set by Ctrl-C.
-static STOP: AtomicBool = AtomicBool::new(false);
-/// Whether passages are being read, which the first Ctrl-C ends without losing them.
-static READING: AtomicBool = AtomicBool::new(false);
-
-/// If there can be no handler, Ctrl-C ends the program, and the passages since the index was last written are lost.
-fn stop_by_ctrl_c() {
-    let _ = ctrlc::set_handler(|| {
-        let again = STOP.swap(true, Relaxed);
-        if again || !READING.load(Relaxed) {
-            process::exit(exit::STOPPED.into());
-        }
-    });
 }

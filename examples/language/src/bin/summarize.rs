@@ -16,13 +16,14 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
+    pictures::maps,
     text::printable_lines,
 };
 use language::{
     Error,
     error::tokenizer_failed,
     input::{self, at_least},
-    pictures::{Pictures, maps},
+    pictures::Pictures,
     tokens::Tokenizer,
     weights::TITLES,
 };
@@ -85,7 +86,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
     }
     cli.pictures.probe()?;
     let source = TITLES.or(cli.model.as_deref())?;
-    let (device, _) = devices::choose(cli.device)?;
+    let device = devices::choose(cli.device)?.device;
     let (name, text) = match &cli.file {
         Some(path) => (path.display().to_string(), input::read(path)?),
         None => {

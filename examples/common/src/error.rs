@@ -1,8 +1,8 @@
 //! One sentence about what went wrong.
 
-use std::error;
+use std::{error, fmt::Display};
 
-/// What a program prints when it fails. An error of the tokenizer has to pass [`tokenizer_failed`] first.
+/// What a program prints when it fails; no program tells errors apart. One of the tokenizer has to pass [`tokenizer_failed`] first.
 pub type Error = Box<dyn error::Error>;
 
 /// An error about a text, which is quoted as far as its first 60 characters.
@@ -16,6 +16,6 @@ pub fn about(text: &str, problem: &str) -> Error {
 }
 
 /// Says that the tokenizer failed; for `map_err`.
-pub fn tokenizer_failed(error: tokenizers::Error) -> Error {
+pub fn tokenizer_failed(error: impl Display) -> Error {
     format!("the tokenizer failed: {error}").into()
 }

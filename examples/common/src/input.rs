@@ -6,10 +6,9 @@ use std::{
     path::Path,
 };
 
-use example_common::{exit, files::FileError};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::Error;
+use crate::{error::Error, exit, files::FileError};
 
 /// Calls `each` with each of `texts` or, if there are none, with each line of standard input that is not blank, until its end (Ctrl-D); returns
 /// the exit code. An error is printed and the next text is read all the same. For a pipe, the message names the line. The exit code is then 1,
@@ -45,6 +44,10 @@ fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, Erro
         let mut line = Vec::new();
         let read = io::stdin().lock().read_until(b'\n', &mut line);
         if read.map_err(FileError::of("read", "standard input"))? == 0 {
+            if is_typed {
+                // The line after the last prompt.
+                exit::warn("");
+            }
             break;
         }
         let line = String::from_utf8_lossy(&line);
@@ -112,8 +115,27 @@ pub fn lines<T>(
 /// A progress bar for so many of something.
 pub fn progress(len: usize, what: &str) -> ProgressBar {
     let style = format!("{{wide_bar}} {{pos}} of {{len}} {what}, {{eta}} left");
-    ProgressBar::new(len as u64)
-        .with_style(ProgressStyle::with_template(&style).unwrap_or(ProgressStyle::default_bar()))
+    bar(len as u64, &style)
+}
+
+/// A progress bar of this style. It is hidden where standard error is no terminal.
+pub fn bar(len: u64, style: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar());
+    ProgressBar::new(len).with_style(style)
+}
+
+/// Refuses the first option whose value is not allowed. Each has its name, whether the value is allowed, what is, and the value.
+///
+/// # Errors
+/// If there is such an option.
+pub fn check<'a>(
+    options: impl IntoIterator<Item = (&'a str, bool, &'a str, f64)>,
+) -> Result<(), String> {
+    let mut options = options.into_iter();
+    match options.find(|(_, is_allowed, ..)| !is_allowed) {
+        Some((option, _, what, value)) => Err(format!("{option} must be {what}, got {value}")),
+        None => Ok(()),
+    }
 }
 
 /// Parses a number of the command line.
@@ -141,15 +163,4 @@ pub fn learning_rate(text: &str) -> Result<f64, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_byte_order_mark_is_no_part_of_a_text() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("text.tsv");
-        fs::write(&path, "\u{feff}a\nb\u{feff}\n").unwrap();
-        let lines = lines(&path, |line| Some(line.to_string()), "a line").unwrap();
-        assert_eq!(lines, ["a", "b\u{feff}"]);
-    }
-}
+mod tests;
