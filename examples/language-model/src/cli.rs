@@ -46,10 +46,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "EPOCHS", default_value_t = 2)]
     pub patience: usize,
     /// Resume from the newest checkpoint in --out, on the same loss curve, with the recipe that the run began with
-    #[arg(
-        long,
-        conflicts_with_all = ["vocabulary", "len", "d_model", "heads", "layers", "d_ff", "dropout", "batch", "learning_rate", "warmup", "seed"]
-    )]
+    #[arg(long, conflicts_with = "Recipe")]
     pub resume: bool,
     /// What the model is, and how it is trained.
     #[command(flatten)]

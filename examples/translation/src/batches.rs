@@ -47,7 +47,7 @@ impl TrainingData for Batches {
     type Batch = Seq2SeqBatch;
 
     fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
-        let (size, seed) = (self.config.batch_size(), self.config.seed);
+        let (size, seed) = (self.config.batch_size(), self.config.recipe.seed);
         plan(&self.train, size, seed, epoch)
     }
 
@@ -58,11 +58,11 @@ impl TrainingData for Batches {
 
     fn batch(&self, samples: &[usize], device: &Device) -> Seq2SeqBatch {
         let samples: Vec<&Sample> = samples.iter().map(|&index| &self.train[index]).collect();
-        batch(&samples, device).smoothing(self.config.smoothing)
+        batch(&samples, device).smoothing(self.config.recipe.smoothing)
     }
 
     fn validation(&self, device: &Device) -> impl Iterator<Item = Seq2SeqBatch> {
-        let size = BatchSize::Samples(self.config.batch);
+        let size = BatchSize::Samples(self.config.recipe.batch);
         let steps = plan(&self.validation, size, 0, 0).into_iter();
         steps.map(move |step| {
             let samples: Vec<&Sample> = step.iter().map(|&index| &self.validation[index]).collect();

@@ -142,7 +142,7 @@ fn decide_replicas(
         )
         .into()),
         None if shares_threads => {
-            config.replicas = Replicas::recommended().min(config.batch.max(1));
+            config.replicas = Replicas::recommended().min(config.recipe.batch.max(1));
             Ok(())
         }
         _ => Ok(()),
@@ -157,9 +157,9 @@ pub fn begin(
 ) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
     folder::refuse_occupied(&shared.out)?;
-    let mut config = args.config()?;
+    let mut config = RunConfig::new(args)?;
     decide_replicas(&mut config, args.replicas, target)?;
-    config.precision.check(&target.device, &target.name)?;
+    (config.recipe.precision).check(&target.device, &target.name)?;
     let _lock = prepare(shared)?;
     // Until it was locked, another run may have begun and ended.
     folder::refuse_occupied(&shared.out)?;
@@ -189,7 +189,7 @@ pub fn resume(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome)
     checkpoint::check(&shared.out)?;
     let _lock = prepare(shared)?;
     let checkpoint = checkpoint::newest(&shared.out)?;
-    let precision = checkpoint.config.precision;
+    let precision = checkpoint.config.recipe.precision;
     precision.check(&target.device, &target.name)?;
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {

@@ -11,6 +11,7 @@ use crate::commands::{HELD_OUT, begin, print_how_to_resume, report_run, resume};
 use crate::data::Split;
 use crate::explain::{self, explain};
 use crate::folder;
+use crate::run_config::RunConfig;
 use crate::translator::Translator;
 
 /// Trains on the built-in corpus, evaluates, translates and explains; returns the exit code.
@@ -62,7 +63,7 @@ fn your_turn(sentence: &str, out: &Path) -> String {
 fn train(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
     let args = TrainArgs::default();
-    let mut demo = args.config()?;
+    let mut demo = RunConfig::new(&args)?;
     if !checkpoint::exists(&shared.out) {
         return begin(&args, shared, target);
     }

@@ -17,7 +17,6 @@ mod report;
 mod run_config;
 mod schedule;
 mod sentence;
-mod train_args;
 mod trainer;
 mod translate;
 mod translator;

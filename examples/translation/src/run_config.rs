@@ -5,22 +5,13 @@ use std::path::{Path, PathBuf};
 use burn_attn_models::seq2seq::Seq2SeqConfig;
 use burn_attn_models::train::{AVERAGE_EVERY, BatchSize};
 use example_common::error::Error;
+use example_common::files::FileError;
 use example_common::input;
 use serde::{Deserialize, Serialize};
 
+use crate::cli::{Recipe, TrainArgs};
 use crate::data::{self, Split};
-use crate::precision::Precision;
 use crate::vocabulary::{self, Vocabulary};
-
-/// How the learning rate falls after its warm-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Schedule {
-    /// Along half a cosine, down to 2 % at the end of the epochs or steps; a run that ends within the warm-up has none
-    Cosine,
-    /// With one over the square root of the step, so that training needs no end
-    Noam,
-}
 
 /// The configuration of a run. On one machine and device, two runs with equal configurations have the same loss curve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,34 +20,11 @@ pub struct RunConfig {
     pub data: DataConfig,
     /// The model.
     pub model: Seq2SeqConfig,
-    /// The most tokens the vocabulary may have.
-    pub vocabulary: usize,
-    /// The seed of all random numbers.
-    pub seed: u64,
-    /// Sentence pairs per step, unless there are `batch_tokens`.
-    pub batch: usize,
-    /// Tokens per step, with the padding.
-    pub batch_tokens: Option<usize>,
-    /// Passes over the corpus, if they are limited.
-    pub epochs: Option<usize>,
-    /// Steps of the whole run, if they are limited.
-    pub steps: Option<usize>,
     /// Replicas of the model that share a step.
     pub replicas: usize,
-    /// What a step computes in.
-    pub precision: Precision,
-    /// How the learning rate falls.
-    pub schedule: Schedule,
-    /// The highest learning rate.
-    pub learning_rate: f64,
-    /// Steps until the highest learning rate.
-    pub warmup: usize,
-    /// Label smoothing.
-    pub smoothing: f64,
-    /// The largest norm of the whole gradient.
-    pub clip: f64,
-    /// The steps over which the moving average is taken that translates, if there is one.
-    pub average: Option<usize>,
+    /// How it is trained.
+    #[serde(flatten)]
+    pub recipe: Recipe,
 }
 
 /// Which sentences to use, and how many to set aside.
@@ -90,56 +58,71 @@ impl DataConfig {
 }
 
 impl RunConfig {
+    /// The configuration of a new run.
+    ///
+    /// # Errors
+    /// If the corpus cannot be found, or a value cannot work.
+    pub fn new(args: &TrainArgs) -> Result<Self, Error> {
+        // The run may be resumed from another working directory.
+        let whole = |path: &PathBuf| path.canonicalize().map_err(FileError::of("read", path));
+        let config = Self {
+            data: DataConfig {
+                file: args.data.as_ref().map(whole).transpose()?,
+                held_out: args.held_out,
+                fingerprint: String::new(),
+            },
+            // The vocabulary may turn out smaller; until it is learnt, the smallest one stands in.
+            model: Seq2SeqConfig::new(vocabulary::SMALLEST)
+                .with_d_model(args.d_model)
+                .with_n_heads(args.heads)
+                .with_n_encoder_layers(args.layers)
+                .with_n_decoder_layers(args.layers)
+                .with_d_ff(args.d_ff)
+                .with_dropout(args.dropout)
+                .with_max_len(args.max_len),
+            replicas: args.replicas.unwrap_or(1),
+            recipe: args.recipe.clone(),
+        };
+        config.validate()?;
+        Ok(config)
+    }
+
     /// Checks every value, before anything expensive happens.
     ///
     /// # Errors
     /// One sentence that names the option and the value.
     pub fn validate(&self) -> Result<(), Error> {
         self.model.validate()?;
-        if self.vocabulary < vocabulary::SMALLEST {
-            return Err(vocabulary::too_small(self.vocabulary));
+        let (replicas, recipe) = (self.replicas, &self.recipe);
+        if recipe.vocabulary < vocabulary::SMALLEST {
+            return Err(vocabulary::too_small(recipe.vocabulary));
         }
         let positive = [
-            ("--batch", self.batch),
-            ("--replicas", self.replicas),
-            ("--warmup", self.warmup),
-            ("--epochs", self.epochs.unwrap_or(1)),
-            ("--steps", self.steps.unwrap_or(1)),
-            ("--batch-tokens", self.batch_tokens.unwrap_or(1)),
+            ("--batch", recipe.batch),
+            ("--replicas", replicas),
+            ("--warmup", recipe.warmup),
+            ("--epochs", recipe.epochs.unwrap_or(1)),
+            ("--steps", recipe.steps.unwrap_or(1)),
+            ("--batch-tokens", recipe.batch_tokens.unwrap_or(1)),
         ];
         let positive = positive.map(|(option, n)| (option, n > 0, "at least 1", n as f64));
-        let above_zero = [
-            ("--learning-rate", self.learning_rate),
-            ("--clip", self.clip),
-        ];
-        let above_zero = above_zero.map(|(option, x)| {
-            let is_right = x.is_finite() && x > 0.0;
-            (option, is_right, "greater than 0", x)
-        });
-        let rate = self.learning_rate;
-        let average = self.average.unwrap_or(AVERAGE_EVERY);
-        let ranges = [
+        let (rate, clip, smoothing) = (recipe.learning_rate, recipe.clip, recipe.smoothing);
+        let is_positive = |x: f64| x.is_finite() && x > 0.0;
+        let average = recipe.average.unwrap_or(AVERAGE_EVERY);
+        let is_average = average >= AVERAGE_EVERY;
+        let is_smoothing = (0.0..1.0).contains(&smoothing);
+        input::check(positive.into_iter().chain([
+            ("--learning-rate", is_positive(rate), "greater than 0", rate),
+            ("--clip", is_positive(clip), "greater than 0", clip),
             ("--learning-rate", rate <= 1.0, "at most 1", rate),
-            (
-                "--average",
-                average >= AVERAGE_EVERY,
-                "at least 10 steps",
-                average as f64,
-            ),
-            (
-                "--smoothing",
-                (0.0..1.0).contains(&self.smoothing),
-                "in [0, 1)",
-                self.smoothing,
-            ),
-        ];
-        input::check(positive.into_iter().chain(above_zero).chain(ranges))?;
-        if self.batch_tokens.is_none() && self.replicas > self.batch {
-            return Err(format!(
-                "--replicas must not exceed --batch ({}), got {}",
-                self.batch, self.replicas
-            )
-            .into());
+            ("--average", is_average, "at least 10 steps", average as f64),
+            ("--smoothing", is_smoothing, "in [0, 1)", smoothing),
+        ]))?;
+        if recipe.batch_tokens.is_none() && replicas > recipe.batch {
+            let batch = recipe.batch;
+            return Err(
+                format!("--replicas must not exceed --batch ({batch}), got {replicas}").into(),
+            );
         }
         Ok(())
     }
@@ -151,22 +134,22 @@ impl RunConfig {
 
     /// How much goes into a batch.
     pub fn batch_size(&self) -> BatchSize {
-        self.batch_tokens
-            .map_or(BatchSize::Samples(self.batch), BatchSize::Tokens)
+        let samples = BatchSize::Samples(self.recipe.batch);
+        self.recipe.batch_tokens.map_or(samples, BatchSize::Tokens)
     }
 
     /// Reads the corpus, learns the vocabulary, and completes the configuration with what only they determine.
     ///
     /// The vocabulary is learnt from the training part only.
     pub fn prepare(&mut self) -> Result<(Split, Vocabulary), Error> {
-        let split = self.data.load(self.seed)?;
+        let split = self.data.load(self.recipe.seed)?;
         self.data.fingerprint = data::fingerprint(&split);
         let sentences = split
             .train
             .iter()
             .flat_map(|pair| [pair.source.as_str(), pair.target.as_str()]);
         let sentences: Vec<&str> = sentences.collect();
-        let vocabulary = Vocabulary::train(&sentences, self.vocabulary)?;
+        let vocabulary = Vocabulary::train(&sentences, self.recipe.vocabulary)?;
         self.model.vocab_size = vocabulary.len();
         self.validate()?;
         Ok((split, vocabulary))
@@ -177,7 +160,7 @@ impl RunConfig {
     /// # Errors
     /// If the corpus has changed since, or cannot be read any more.
     pub fn reload(&self, out: &Path) -> Result<Split, Error> {
-        let split = self.data.load(self.seed)?;
+        let split = self.data.load(self.recipe.seed)?;
         let found = data::fingerprint(&split);
         match found == self.data.fingerprint {
             true => Ok(split),
@@ -191,3 +174,6 @@ impl RunConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,8 @@ use burn::lr_scheduler::{module_lr_scheduler::ModuleLrScheduler, noam::NoamLrSch
 use burn_attn_models::train::{last_step, warmup_cosine};
 use example_common::error::Error;
 
-use crate::run_config::{RunConfig, Schedule};
+use crate::cli::{Recipe, Schedule};
+use crate::run_config::RunConfig;
 
 /// The last rate of the cosine, as a part of the highest.
 const FLOOR: f64 = 0.02;
@@ -14,14 +15,17 @@ const FLOOR: f64 = 0.02;
 /// # Errors
 /// If Burn refuses the learning rate.
 pub fn scheduler(config: &RunConfig, epoch_steps: usize) -> Result<ModuleLrScheduler, Error> {
-    let RunConfig {
+    let Recipe {
+        epochs,
+        steps,
         learning_rate: peak,
         warmup,
+        schedule,
         ..
-    } = *config;
-    let scheduler = match config.schedule {
+    } = config.recipe;
+    let scheduler = match schedule {
         Schedule::Cosine => {
-            let steps = last_step(config.epochs, config.steps, epoch_steps);
+            let steps = last_step(epochs, steps, epoch_steps);
             warmup_cosine(peak, warmup, steps, FLOOR * peak)
         }
         Schedule::Noam => {

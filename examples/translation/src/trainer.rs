@@ -52,15 +52,16 @@ impl Trainer {
             true => config.replicas,
             false => 1,
         };
+        let recipe = &config.recipe;
         let trainer = TrainerConfig {
             replicas: Replicas::new(replicas),
             optimizers: config.replicas,
-            seed: config.seed,
-            epochs: config.epochs,
-            steps: config.steps,
-            precision: config.precision.dtype(),
-            clip: Some(config.clip),
-            average: config.average,
+            seed: recipe.seed,
+            epochs: recipe.epochs,
+            steps: recipe.steps,
+            precision: recipe.precision.dtype(),
+            clip: Some(recipe.clip),
+            average: recipe.average,
             ..TrainerConfig::new(device)
         };
         // Adam as in Vaswani et al. (2017), section 5.3.
@@ -123,7 +124,7 @@ impl Trainer {
             to_show,
             device,
         } = self;
-        let rate = training.folder.config.learning_rate;
+        let rate = training.folder.config.recipe.learning_rate;
         let outcome = training.run(batches, |training, event| {
             if event == Event::Evaluated {
                 let curve = &training.state.curve;
@@ -186,7 +187,7 @@ fn figures(training: &train::Trainer<Seq2Seq, RunConfig>) -> String {
 }
 
 fn label(epoch: usize, config: &RunConfig) -> String {
-    match config.epochs {
+    match config.recipe.epochs {
         Some(epochs) => format!("epoch {epoch}/{epochs}"),
         None => format!("epoch {epoch}"),
     }

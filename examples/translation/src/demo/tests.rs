@@ -31,7 +31,7 @@ fn a_finished_demo_is_kept() {
         name: "test".into(),
     };
     drop(lock::prepare(&shared.out).unwrap());
-    let mut config = TrainArgs::default().config().unwrap();
+    let mut config = RunConfig::new(&TrainArgs::default()).unwrap();
     let (split, vocabulary) = config.prepare().unwrap();
     let mut trainer =
         Trainer::start(config, &split, vocabulary, &target.device, &shared.out).unwrap();

@@ -24,7 +24,7 @@ fn the_names_in_the_json_are_fixed() {
         exact: 0.5,
         bleu: 12.5,
     };
-    let config = TrainArgs::default().config().unwrap();
+    let config = RunConfig::new(&TrainArgs::default()).unwrap();
     let point = CurvePoint {
         epoch: 1,
         step: 9,

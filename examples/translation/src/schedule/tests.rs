@@ -4,15 +4,16 @@ use super::*;
 use crate::cli::TrainArgs;
 
 fn run(schedule: Schedule, warmup: usize, steps: Option<usize>) -> RunConfig {
-    let args = TrainArgs {
-        schedule: Some(schedule),
-        learning_rate: Some(0.5),
-        warmup: Some(warmup),
+    let mut config = RunConfig::new(&TrainArgs::default()).unwrap();
+    config.recipe = Recipe {
+        schedule,
+        learning_rate: 0.5,
+        warmup,
         steps,
         epochs: steps.is_none().then_some(1_000_000),
-        ..TrainArgs::default()
+        ..config.recipe
     };
-    args.config().unwrap()
+    config
 }
 
 /// The rates of steps, counted from 1.
@@ -50,15 +51,15 @@ fn noam_falls_with_the_root_and_the_cosine_to_two_percent() {
 #[test]
 fn the_first_end_counts_and_one_that_comes_before_the_cosine_leaves_it_out() {
     let mut config = run(Schedule::Cosine, 10, Some(450));
-    config.epochs = Some(2);
+    config.recipe.epochs = Some(2);
     assert_close(rates(&config, [201]), [0.01]);
-    config.steps = Some(10);
+    config.recipe.steps = Some(10);
     assert_close(rates(&config, [10]), [0.5]);
 }
 
 #[test]
 fn epochs_without_end_overflow_nothing() {
     let mut config = run(Schedule::Cosine, 10, None);
-    config.epochs = Some(usize::MAX);
+    config.recipe.epochs = Some(usize::MAX);
     assert!(rates(&config, [1])[0] > 0.0);
 }

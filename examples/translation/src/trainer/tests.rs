@@ -20,10 +20,10 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use super::*;
+use crate::cli::{Recipe, Schedule};
 use crate::data::Pair;
 use crate::precision::Precision;
 use crate::run_config::DataConfig;
-use crate::run_config::Schedule;
 use burn_attn_models::seq2seq::Seq2SeqConfig;
 use burn_attn_models::train::Clock;
 
@@ -63,21 +63,30 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
             .with_d_ff(20)
             .with_dropout(0.2)
             .with_max_len(40),
-        vocabulary: 300,
-        seed: 5,
-        batch: 7,
-        batch_tokens: None,
-        epochs: Some(epochs),
-        steps: None,
         replicas: 1,
-        precision: Precision::F32,
-        schedule,
-        learning_rate: 1e-2,
-        warmup: 5,
-        smoothing: 0.1,
-        clip: 1.0,
-        average: None,
+        recipe: Recipe {
+            vocabulary: 300,
+            seed: 5,
+            batch: 7,
+            batch_tokens: None,
+            epochs: Some(epochs),
+            steps: None,
+            precision: Precision::F32,
+            schedule,
+            learning_rate: 1e-2,
+            warmup: 5,
+            smoothing: 0.1,
+            clip: 1.0,
+            average: None,
+        },
     }
+}
+
+/// The same trained in another way.
+fn trained_as(config: RunConfig, change: impl FnOnce(&mut Recipe)) -> RunConfig {
+    let mut config = config;
+    change(&mut config.recipe);
+    config
 }
 
 fn start(epochs: usize, out: &Path) -> Trainer {

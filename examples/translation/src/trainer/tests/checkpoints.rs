@@ -116,10 +116,7 @@ fn a_run_that_is_too_short_for_an_average_translates_with_its_model() {
     let _turn = turn();
     let run = |average: Option<usize>| {
         let out = tempfile::tempdir().unwrap();
-        let config = RunConfig {
-            average,
-            ..config(1, Schedule::Noam)
-        };
+        let config = trained_as(config(1, Schedule::Noam), |recipe| recipe.average = average);
         let mut trainer = start_with(config, out.path());
         trainer.run(|_| false, &Progress::silent()).unwrap();
         assert_eq!(trainer.training.state.step, 5);
@@ -138,10 +135,9 @@ fn a_run_that_is_too_short_for_an_average_translates_with_its_model() {
 fn a_run_that_was_stopped_before_its_average_began_begins_it_later() {
     let _turn = turn();
     let progress = Progress::silent();
-    let with_average = RunConfig {
-        average: Some(20),
-        ..config(3, Schedule::Noam)
-    };
+    let with_average = trained_as(config(3, Schedule::Noam), |recipe| {
+        recipe.average = Some(20);
+    });
     let straight = tempfile::tempdir().unwrap();
     let mut whole = start_with(with_average.clone(), straight.path());
     whole.run(|_| false, &progress).unwrap();
@@ -160,13 +156,10 @@ fn a_run_that_was_stopped_before_its_average_began_begins_it_later() {
 fn the_average_is_that_of_its_models_and_translates() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
-    let mut trainer = start_with(
-        RunConfig {
-            average: Some(30),
-            ..config(9, Schedule::Noam)
-        },
-        out.path(),
-    );
+    let with_average = trained_as(config(9, Schedule::Noam), |recipe| {
+        recipe.average = Some(30);
+    });
+    let mut trainer = start_with(with_average, out.path());
     let weights = |model: &Seq2Seq| -> Vec<f32> {
         let weight = model.embedding.weight.val().into_data();
         weight.iter::<f32>().collect()

@@ -12,12 +12,13 @@ fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
 
 #[test]
 fn so_has_one_with_replicas_an_average_and_batches_of_tokens() {
-    check_curve_of_resumed_run(&RunConfig {
+    let config = RunConfig {
         replicas: 2,
-        average: Some(20),
-        batch_tokens: Some(70),
         ..config(4, Schedule::Noam)
-    });
+    };
+    check_curve_of_resumed_run(&trained_as(config, |recipe| {
+        (recipe.average, recipe.batch_tokens) = (Some(20), Some(70));
+    }));
 }
 
 fn check_curve_of_resumed_run(config: &RunConfig) {
@@ -52,7 +53,7 @@ fn check_curve_of_resumed_run(config: &RunConfig) {
 
     assert_eq!(last.training.state.curve, whole.training.state.curve);
     let average = |trainer: &Trainer| trainer.training.average().is_some();
-    assert_eq!(average(&last), config.average.is_some());
+    assert_eq!(average(&last), config.recipe.average.is_some());
 }
 
 #[test]
@@ -98,15 +99,11 @@ fn a_validation_loss_that_is_no_number_ends_the_run() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     // One step: its loss is measured before the update that destroys the model.
-    let mut trainer = start_with(
-        RunConfig {
-            batch: 32,
-            learning_rate: 1e38,
-            warmup: 1,
-            ..config(1, Schedule::Noam)
-        },
-        out.path(),
-    );
+    let too_fast = trained_as(config(1, Schedule::Noam), |recipe| {
+        (recipe.batch, recipe.warmup) = (32, 1);
+        recipe.learning_rate = 1e38;
+    });
+    let mut trainer = start_with(too_fast, out.path());
     let error = trainer.run(|_| false, &Progress::silent()).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -123,13 +120,8 @@ fn without_a_terminal_a_long_epoch_prints_a_line_every_half_minute() {
     let lines = Rc::clone(&printed);
     let progress = Progress::lines_to(move |line| lines.borrow_mut().push(line.into()));
     let out = tempfile::tempdir().unwrap();
-    let mut trainer = start_with(
-        RunConfig {
-            batch: 1,
-            ..config(1, Schedule::Cosine)
-        },
-        out.path(),
-    );
+    let one_by_one = trained_as(config(1, Schedule::Cosine), |recipe| recipe.batch = 1);
+    let mut trainer = start_with(one_by_one, out.path());
     // Besides the step, the time is read to show it and to save it: 4 readings.
     trainer.training.clock = ticking(1.0);
     trainer.run(|_| false, &progress).unwrap();

@@ -20,10 +20,9 @@ fn the_loss_curve_is_that_of_the_cpu() {
     // Every backend draws parameters of its own: both begin with a checkpoint of the CPU. Dropout of activations is drawn by the
     // backend too.
     let start = tempfile::tempdir().unwrap();
-    let whole_split = RunConfig {
-        batch: split().train.len(),
-        ..config(1 + STEPS, Schedule::Cosine)
-    };
+    let whole_split = trained_as(config(1 + STEPS, Schedule::Cosine), |recipe| {
+        recipe.batch = split().train.len();
+    });
     let without_dropout = RunConfig {
         model: whole_split.model.clone().with_dropout(0.0),
         ..whole_split

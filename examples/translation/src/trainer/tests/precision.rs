@@ -6,10 +6,10 @@ use burn_attn_models::train::CurvePoint;
 fn curve(precision: Precision, stop: Option<usize>) -> Vec<CurvePoint> {
     let out = tempfile::tempdir().unwrap();
     let config = RunConfig {
-        precision,
         replicas: 2,
         ..config(3, Schedule::Cosine)
     };
+    let config = trained_as(config, |recipe| recipe.precision = precision);
     let mut trainer = start_on(&Device::flex(), config, out.path());
     if let Some(step) = stop {
         let outcome = trainer.run(stop_at(step), &Progress::silent()).unwrap();

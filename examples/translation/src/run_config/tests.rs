@@ -2,6 +2,7 @@
 
 use clap::Parser;
 
+use super::*;
 use crate::cli::{Cli, Command};
 
 #[test]
@@ -30,7 +31,7 @@ fn bad_values_are_named_before_anything_is_read() {
         let Some(Command::Train { args, .. }) = cli.command else {
             panic!("{options}")
         };
-        let message = args.config().unwrap_err().to_string();
+        let message = RunConfig::new(&args).unwrap_err().to_string();
         match expected.starts_with("--") {
             true => assert_eq!(message, expected),
             false => assert!(message.contains(expected), "{message}"),
