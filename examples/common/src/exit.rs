@@ -57,6 +57,17 @@ fn complain(error: &str) {
     warn(&format!("error: {error}"));
 }
 
+/// Prints a piece of a line at once.
+///
+/// # Panics
+/// Where it cannot be written, as `print!` does, for which [`run`] is prepared.
+pub fn print(piece: &str) {
+    let mut out = std::io::stdout();
+    if let Err(error) = write!(out, "{piece}").and_then(|()| out.flush()) {
+        panic!("{PRINTING}{error}");
+    }
+}
+
 /// Prints a line on standard output. Where it cannot be written, as where nobody reads any more, a training goes on without it.
 pub fn println(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");

@@ -1,7 +1,5 @@
 //! Continues prompts.
 
-use std::io::Write;
-
 use burn_attn_models::{
     generate::{GenerateOptions, Sampling, stream},
     language_model::LanguageModel,
@@ -10,7 +8,7 @@ use burn_attn_models::{
 use example_common::{
     devices,
     error::{Error, tokenizer_failed},
-    input,
+    exit, input,
     text::printable_lines,
 };
 use tokenizers::Tokenizer;
@@ -35,16 +33,12 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
         )
         .into());
     }
-    // A reader that closes the pipe has read enough.
-    let mut out = std::io::stdout();
-    let mut is_read = write!(out, "{}", printable_lines(&args.prompt)).is_ok();
+    exit::print(&printable_lines(&args.prompt));
     let options = options(args.tokens, temperature, args.seed);
     continued(&model, &tokenizer, prompt, &options, |text| {
-        let text = printable_lines(text);
-        is_read = is_read && write!(out, "{text}").and_then(|()| out.flush()).is_ok();
-        is_read
+        exit::print(&printable_lines(text));
     })?;
-    let _ = writeln!(out);
+    println!();
     Ok(())
 }
 
@@ -57,23 +51,23 @@ pub fn options(tokens: usize, temperature: f64, seed: u64) -> GenerateOptions {
     GenerateOptions::new(tokens).sampling(sampling).seed(seed)
 }
 
-/// Hands on each piece of the continuation as soon as it is whole characters, until `go_on` is false.
+/// Hands on each piece of the continuation as soon as it is whole characters.
 pub fn continued(
     model: &LanguageModel,
     tokenizer: &Tokenizer,
     prompt: &[u32],
     options: &GenerateOptions,
-    mut go_on: impl FnMut(&str) -> bool,
+    mut each: impl FnMut(&str),
 ) -> Result<(), Error> {
     let mut text = TextStream::new(tokenizer, false);
     for step in stream(model, model.start(1), &[prompt.to_vec()], options)? {
         for chosen in step? {
             let piece = text.push(chosen.token).map_err(tokenizer_failed)?;
-            if !piece.is_empty() && !go_on(&piece) {
-                return Ok(());
+            if !piece.is_empty() {
+                each(&piece);
             }
         }
     }
-    go_on(&text.finish().map_err(tokenizer_failed)?);
+    each(&text.finish().map_err(tokenizer_failed)?);
     Ok(())
 }

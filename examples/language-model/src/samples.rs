@@ -61,7 +61,6 @@ fn sample(
     let options = options(TOKENS, 0.8, epoch as u64);
     continued(model, tokenizer, prompt, &options, |text| {
         sample.push_str(text);
-        true
     })?;
     Ok(sample)
 }

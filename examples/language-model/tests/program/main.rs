@@ -296,6 +296,12 @@ fn training_goes_on_when_nobody_reads_its_lines_any_more() {
         text.starts_with("The dog sees the cat.\n\u{fffd}[31mThe"),
         "{text:?}"
     );
+    if let Ok(full) = fs::File::options().write(true).open("/dev/full") {
+        let mut continued = Command::new(env!("CARGO_BIN_EXE_language-model"));
+        continued.env("BURN_DEVICE", "flex").current_dir(folder);
+        continued.args(args).stdout(full);
+        assert_eq!(continued.status().unwrap().code(), Some(1));
+    }
     // And what the model wrote.
     assert!(text.matches("\u{fffd}[").count() > 1, "{text:?}");
     assert!(!text.contains('\u{1b}'), "{text:?}");

@@ -1,11 +1,6 @@
 //! Talks with a language model, or lets it continue a text.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-    time::Instant,
-};
+use std::{path::PathBuf, process::ExitCode, time::Instant};
 
 use burn::tensor::Device;
 use burn_attn_models::{
@@ -19,7 +14,6 @@ use clap::{Args, Parser};
 use example_common::{
     devices::{self, DeviceArg},
     exit,
-    files::FileError,
     pictures::maps,
     text::printable_lines,
 };
@@ -124,16 +118,10 @@ fn answered(
     options: &GenerateOptions,
 ) -> Result<(), Error> {
     let started = Instant::now();
-    let mut out = io::stdout();
-    let mut failed = None;
     let turn = conversation.say(text, options, |piece| {
-        print!("{}", printable_lines(piece));
-        failed = out.flush().err();
-        failed.is_none()
+        exit::print(&printable_lines(piece));
+        true
     })?;
-    if let Some(error) = failed {
-        return Err(FileError::of("write", "standard output")(error).into());
-    }
     println!();
     let mut line = format!(
         "[{} tokens read, {} written, {:.0} tokens a second",

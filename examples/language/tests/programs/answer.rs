@@ -101,7 +101,7 @@ fn passages_of_a_file_are_evaluated_and_shown() {
 fn training_goes_on_without_its_lines() {
     for is_full in [true, false] {
         let folder = folder();
-        let code = super::code_without_lines(ANSWER, folder.path(), &TRAIN, is_full);
+        let code = super::code_without_lines(ANSWER, folder.path(), &TRAIN, "", is_full);
         assert_eq!(code, Some(0), "{is_full}");
         assert!(folder.path().join("trained/config.json").exists());
     }

@@ -43,14 +43,20 @@ fn program(path: &str, folder: &Path, args: &[&str], input: &str) -> Output {
 
 /// The exit code of a program whose lines go nowhere: their disk is full, or their reader is gone.
 #[cfg(target_os = "linux")]
-fn code_without_lines(path: &str, folder: &Path, args: &[&str], is_full: bool) -> Option<i32> {
+fn code_without_lines(
+    path: &str,
+    folder: &Path,
+    args: &[&str],
+    input: &str,
+    is_full: bool,
+) -> Option<i32> {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let mut child = Command::new(path)
         .current_dir(folder)
         .env("BURN_DEVICE", "flex")
         .env_remove("RUST_BACKTRACE")
         .args(args)
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(if is_full {
             full().into()
         } else {
@@ -59,6 +65,7 @@ fn code_without_lines(path: &str, folder: &Path, args: &[&str], is_full: bool) -
         .spawn()
         .unwrap();
     drop(child.stdout.take());
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait().unwrap().code()
 }
 

@@ -140,12 +140,12 @@ fn training_goes_on_without_its_lines() {
     let args = [&TRAIN[..], &["1", "--out", "trained"]].concat();
     for is_full in [true, false] {
         let folder = folder();
-        let code = super::code_without_lines(SENTIMENT, folder.path(), &args, is_full);
+        let code = super::code_without_lines(SENTIMENT, folder.path(), &args, "", is_full);
         assert_eq!(code, Some(0), "{is_full}");
         assert!(folder.path().join("trained/config.json").exists());
         // Figures that were asked for are a failure, unless nobody wants to read on.
         let args = ["evaluate", "reviews.tsv", "--model", "trained"];
-        let code = super::code_without_lines(SENTIMENT, folder.path(), &args, is_full);
+        let code = super::code_without_lines(SENTIMENT, folder.path(), &args, "", is_full);
         assert_eq!(code, Some(i32::from(is_full)));
     }
 }

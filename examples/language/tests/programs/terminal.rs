@@ -1,4 +1,4 @@
-//! What strangers have written, in a terminal.
+//! What strangers have written, in a terminal, and answers that cannot be written.
 
 use std::fs;
 
@@ -40,4 +40,17 @@ fn no_answer_reaches_the_terminal_as_a_command() {
         "{text:?}"
     );
     assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_nobody_reads_is_no_failure_unlike_one_on_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    small::gpt(folder.path());
+    let chat = env!("CARGO_BIN_EXE_chat");
+    let args = ["--model", ".", "--tokens", "2"];
+    for is_full in [true, false] {
+        let code = super::code_without_lines(chat, folder.path(), &args, "the cat\n", is_full);
+        assert_eq!(code, Some(i32::from(is_full)));
+    }
 }
