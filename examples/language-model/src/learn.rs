@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
-use burn::{
-    grad_clipping::GradientClippingConfig, module::Module, optim::AdamWConfig, tensor::Device,
-    train::Interrupter,
-};
+use burn::{module::Module, optim::AdamWConfig, tensor::Device, train::Interrupter};
 use burn_attn_models::{
     language_model::LanguageModel,
     train::{
@@ -145,8 +142,6 @@ fn trainer(
     let optimizer = AdamWConfig::new()
         .with_beta_2(0.95)
         .with_weight_decay(0.1)
-        // Of each parameter.
-        .with_grad_clipping(Some(GradientClippingConfig::Norm(1.0)))
         .init();
     let rate = recipe.learning_rate;
     let scheduler = warmup_cosine(rate, recipe.warmup, Some(steps), 0.1 * rate)
@@ -159,6 +154,7 @@ fn trainer(
         },
         seed: recipe.seed,
         epochs: Some(run.epochs),
+        clip: Some(1.0),
         ..TrainerConfig::new(&devices[0])
     };
     let vocabulary = text.tokenizer.to_string(false).map_err(tokenizer_failed)?;
