@@ -154,10 +154,8 @@ impl Question {
 
 /// "How many red hats did Ana buy?", of "two red hats".
 fn how_many(text: &str, event: &Event, asked: &str) -> Option<Question> {
-    let object = event
-        .phrases
-        .iter()
-        .find(|phrase| phrase.part == Part::Object)?;
+    let mut phrases = event.phrases.iter();
+    let object = phrases.find(|phrase| phrase.part == Part::Object)?;
     let start = object.at.start;
     let (number, counted) = text[object.at.clone()].split_once(' ')?;
     ["two", "three", "many"].contains(&number).then(|| {

@@ -122,10 +122,7 @@ impl Composer {
             let places = [PLACES, OUTDOORS][usize::from(kind == Kind::Animal)];
             return self.inside(places).english();
         }
-        let carried = matches!(
-            kind,
-            Kind::Fruit | Kind::Produce | Kind::Text | Kind::Clothing | Kind::Small
-        );
+        let carried = matches!(kind, Kind::Text | Kind::Clothing | Kind::Small);
         let (preposition, kinds) = if carried && self.draw.percent(30) {
             ("in", [Kind::Vessel].as_slice())
         } else {
@@ -238,11 +235,9 @@ impl Composer {
 
     /// "she was tired"
     fn reason(&mut self, subject: &NounPhrase, tense: Tense) -> String {
-        let moods: Vec<&str> = ADJECTIVES
-            .iter()
-            .filter(|mood| mood.is_state && mood.kinds.contains(&subject.kind))
-            .map(|mood| mood.english)
-            .collect();
+        let moods = ADJECTIVES.iter();
+        let moods = moods.filter(|mood| mood.is_state && mood.kinds.contains(&subject.kind));
+        let moods: Vec<&str> = moods.map(|mood| mood.english).collect();
         let (be, mood) = (be(tense, subject.person), self.draw.pick(&moods));
         format!("{} {be} {mood}", pronoun(subject))
     }
