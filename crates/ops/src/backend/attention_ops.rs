@@ -38,7 +38,7 @@ pub trait AttentionOps: Backend {
     }
 
     /// The `required` gradients of [`fused_attention`](Self::fused_attention), from its results and their gradients: in the order of
-    /// [`RequiredGrads`], each in the shape and dtype of its tensor. There is none of a tensor that was not given.
+    /// [`ScoreInputs::differentiable`], each in the shape and dtype of its tensor. There is none of a tensor that was not given.
     fn fused_attention_backward(
         #[extension_type] inputs: ScoreInputs<Self>,
         value: FloatTensor<Self>,
@@ -80,7 +80,7 @@ pub trait AttentionOps: Backend {
         activation: Activation,
         gated: bool,
     ) -> FloatTensor<Self> {
-        composed::activation::activate::<Self>(x, bias, activation, gated, Self::activate)
+        composed::activation::activate::<Self>(x, bias, activation, gated)
     }
 
     /// The gradient of `x` from the gradient of [`activate`](Self::activate)'s result. Its sum over the rows is the gradient of
@@ -92,14 +92,7 @@ pub trait AttentionOps: Backend {
         activation: Activation,
         gated: bool,
     ) -> FloatTensor<Self> {
-        composed::activation::activate_backward::<Self>(
-            x,
-            bias,
-            gradient,
-            activation,
-            gated,
-            Self::activate_backward,
-        )
+        composed::activation::activate_backward::<Self>(x, bias, gradient, activation, gated)
     }
 
     /// `x`, `[batch, heads, len, d_head]`, with its pairs rotated by the angles in the tables, `[positions, pairs]`.

@@ -14,6 +14,7 @@ macro_rules! optional {
     ($name:ident, $tensor:ident, $doc:literal) => {
         #[doc = $doc]
         #[derive(Clone, Debug, ExtensionType)]
+        #[extension_type(fusion: cfg(feature = "cube"))]
         pub enum $name<B: Backend> {
             /// No tensor was given.
             Absent,
@@ -90,6 +91,7 @@ pub enum Body {
 
 /// The inputs of the weights: all inputs but the value.
 #[derive(Clone, Debug, ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
 pub struct ScoreInputs<B: Backend> {
     /// `[batch, heads_q, len_q, dim_qk]`
     pub query: FloatTensor<B>,
@@ -129,26 +131,31 @@ impl<B: Backend> ScoreInputs<B> {
         }
     }
 
-    /// The tensors whose gradients are `required`, in the order of [`RequiredGrads`].
+    /// The tensors that may have a gradient, if their gradients are `required`: query, key, value, dense bias, distance bias and
+    /// sinks.
     pub fn differentiable<'a>(
         &'a self,
         value: &'a FloatTensor<B>,
         required: RequiredGrads,
     ) -> [Option<&'a FloatTensor<B>>; 6] {
-        let only = |tensor: Option<&'a FloatTensor<B>>, required| tensor.filter(|_| required);
-        [
-            only(Some(&self.query), required.query),
-            only(Some(&self.key), required.key),
-            only(Some(value), required.value),
-            only(self.bias.as_ref(), required.bias),
-            only(self.distance_bias.as_ref(), required.distance_bias),
-            only(self.sinks.as_ref(), required.sinks),
-        ]
+        let mut tensors = [
+            Some(&self.query),
+            Some(&self.key),
+            Some(value),
+            self.bias.as_ref(),
+            self.distance_bias.as_ref(),
+            self.sinks.as_ref(),
+        ];
+        for (tensor, required) in tensors.iter_mut().zip(required) {
+            *tensor = tensor.filter(|_| required);
+        }
+        tensors
     }
 }
 
 /// The tensors that hide keys or place queries. None has a gradient.
 #[derive(Clone, Debug, ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
 pub struct MaskInputs<B: Backend> {
     /// True shows a block of queries and keys; broadcastable to `[batch, heads_q, blocks of queries, blocks of keys]`.
     #[extension_type]
@@ -173,6 +180,7 @@ pub struct MaskInputs<B: Backend> {
 
 /// The results of the forward pass and their gradients, of the same shapes.
 #[derive(Clone, Debug, ExtensionType)]
+#[extension_type(fusion: cfg(feature = "cube"))]
 pub struct SavedAndGrads<B: Backend> {
     /// The output of the forward pass.
     pub output: FloatTensor<B>,
@@ -184,34 +192,8 @@ pub struct SavedAndGrads<B: Backend> {
     pub logsumexp_gradient: FloatTensor<B>,
 }
 
-/// Which gradients are required.
-#[derive(Clone, Copy, Debug)]
-pub struct RequiredGrads {
-    /// Of the query.
-    pub query: bool,
-    /// Of the key.
-    pub key: bool,
-    /// Of the value.
-    pub value: bool,
-    /// Of the dense bias.
-    pub bias: bool,
-    /// Of the distance bias.
-    pub distance_bias: bool,
-    /// Of the sinks.
-    pub sinks: bool,
-}
-
-impl RequiredGrads {
-    /// All of them.
-    pub const ALL: Self = Self {
-        query: true,
-        key: true,
-        value: true,
-        bias: true,
-        distance_bias: true,
-        sinks: true,
-    };
-}
+/// Which gradients are required, in the order of [`ScoreInputs::differentiable`].
+pub type RequiredGrads = [bool; 6];
 
 /// Output and logsumexp.
 pub type Results<B> = (FloatTensor<B>, FloatTensor<B>);

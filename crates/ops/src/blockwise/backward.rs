@@ -44,7 +44,8 @@ pub(crate) fn backward<B: Backend>(
     let rows = Rows::<B>::new(saved, statistics);
     // The logsumexp includes the sinks: no block needs them.
     let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
-    let sinks = sinks.filter(|_| required.sinks);
+    let [.., of_sinks] = required;
+    let sinks = sinks.filter(|_| of_sinks);
     let of_sinks = sinks.map(|sinks| rows.gradient_of_sinks(&sinks));
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
         let mut gradients = zeros(&inputs);
@@ -56,7 +57,7 @@ pub(crate) fn backward<B: Backend>(
     let keys: Vec<_> = plan.keys().collect();
     let dropout = DropoutRows::<B>::of(&inputs);
     let aligned = aligned::<B>(inputs.clone());
-    let mut sums = Sums::<B>::new(&aligned, required, [queries.len(), keys.len()]);
+    let mut sums = Sums::<B>::new(&aligned, &value, required, [&queries, &keys]);
     for (column, keys) in keys.iter().enumerate() {
         // Cast once for all queries.
         let value = cast::<B>(narrow::<B>(value.clone(), 2, keys), statistics);
@@ -66,12 +67,16 @@ pub(crate) fn backward<B: Backend>(
             }
             let part = plan.part(queries, keys);
             let block = Block::new(&aligned, &value, &rows, dropout.as_ref(), part);
-            block.add_to(&mut sums, [row, column], required);
+            block.add_to(&mut sums, [row, column]);
         }
     }
-    let mut gradients = sums.into_gradients(&inputs, &value, required, [&queries, &keys]);
-    gradients.extend(of_sinks);
-    gradients
+    let of_distances = sums.distance_bias.zip(inputs.distance_bias.into_option());
+    let offsets = inputs.mask.query_offsets.as_ref();
+    let of_distances =
+        of_distances.map(|(sums, like)| sums.into_gradient(&like, offsets, sizes.len_q));
+    let in_blocks = [sums.query, sums.key, sums.value, sums.bias];
+    let in_blocks = in_blocks.into_iter().flatten().map(BlockSums::join);
+    in_blocks.chain(of_distances).chain(of_sinks).collect()
 }
 
 /// The values that exist once per row of scores, `[batch, heads_q, len_q, _]`.
@@ -204,25 +209,25 @@ impl<B: Backend> Block<B> {
         }
     }
 
-    fn add_to(self, sums: &mut Sums<B>, [row, column]: [usize; 2], required: RequiredGrads) {
-        if required.value {
+    fn add_to(self, sums: &mut Sums<B>, [row, column]: [usize; 2]) {
+        if let Some(value) = &mut sums.value {
             let weights = self.grouped(self.dropped(self.weights.clone()));
             let term = transposed_times::<B>(weights, self.output_gradient.clone());
-            sums.value.add(column, 0, term);
+            value.add(column, 0, term);
         }
-        if !(required.query || required.key || required.bias || required.distance_bias) {
+        let of_products = sums.query.is_some() || sums.key.is_some();
+        if !of_products && sums.bias.is_none() && sums.distance_bias.is_none() {
             return;
         }
         let gradient = self.gradient_of_scores();
-        if let Some((bias, dims)) = &mut sums.bias {
-            let term = sum_to::<B>(gradient.clone(), *dims);
-            let block = |dim: usize, block: usize| if dims[dim] == 1 { 0 } else { block };
-            bias.add(block(2, row), block(3, column), term);
+        if let Some(bias) = &mut sums.bias {
+            let term = sum_to::<B>(gradient.clone(), bias.dims());
+            bias.add(row, column, term);
         }
         if let Some(sum) = &mut sums.distance_bias {
             sum.add(gradient.clone(), &self.part.queries, &self.part.keys);
         }
-        if !(required.query || required.key) {
+        if !of_products {
             return;
         }
         let gradient = match &self.terms.squashed {
@@ -235,14 +240,14 @@ impl<B: Backend> Block<B> {
             None => gradient,
         };
         let gradient = self.grouped(gradient);
-        if required.query {
+        if let Some(query) = &mut sums.query {
             let term = times::<B>(gradient.clone(), self.terms.key.clone());
-            sums.query.add(row, 0, times_scalar::<B>(term, self.scale));
+            query.add(row, 0, times_scalar::<B>(term, self.scale));
         }
-        if required.key {
+        if let Some(key) = &mut sums.key {
             // The query is scaled.
             let term = transposed_times::<B>(gradient, self.terms.query.clone());
-            sums.key.add(column, 0, term);
+            key.add(column, 0, term);
         }
     }
 
@@ -268,73 +273,34 @@ fn transposed_times<B: Backend>(left: FloatTensor<B>, right: FloatTensor<B>) -> 
     times::<B>(transposed, right)
 }
 
-/// The gradients accumulated so far.
+/// The gradients accumulated so far, of the tensors that require one.
 struct Sums<B: Backend> {
-    /// By blocks of queries.
-    query: BlockSums<B>,
-    /// By blocks of keys.
-    key: BlockSums<B>,
-    /// By blocks of keys.
-    value: BlockSums<B>,
-    /// With the shape of the bias.
-    bias: Option<(BlockSums<B>, [usize; 4])>,
+    query: Option<BlockSums<B>>,
+    key: Option<BlockSums<B>>,
+    value: Option<BlockSums<B>>,
+    bias: Option<BlockSums<B>>,
     distance_bias: Option<DistanceSums<B>>,
 }
 
 impl<B: Backend> Sums<B> {
-    fn new(inputs: &ScoreInputs<B>, required: RequiredGrads, [rows, columns]: [usize; 2]) -> Self {
-        let len_kv = inputs.key.shape().dims::<4>()[2];
-        let bias = inputs.bias.as_ref().filter(|_| required.bias);
-        let distance_bias = inputs.distance_bias.as_ref();
-        Self {
-            query: BlockSums::new(rows, 1),
-            key: BlockSums::new(columns, 1),
-            value: BlockSums::new(columns, 1),
-            bias: bias.map(|bias| {
-                let dims = bias.shape().dims::<4>();
-                let blocks = |dim: usize, count: usize| if dims[dim] == 1 { 1 } else { count };
-                let sums = BlockSums::new(blocks(2, rows), blocks(3, columns));
-                (sums, dims)
-            }),
-            distance_bias: distance_bias
-                .filter(|_| required.distance_bias)
-                .map(|bias| DistanceSums::new(bias, len_kv)),
-        }
-    }
-
-    fn into_gradients(
-        self,
+    fn new(
         inputs: &ScoreInputs<B>,
         value: &FloatTensor<B>,
         required: RequiredGrads,
         [queries, keys]: [&[Range<usize>]; 2],
-    ) -> Vec<FloatTensor<B>> {
-        let len_q = inputs.query.shape().dims::<4>()[2];
+    ) -> Self {
+        let len_kv = inputs.key.shape().dims::<4>()[2];
         let [query, key, value, bias, distance_bias, _] = inputs.differentiable(value, required);
-        let join = |sums: BlockSums<B>, like: Option<&FloatTensor<B>>, rows| {
-            let like = like?;
-            let width = 0..like.shape().dims::<4>()[3];
-            Some(sums.join(like, rows, slice::from_ref(&width)))
+        let rows = |like: Option<&FloatTensor<B>>, rows| {
+            let width = 0..like?.shape().dims::<4>()[3];
+            Some(BlockSums::new(like?, rows, slice::from_ref(&width)))
         };
-        let bias = self.bias.zip(bias).map(|((sums, dims), bias)| {
-            let all = 0..1;
-            let blocks = |dim: usize, blocks| match dims[dim] {
-                1 => slice::from_ref(&all),
-                _ => blocks,
-            };
-            sums.join(bias, blocks(2, queries), blocks(3, keys))
-        });
-        let distance_bias = self.distance_bias.zip(distance_bias);
-        let offsets = inputs.mask.query_offsets.as_ref();
-        let distance_bias =
-            distance_bias.map(|(sums, like)| sums.into_gradient(like, offsets, len_q));
-        let gradients = [
-            join(self.query, query, queries),
-            join(self.key, key, keys),
-            join(self.value, value, keys),
-            bias,
-            distance_bias,
-        ];
-        gradients.into_iter().flatten().collect()
+        Self {
+            query: rows(query, queries),
+            key: rows(key, keys),
+            value: rows(value, keys),
+            bias: bias.map(|bias| BlockSums::new(bias, queries, keys)),
+            distance_bias: distance_bias.map(|bias| DistanceSums::new(bias, len_kv)),
+        }
     }
 }

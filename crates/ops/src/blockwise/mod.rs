@@ -56,26 +56,21 @@ pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>)
 impl Sizes {
     /// `None` where there are no scores.
     fn of<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> Option<Self> {
-        let [batch, heads_q, len_q, dim_qk] = inputs.query.shape().dims::<4>();
-        let [_, _, len_kv, dim_v] = value.shape().dims::<4>();
+        let p = inputs.problem(value);
+        let has_offsets = inputs.mask.query_offsets.as_ref().is_some();
         let sizes = Self {
-            rows_of_heads: batch * heads_q,
-            len_q,
-            len_kv,
-            dim: dim_qk.max(dim_v),
-            reach: Reach::new(
-                &inputs.scalars,
-                inputs.mask.query_offsets.as_ref().is_some(),
-                len_q,
-                len_kv,
-            ),
+            rows_of_heads: p.batch * p.heads_q,
+            len_q: p.len_q,
+            len_kv: p.len_kv,
+            dim: p.dim_qk.max(p.dim_v),
+            reach: Reach::new(&inputs.scalars, has_offsets, p.len_q, p.len_kv),
             block_area: match inputs.scalars.body {
                 Body::BlocksOf(area) => Some(area),
                 Body::Fastest | Body::Blockwise => None,
             },
         };
         // Not their product, which 32 bits may not hold.
-        let has_scores = ![sizes.rows_of_heads, len_q, len_kv].contains(&0);
+        let has_scores = ![sizes.rows_of_heads, p.len_q, p.len_kv].contains(&0);
         has_scores.then_some(sizes)
     }
 }

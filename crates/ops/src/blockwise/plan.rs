@@ -70,17 +70,14 @@ impl Plan {
         }
     }
 
-    /// Whether one block is everything.
     pub(super) fn is_whole(&self) -> bool {
         self.rows >= self.sizes.len_q && self.columns >= self.sizes.len_kv
     }
 
-    /// The blocks of queries.
     pub(super) fn queries(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         cut(0..self.sizes.len_q, self.rows)
     }
 
-    /// The blocks of keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         cut(0..self.sizes.len_kv, self.columns)
     }
@@ -90,7 +87,6 @@ impl Plan {
         self.sizes.reach.keys(queries, self.sizes.len_kv)
     }
 
-    /// Whether any of the queries may see any of the keys.
     pub(super) fn may_see(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
         let seen = self.keys_of(queries);
         seen.start < keys.end && keys.start < seen.end

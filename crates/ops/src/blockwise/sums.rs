@@ -14,19 +14,41 @@ use crate::composed::{cast, float_dtype, part::entries_by_offset, scores::revers
 
 /// A tensor that is accumulated in blocks of rows and columns, which stay separate tensors until the end.
 pub(super) struct BlockSums<B: Backend> {
+    like: FloatTensor<B>,
+    /// The blocks along dimensions 2 and 3.
+    ranges: [Vec<Range<usize>>; 2],
     /// By rows, then columns.
     blocks: Vec<Vec<Option<FloatTensor<B>>>>,
 }
 
 impl<B: Backend> BlockSums<B> {
-    pub(super) fn new(rows: usize, columns: usize) -> Self {
-        let row = || (0..columns).map(|_| None).collect();
+    /// Of the shape and dtype of `like`, whose dimensions 2 and 3 have these blocks, or a single entry.
+    pub(super) fn new(
+        like: &FloatTensor<B>,
+        rows: &[Range<usize>],
+        columns: &[Range<usize>],
+    ) -> Self {
+        let dims = like.shape().dims::<4>();
+        let entry = 0..1;
+        let ranges = [(dims[2], rows), (dims[3], columns)].map(|(size, ranges)| match size {
+            1 => vec![entry.clone()],
+            _ => ranges.to_vec(),
+        });
         Self {
-            blocks: (0..rows).map(|_| row()).collect(),
+            like: like.clone(),
+            blocks: vec![vec![None; ranges[1].len()]; ranges[0].len()],
+            ranges,
         }
     }
 
+    pub(super) fn dims(&self) -> [usize; 4] {
+        self.like.shape().dims()
+    }
+
     pub(super) fn add(&mut self, row: usize, column: usize, term: FloatTensor<B>) {
+        // A single entry takes the terms of all blocks.
+        let [row, column] =
+            [(row, 0), (column, 1)].map(|(block, axis)| block.min(self.ranges[axis].len() - 1));
         let block = &mut self.blocks[row][column];
         *block = Some(match block.take() {
             Some(sum) => B::float_add(sum, term),
@@ -34,17 +56,11 @@ impl<B: Backend> BlockSums<B> {
         });
     }
 
-    /// The blocks side by side, in the shape and dtype of `like`; blocks without a term are zeros.
-    ///
-    /// `rows` and `columns` are the blocks along dimensions 2 and 3.
-    pub(super) fn join(
-        self,
-        like: &FloatTensor<B>,
-        rows: &[Range<usize>],
-        columns: &[Range<usize>],
-    ) -> FloatTensor<B> {
-        let [batch, heads, _, _] = like.shape().dims::<4>();
-        let (device, dtype) = (like.device(), float_dtype(like.dtype()));
+    /// The blocks side by side; blocks without a term are zeros.
+    pub(super) fn join(self) -> FloatTensor<B> {
+        let [batch, heads, _, _] = self.dims();
+        let (device, dtype) = (self.like.device(), float_dtype(self.like.dtype()));
+        let [rows, columns] = &self.ranges;
         let rows = self.blocks.into_iter().zip(rows).map(|(blocks, row)| {
             let blocks = blocks.into_iter().zip(columns).map(|(block, column)| {
                 let shape = Shape::new([batch, heads, row.len(), column.len()]);

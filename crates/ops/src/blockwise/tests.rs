@@ -13,7 +13,7 @@ use burn_wgpu::{WgpuDevice, WgpuSetup};
 
 use crate::backend::{
     AttentionOps, AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
-    RequiredGrads, SavedAndGrads, ScoreInputs,
+    SavedAndGrads, ScoreInputs,
 };
 
 /// Output, logsumexp, and the gradients of query, key, value, dense bias, distance bias and sinks.
@@ -55,7 +55,7 @@ fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
         output_gradient: tensor(7, &[batch, heads_q, len_q, dim_v]),
         logsumexp_gradient: tensor(8, &[batch, heads_q, len_q]),
     };
-    let gradients = B::fused_attention_backward(inputs, value, saved, RequiredGrads::ALL);
+    let gradients = B::fused_attention_backward(inputs, value, saved, [true; 6]);
     let Ok([query, key, value, bias, distance_bias, sinks]) = <[_; 6]>::try_from(gradients) else {
         panic!("every gradient is required");
     };

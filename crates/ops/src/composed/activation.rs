@@ -2,25 +2,30 @@
 
 use burn::{
     backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
-    tensor::{DType, FloatDType, Shape, Slice},
+    tensor::{DType, FloatDType, Shape},
 };
 use burn_attn_kernels_cpu::tiled::Activation;
 
-use super::dtype::{cast, float_dtype};
-use crate::backend::OptionalFloat;
+use super::{
+    dtype::{cast, float_dtype},
+    part::narrow,
+};
+use crate::backend::{AttentionOps, OptionalFloat};
 
-/// See [`activate`](crate::activate). `in_f32` is the operation of the backend, which may have a kernel.
-pub(crate) fn activate<B: Backend>(
+/// See [`activate`](crate::activate). In f32, the backend may have a kernel.
+pub(crate) fn activate<B: AttentionOps>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,
     activation: Activation,
     gated: bool,
-    in_f32: fn(FloatTensor<B>, OptionalFloat<B>, Activation, bool) -> FloatTensor<B>,
 ) -> FloatTensor<B> {
     if needs_f32(x.dtype(), activation, gated) {
         let dtype = float_dtype(x.dtype());
         let wide = |tensor| cast::<B>(tensor, FloatDType::F32);
-        return cast::<B>(in_f32(wide(x), bias.map(wide), activation, gated), dtype);
+        return cast::<B>(
+            B::activate(wide(x), bias.map(wide), activation, gated),
+            dtype,
+        );
     }
     let x = biased::<B>(x, bias);
     if !gated {
@@ -34,25 +39,22 @@ pub(crate) fn activate<B: Backend>(
     B::float_mul(function::<B>(gate, activation), up)
 }
 
-/// `activate_backward` of a backend: `x`, bias, gradient, activation, gated.
-type ActivateBackward<B> =
-    fn(FloatTensor<B>, OptionalFloat<B>, FloatTensor<B>, Activation, bool) -> FloatTensor<B>;
-
-/// The gradient of `x` from the gradient of [`activate`](crate::activate)'s result. `in_f32` is the operation of the backend,
-/// which may have a kernel.
-pub(crate) fn activate_backward<B: Backend>(
+/// The gradient of `x` from the gradient of [`activate`](crate::activate)'s result.
+pub(crate) fn activate_backward<B: AttentionOps>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,
     gradient: FloatTensor<B>,
     activation: Activation,
     gated: bool,
-    in_f32: ActivateBackward<B>,
 ) -> FloatTensor<B> {
     if needs_f32(x.dtype(), activation, gated) {
         let dtype = float_dtype(x.dtype());
         let wide = |tensor| cast::<B>(tensor, FloatDType::F32);
-        let gradient = in_f32(wide(x), bias.map(wide), wide(gradient), activation, gated);
-        return cast::<B>(gradient, dtype);
+        let (x, bias, gradient) = (wide(x), bias.map(wide), wide(gradient));
+        return cast::<B>(
+            B::activate_backward(x, bias, gradient, activation, gated),
+            dtype,
+        );
     }
     let x = biased::<B>(x, bias);
     if !gated {
@@ -89,8 +91,7 @@ fn biased<B: Backend>(x: FloatTensor<B>, bias: OptionalFloat<B>) -> FloatTensor<
 /// The columns of the gate, and those that it is multiplied with.
 fn halves<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let [_, width] = x.shape().dims::<2>();
-    [0..width / 2, width / 2..width]
-        .map(|columns| B::float_slice(x.clone(), &[Slice::full(), Slice::from(columns)]))
+    [0..width / 2, width / 2..width].map(|columns| narrow::<B>(x.clone(), 1, &columns))
 }
 
 /// What the clamped gate is multiplied with.

@@ -23,8 +23,8 @@ use burn_autodiff::{
 use crate::{
     Activation,
     backend::{
-        AttentionOps, AttentionScalars, MaskInputs, OptionalFloat, RequiredGrads, Results,
-        Rotation, SavedAndGrads, ScoreInputs,
+        AttentionOps, AttentionScalars, MaskInputs, OptionalFloat, Results, Rotation,
+        SavedAndGrads, ScoreInputs,
     },
 };
 
@@ -58,14 +58,11 @@ where
     ) -> FloatTensor<Self> {
         let [cos, sin] = [cos, sin].map(|table| table.into_primitive());
         let prep = RotationRule.prepare::<C>([x.node()]).compute_bound();
+        let state = (cos.clone(), sin.clone(), rotation.clone());
+        let rotated = B::rotate(x.into_primitive(), cos, sin, rotation);
         match prep.stateful() {
-            OpsKind::Tracked(prep) => {
-                let state = (cos.clone(), sin.clone(), rotation.clone());
-                prep.finish(state, B::rotate(x.into_primitive(), cos, sin, rotation))
-            }
-            OpsKind::UnTracked(prep) => {
-                prep.finish(B::rotate(x.into_primitive(), cos, sin, rotation))
-            }
+            OpsKind::Tracked(prep) => prep.finish(state, rotated),
+            OpsKind::UnTracked(prep) => prep.finish(rotated),
         }
     }
 }
@@ -92,7 +89,7 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
     inputs: ScoreInputs<Autodiff<B, C>>,
     value: FloatTensor<Autodiff<B, C>>,
 ) -> Results<Autodiff<B, C>> {
-    let operands = inputs.differentiable(&value, RequiredGrads::ALL);
+    let operands = inputs.differentiable(&value, [true; 6]);
     // Absent operands take part as constants: the rule always has six parents.
     let absent = <Autodiff<B, C> as AutodiffBackend>::from_inner(inputs.query.primitive().clone());
     let nodes = operands.map(|operand| operand.unwrap_or(&absent).node());
@@ -198,7 +195,7 @@ struct LogsumexpRule;
 /// Everything that is kept between the passes.
 #[derive(Clone, Debug)]
 struct Saved<B: AttentionOps> {
-    /// In the order of [`RequiredGrads`].
+    /// In the order of [`ScoreInputs::differentiable`].
     operands: [Option<NodeId>; 6],
     mask: MaskInputs<B>,
     scalars: AttentionScalars,
@@ -235,31 +232,21 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
         let zeros = |like: &FloatTensor<B>| {
             B::float_zeros(like.shape(), &like.device(), like.dtype().into())
         };
+        let mut parents = ops.parents;
         let output_gradient = held(&saved.output_gradient).take();
-        let output_was_used = output_gradient.is_some();
+        // Without one, the logsumexp does not depend on the value, but distributed training waits for a gradient of every tracked tensor.
+        if output_gradient.is_none()
+            && let Some(parent) = parents[2].take()
+        {
+            gradients.register::<B>(parent.id, zeros(&value));
+        }
         let saved = SavedAndGrads {
             output_gradient: output_gradient.unwrap_or_else(|| zeros(&saved.output)),
             output: saved.output,
             logsumexp: saved.logsumexp,
             logsumexp_gradient,
         };
-        let [query, key, of_value, bias, distance_bias, sinks] =
-            ops.parents.each_ref().map(Option::is_some);
-        let required = RequiredGrads {
-            query,
-            key,
-            value: of_value && output_was_used,
-            bias,
-            distance_bias,
-            sinks,
-        };
-        let mut parents = ops.parents;
-        if !output_was_used {
-            // The logsumexp does not depend on the value, but distributed training waits for a gradient of every tracked tensor.
-            if let Some(parent) = parents[2].take() {
-                gradients.register::<B>(parent.id, zeros(&value));
-            }
-        }
+        let required = parents.each_ref().map(Option::is_some);
         let computed = B::fused_attention_backward(inputs, value, saved, required);
         for (parent, gradient) in parents.into_iter().flatten().zip(computed) {
             gradients.register::<B>(parent.id, gradient);

@@ -132,7 +132,6 @@ impl AttentionOps for CubeBackend {
     }
 }
 
-/// Output and logsumexp, unless the device refuses a kernel.
 pub(super) fn forward(
     operands: &ScoreInputs<CubeBackend>,
     value: &CubeTensor,
@@ -152,7 +151,6 @@ pub(super) fn forward(
     Ok((output, logsumexp))
 }
 
-/// The required gradients, unless the device refuses a kernel.
 pub(super) fn backward(
     operands: &ScoreInputs<CubeBackend>,
     value: &CubeTensor,
@@ -261,7 +259,6 @@ fn rows(tensor: CubeTensor) -> Operand {
     })
 }
 
-/// The tensor in a dtype, row-major.
 fn contiguous(tensor: CubeTensor, dtype: DType) -> Operand {
     operand(into_contiguous(cast(untile(tensor), dtype)))
 }

@@ -22,74 +22,64 @@ pub(super) fn tracked<B: Backend, C: CheckpointStrategy>(
     x: FloatTensor<Autodiff<B, C>>,
     heads: Vec<usize>,
 ) -> Vec<FloatTensor<Autodiff<B, C>>> {
-    let packed = Packed::<B> {
-        shape: x.shape().dims::<3>(),
-        device: x.device(),
-        dtype: FloatDType::from(x.dtype()),
-        heads,
-    };
+    let (shape, device, dtype) = (x.shape(), x.device(), FloatDType::from(x.dtype()));
     let prep = JoinRule.prepare::<C>([x.node()]).compute_bound();
-    let parts = composed::heads::split::<B>(x.into_primitive(), &packed.heads).into_iter();
+    let parts = composed::heads::split::<B>(x.into_primitive(), &heads);
     match prep.stateful() {
         OpsKind::Tracked(prep) => {
-            let slots: Vec<_> = packed
-                .heads
+            let slots = parts
                 .iter()
-                .map(|_| GradientSlot::default())
-                .collect();
-            let nothing = B::float_zeros(Shape::new([1]), &packed.device, packed.dtype);
-            let joined = prep.finish((packed, slots.clone()), nothing);
-            let children = parts
-                .zip(slots)
-                .map(|(part, slot)| child::<B, C>(part, &joined, slot));
+                .map(|part| (part.shape(), GradientSlot::default()));
+            let slots: Vec<_> = slots.collect();
+            let nothing = B::float_zeros(Shape::new([1]), &device, dtype);
+            let packed = Packed::<B> {
+                parts: slots.clone(),
+                shape,
+                device,
+                dtype,
+            };
+            let joined = prep.finish(packed, nothing);
+            let children = parts.into_iter().zip(slots);
+            let children = children.map(|(part, (_, slot))| child::<B, C>(part, &joined, slot));
             children.collect()
         }
         OpsKind::UnTracked(_) => parts
+            .into_iter()
             .map(<Autodiff<B, C> as AutodiffBackend>::from_inner)
             .collect(),
     }
 }
 
-/// Joins the gradients of all operands.
-#[derive(Debug)]
-struct JoinRule;
-
-impl<B: Backend> Backward<B, 1> for JoinRule {
-    type State = (Packed<B>, Vec<GradientSlot<FloatTensor<B>>>);
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let _nothing = gradients.consume::<B>(&ops.node);
-        let (packed, slots) = ops.state;
-        if let [Some(parent)] = ops.parents {
-            let parts = slots.iter().map(|slot| held(slot).take());
-            gradients.register::<B>(parent.id, packed.join(parts));
-        }
-    }
-}
-
-/// What the parts of a projection's gradient need to be joined.
+/// What the gradient of a projection is joined from.
 #[derive(Clone, Debug)]
 struct Packed<B: Backend> {
-    heads: Vec<usize>,
-    /// `[batch, len, width]`
-    shape: [usize; 3],
+    /// The shape of each part, and where its child leaves the gradient.
+    parts: Vec<(Shape, GradientSlot<FloatTensor<B>>)>,
+    shape: Shape,
     device: Device<B>,
     dtype: FloatDType,
 }
 
-impl<B: Backend> Packed<B> {
-    /// The reverse of [`composed::heads::split`]; missing parts are zeros.
-    fn join(self, parts: impl Iterator<Item = Option<FloatTensor<B>>>) -> FloatTensor<B> {
-        let [batch, len, width] = self.shape;
-        let all: usize = self.heads.iter().sum();
-        let parts = parts.zip(self.heads).map(|(part, heads)| match part {
-            Some(part) => B::float_swap_dims(part, 1, 2),
-            None => {
-                let shape = Shape::new([batch, len, heads, width / all]);
-                B::float_zeros(shape, &self.device, self.dtype)
-            }
-        });
-        let joined = B::float_cat(parts.collect(), 2);
-        B::float_reshape(joined, Shape::new([batch, len, width]))
+/// Joins the gradients of all operands: the reverse of [`composed::heads::split`].
+#[derive(Debug)]
+struct JoinRule;
+
+impl<B: Backend> Backward<B, 1> for JoinRule {
+    type State = Packed<B>;
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let _nothing = gradients.consume::<B>(&ops.node);
+        let packed = ops.state;
+        if let [Some(parent)] = ops.parents {
+            let parts = packed.parts.into_iter().map(|(shape, slot)| {
+                let part = held(&slot).take();
+                // A part that nobody used has no gradient.
+                let part =
+                    part.unwrap_or_else(|| B::float_zeros(shape, &packed.device, packed.dtype));
+                B::float_swap_dims(part, 1, 2)
+            });
+            let joined = B::float_cat(parts.collect(), 2);
+            gradients.register::<B>(parent.id, B::float_reshape(joined, packed.shape));
+        }
     }
 }

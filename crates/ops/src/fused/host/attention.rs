@@ -2,7 +2,7 @@
 
 use burn::{
     backend::{Backend, TensorMetadata, tensor::FloatTensor},
-    tensor::{DType, Shape},
+    tensor::Shape,
 };
 use burn_attn_kernels_cpu::{
     Blocks, Broadcast, InputError, Mask, Options, Problem, Segments,
@@ -14,17 +14,10 @@ use super::tensors::{
     strided, with_rows,
 };
 use crate::{
-    backend::{Body, MaskInputs, RequiredGrads, Results, SavedAndGrads, ScoreInputs},
+    backend::{MaskInputs, OptionalInt, RequiredGrads, Results, SavedAndGrads, ScoreInputs},
     composed::cast,
 };
 
-/// Whether the kernels support this call, in the precision of the query; the blockwise body takes the others.
-pub(super) fn supports<B: Backend>(inputs: &ScoreInputs<B>) -> bool {
-    use DType::{BF16, F16, F32, F64};
-    inputs.scalars.body == Body::Fastest && matches!(inputs.query.dtype(), F64 | F32 | F16 | BF16)
-}
-
-/// Output and logsumexp.
 pub(super) fn forward<B: Host, T: HostElement>(
     operands: &ScoreInputs<B>,
     value: &FloatTensor<B>,
@@ -44,7 +37,6 @@ pub(super) fn forward<B: Host, T: HostElement>(
     )
 }
 
-/// The required gradients.
 pub(super) fn backward<B: Host, T: HostElement>(
     operands: &ScoreInputs<B>,
     value: &FloatTensor<B>,
@@ -151,77 +143,63 @@ struct Readable<B: Backend> {
     value: FloatTensor<B>,
     key_lengths: Option<Vec<usize>>,
     query_offsets: Option<Vec<i64>>,
-    segments: Option<[Vec<i64>; 2]>,
+    segments: Option<(Vec<i64>, Vec<i64>)>,
 }
 
 impl<B: Host> Readable<B> {
     fn new<T: HostElement>(operands: &ScoreInputs<B>, value: &FloatTensor<B>) -> Self {
         let problem = operands.problem(value);
         let (len_q, len_kv) = (problem.len_q as i64, problem.len_kv as i64);
-        let ScoreInputs {
-            query,
-            key,
-            bias,
-            distance_bias,
-            sinks,
-            mask,
-            scalars,
-        } = operands.clone();
+        let operands = operands.clone();
+        let mask = operands.mask;
         let row_major = |tensor: FloatTensor<B>| row_major::<B, T::Real>(&tensor);
-        let segments = mask.query_segments.as_ref().zip(mask.key_segments.as_ref());
+        let ints = |numbers: &OptionalInt<B>| numbers.as_ref().map(B::ints);
         // As in the general bodies, for callers that skip the checks: a length beyond the keys hides nothing, a negative length hides
         // everything, and offsets are clamped to their range.
-        let clamped = |numbers, least| {
-            let numbers = B::ints(numbers).into_iter();
-            numbers.map(move |number: i64| number.clamp(least, len_kv))
-        };
+        let length = |length: i64| length.clamp(0, len_kv) as usize;
+        let offset = |offset: i64| offset.clamp(-len_q, len_kv);
         Self {
             problem,
             value: with_rows::<B, T>(value),
-            key_lengths: mask.key_lengths.as_ref().map(|lengths| {
-                let lengths = clamped(lengths, 0);
-                lengths.map(|length| length as usize).collect()
-            }),
-            query_offsets: mask
-                .query_offsets
-                .as_ref()
-                .map(|offsets| clamped(offsets, -len_q).collect()),
-            segments: segments.map(|(query, key)| [B::ints(query), B::ints(key)]),
+            key_lengths: ints(&mask.key_lengths)
+                .map(|lengths| lengths.into_iter().map(length).collect()),
+            query_offsets: ints(&mask.query_offsets)
+                .map(|offsets| offsets.into_iter().map(offset).collect()),
+            segments: ints(&mask.query_segments).zip(ints(&mask.key_segments)),
             operands: ScoreInputs {
-                query: with_rows::<B, T>(&query),
-                key: with_rows::<B, T>(&key),
-                bias: bias.map(strided::<B, T::Real>),
-                distance_bias: distance_bias.map(row_major),
-                sinks: sinks.map(row_major),
+                query: with_rows::<B, T>(&operands.query),
+                key: with_rows::<B, T>(&operands.key),
+                bias: operands.bias.map(strided::<B, T::Real>),
+                distance_bias: operands.distance_bias.map(row_major),
+                sinks: operands.sinks.map(row_major),
                 mask: MaskInputs {
                     visible_blocks: mask.visible_blocks.map(readable_bools::<B>),
                     masked: mask.masked.map(readable_bools::<B>),
                     ..mask
                 },
-                scalars,
+                scalars: operands.scalars,
             },
         }
     }
 
     fn inputs<T: HostElement>(&self) -> tiled::Inputs<'_, T> {
-        let ScoreInputs { mask, scalars, .. } = &self.operands;
+        let operands = &self.operands;
+        let (mask, scalars) = (&operands.mask, &operands.scalars);
+        let bias = operands.bias.as_ref();
         let segments = self.segments.as_ref();
         let blocks = mask.visible_blocks.as_ref().zip(scalars.block_size);
         let bools = |tensor| broadcast(B::bools(tensor), tensor.shape().dims());
-        let bias = self.operands.bias.as_ref();
-        let distance_bias = self.operands.distance_bias.as_ref();
-        let sinks = self.operands.sinks.as_ref();
         tiled::Inputs {
             problem: self.problem,
-            q: rows::<B, T>(&self.operands.query),
-            k: rows::<B, T>(&self.operands.key),
+            q: rows::<B, T>(&operands.query),
+            k: rows::<B, T>(&operands.key),
             v: rows::<B, T>(&self.value),
             options: Options {
                 mask: Mask {
                     by_position: scalars.by_position,
                     key_lengths: self.key_lengths.as_deref(),
                     query_offsets: self.query_offsets.as_deref(),
-                    segments: segments.map(|[queries, keys]| Segments { queries, keys }),
+                    segments: segments.map(|(queries, keys)| Segments { queries, keys }),
                     blocks: blocks.map(|(table, size)| Blocks {
                         visible: bools(table),
                         size,
@@ -229,12 +207,12 @@ impl<B: Host> Readable<B> {
                     masked: mask.masked.as_ref().map(bools),
                 },
                 bias: bias.map(|bias| broadcast(B::floats::<T::Real>(bias), bias.shape().dims())),
-                sinks: sinks.map(elements::<B, T::Real>),
+                sinks: operands.sinks.as_ref().map(elements::<B, T::Real>),
                 softcap: scalars.softcap,
                 scale: Some(scalars.scale),
                 dropout: scalars.dropout,
             },
-            distance_bias: distance_bias.map(elements::<B, T::Real>),
+            distance_bias: operands.distance_bias.as_ref().map(elements::<B, T::Real>),
         }
     }
 }

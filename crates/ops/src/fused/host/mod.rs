@@ -1,12 +1,4 @@
 //! The operations of backends whose tensors are in host memory, by the kernels of `kernels-cpu`.
-//!
-//! | file | what it holds |
-//! | --- | --- |
-//! | `mod.rs` | all operations; linear layers and activations |
-//! | `attention.rs` | attention, forward and backward |
-//! | `rotation.rs` | rotary positions |
-//! | `tensors.rs` | tensors as the kernels read them, and tensors of flex |
-//! | `ndarray.rs` | tensors of ndarray |
 
 mod attention;
 #[cfg(feature = "ndarray")]
@@ -25,7 +17,8 @@ use burn_attn_kernels_cpu::{
 
 use crate::{
     backend::{
-        AttentionOps, OptionalFloat, RequiredGrads, Results, Rotation, SavedAndGrads, ScoreInputs,
+        AttentionOps, Body, OptionalFloat, RequiredGrads, Results, Rotation, SavedAndGrads,
+        ScoreInputs,
     },
     blockwise,
     composed::{self, activation},
@@ -41,15 +34,14 @@ const PACKED_ROWS: usize = 128;
 
 impl<B: Host> AttentionOps for B {
     fn fused_attention(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
-        if !attention::supports(&inputs) {
-            return blockwise::forward(inputs, value);
-        }
-        match inputs.query.dtype() {
-            DType::F64 => attention::forward::<B, f64>(&inputs, &value),
-            DType::F16 => attention::forward::<B, f16>(&inputs, &value),
-            DType::BF16 => attention::forward::<B, bf16>(&inputs, &value),
-            _ => attention::forward::<B, f32>(&inputs, &value),
-        }
+        let forward = match (inputs.scalars.body, inputs.query.dtype()) {
+            (Body::Fastest, DType::F64) => attention::forward::<B, f64>,
+            (Body::Fastest, DType::F32) => attention::forward::<B, f32>,
+            (Body::Fastest, DType::F16) => attention::forward::<B, f16>,
+            (Body::Fastest, DType::BF16) => attention::forward::<B, bf16>,
+            _ => return blockwise::forward(inputs, value),
+        };
+        forward(&inputs, &value)
     }
 
     fn fused_attention_backward(
@@ -58,15 +50,14 @@ impl<B: Host> AttentionOps for B {
         saved: SavedAndGrads<B>,
         required: RequiredGrads,
     ) -> Vec<FloatTensor<B>> {
-        if !attention::supports(&inputs) {
-            return blockwise::backward(inputs, value, saved, required);
-        }
-        match inputs.query.dtype() {
-            DType::F64 => attention::backward::<B, f64>(&inputs, &value, saved, required),
-            DType::F16 => attention::backward::<B, f16>(&inputs, &value, saved, required),
-            DType::BF16 => attention::backward::<B, bf16>(&inputs, &value, saved, required),
-            _ => attention::backward::<B, f32>(&inputs, &value, saved, required),
-        }
+        let backward = match (inputs.scalars.body, inputs.query.dtype()) {
+            (Body::Fastest, DType::F64) => attention::backward::<B, f64>,
+            (Body::Fastest, DType::F32) => attention::backward::<B, f32>,
+            (Body::Fastest, DType::F16) => attention::backward::<B, f16>,
+            (Body::Fastest, DType::BF16) => attention::backward::<B, bf16>,
+            _ => return blockwise::backward(inputs, value, saved, required),
+        };
+        backward(&inputs, &value, saved, required)
     }
 
     /// By Burn's product where the kernels do not support the call.
@@ -113,7 +104,7 @@ impl<B: Host> AttentionOps for B {
         }
         let in_f32 = x.dtype() == DType::F32;
         let Some(bias) = numbers::<B>(bias.as_ref()).filter(|_| in_f32) else {
-            return activation::activate::<B>(x, bias, activation, gated, B::activate);
+            return activation::activate::<B>(x, bias, activation, gated);
         };
         let columns = if gated { width / 2 } else { width };
         let activated = Activated {
@@ -142,10 +133,7 @@ impl<B: Host> AttentionOps for B {
         let [rows, width] = x.shape().dims::<2>();
         let in_f32 = [x.dtype(), gradient.dtype()] == [DType::F32; 2];
         let Some(bias) = numbers::<B>(bias.as_ref()).filter(|_| in_f32) else {
-            let in_f32 = B::activate_backward;
-            return activation::activate_backward::<B>(
-                x, bias, gradient, activation, gated, in_f32,
-            );
+            return activation::activate_backward::<B>(x, bias, gradient, activation, gated);
         };
         let activated = Activated {
             bias,

@@ -5,7 +5,10 @@
     reason = "deprecated upstream in favour of flex, but supported here as long as Burn has it"
 )]
 
-use burn::tensor::{Shape, TensorData};
+use burn::{
+    backend::ops::FloatTensorOps,
+    tensor::{Shape, TensorData, read_sync},
+};
 use burn_ndarray::{NdArray, NdArrayTensor};
 
 use super::tensors::{Host, Plain, Strided};
@@ -68,17 +71,8 @@ fn to_itself<T: Plain, U: Plain>((elements, strides): Strided<'_, T>) -> Option<
     Some((bytemuck::try_cast_slice(elements).ok()?, strides))
 }
 
-/// The elements in row-major order.
+/// The elements in row-major order, whatever their type.
 fn elements(tensor: &NdArrayTensor) -> TensorData {
-    macro_rules! collect {
-        ($($variant:ident),*) => {
-            match tensor {
-                $(NdArrayTensor::$variant(storage) => TensorData::new(
-                    storage.view().iter().copied().collect::<Vec<_>>(),
-                    Shape::from(storage.shape().to_vec()),
-                ),)*
-            }
-        };
-    }
-    collect!(F64, F32, I64, I32, I16, I8, U64, U32, U16, U8, Bool)
+    let data = read_sync(NdArray::float_into_data(tensor.clone()));
+    data.expect("arrays are in host memory")
 }

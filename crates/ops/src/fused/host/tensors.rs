@@ -16,10 +16,8 @@ pub(super) type Strided<'a, T> = (&'a [T], Vec<usize>);
 
 /// A backend whose tensors are in host memory.
 pub(super) trait Host: Backend {
-    /// The elements in place; `None` if their order cannot be expressed with non-negative strides.
-    ///
-    /// # Panics
-    /// The dtype is not that of `T`.
+    /// The elements in place; `None` if their order cannot be expressed with non-negative strides. Panics if the dtype is not that of
+    /// `T`.
     fn floats<T: Plain>(tensor: &FloatTensor<Self>) -> Option<Strided<'_, T>>;
     /// As [`floats`](Self::floats).
     fn bools(tensor: &BoolTensor<Self>) -> Option<Strided<'_, bool>>;
@@ -30,10 +28,7 @@ pub(super) trait Host: Backend {
     /// A row-major copy.
     fn copy_bools(tensor: &BoolTensor<Self>) -> BoolTensor<Self>;
     /// The tensor, row-major, with its elements rewritten by `change`: in place if nothing else holds the elements and the
-    /// backend can.
-    ///
-    /// # Panics
-    /// As [`floats`](Self::floats).
+    /// backend can. Panics as [`floats`](Self::floats) does.
     fn changed<T: Plain>(
         tensor: FloatTensor<Self>,
         change: impl FnOnce(&mut [T]),
