@@ -11,7 +11,7 @@ use crate::{
     backend::{AttentionOps, AttentionScalars, Body, MaskInputs, Results, ScoreInputs},
     blocks::VisibleBlocks,
     check,
-    composed::statistics_dtype,
+    composed::{self, statistics_dtype},
     distance::distance_bias,
     segments::Segments,
 };
@@ -60,8 +60,6 @@ use crate::{
 /// Vaswani et al., "Attention is all you need" (arXiv:1706.03762), equation 1. PyTorch equivalent:
 /// `torch.nn.functional.scaled_dot_product_attention`; [`pytorch`](crate::pytorch) compares their arguments.
 ///
-/// # Example
-///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
 /// use burn_attn_ops::{AttentionOptions, attention};
@@ -88,11 +86,7 @@ pub fn attention(
 /// # Shapes
 ///
 /// As [`attention`]. The logsumexp is `[batch, heads_q, len_q]`, a natural logarithm in f32 or wider; −∞ for a row that sees
-/// no key and has no sink.
-///
-/// # Panics, cost
-///
-/// As [`attention`], which computes the logsumexp as well.
+/// no key and has no sink. Panics and cost are those of [`attention`], which computes the logsumexp as well.
 ///
 /// # Source
 ///
@@ -104,21 +98,13 @@ pub fn attention_with_logsumexp(
     value: Tensor<4>,
     options: AttentionOptions,
 ) -> (Tensor<4>, Tensor<3>) {
-    attention_by(
-        <Dispatch as AttentionOps>::fused_attention,
-        query,
-        key,
-        value,
-        options,
-    )
+    let body = <Dispatch as AttentionOps>::fused_attention;
+    attention_by(body, [query, key, value], options)
 }
 
-/// Checks the call and computes it by `body`.
-pub(crate) fn attention_by(
+fn attention_by(
     body: impl Fn(ScoreInputs<Dispatch>, FloatTensor<Dispatch>) -> Results<Dispatch>,
-    query: Tensor<4>,
-    key: Tensor<4>,
-    value: Tensor<4>,
+    [query, key, value]: [Tensor<4>; 3],
     options: AttentionOptions,
 ) -> (Tensor<4>, Tensor<3>) {
     check::value(&key, &value);
@@ -130,17 +116,39 @@ pub(crate) fn attention_by(
     )
 }
 
-/// The attention weights themselves, `softmax(scores)`, before dropout: for inspection.
+/// For tests and benchmarks: [`attention_with_logsumexp`] by the blockwise body, even where the backend has kernels.
+/// Blocks have about `block_area` scores per head; without `block_area`, the body chooses their size.
+pub fn blockwise_attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+    block_area: Option<usize>,
+) -> (Tensor<4>, Tensor<3>) {
+    let body = |mut inputs: ScoreInputs<Dispatch>, value| {
+        inputs.scalars.body = match block_area {
+            Some(area) => Body::BlocksOf(area),
+            None => Body::Blockwise,
+        };
+        <Dispatch as AttentionOps>::fused_attention(inputs, value)
+    };
+    attention_by(body, [query, key, value], options)
+}
+
+/// For tests and benchmarks: [`attention_with_logsumexp`] by the composed body, which Burn differentiates.
+pub fn composed_attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+) -> (Tensor<4>, Tensor<3>) {
+    attention_by(composed::forward::<Dispatch>, [query, key, value], options)
+}
+
+/// The attention weights themselves, `softmax(scores)`, before dropout: for inspection. [`attention`] never forms them.
 ///
-/// [`attention`] never forms them.
-///
-/// # Shapes
-///
-/// `[batch, heads_q, len_q, len_kv]`; rows sum to one, to less with sinks, to zero for a query that sees no key.
-///
-/// # Panics
-///
-/// As [`attention`].
+/// They are `[batch, heads_q, len_q, len_kv]`; rows sum to one, to less with sinks, to zero for a query that sees no key. Panics as
+/// [`attention`] does.
 ///
 /// # Cost
 ///
@@ -155,7 +163,6 @@ pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, options: AttentionOpt
     Tensor::from_dispatch(<Dispatch as AttentionOps>::attention_weights(inputs))
 }
 
-/// Checks query, key and options, and unwraps them to primitives.
 fn score_inputs(
     query: Tensor<4>,
     key: Tensor<4>,

@@ -50,15 +50,8 @@ impl AttentionBias {
         self.dense.is_empty() && self.by_distance.is_empty()
     }
 
-    /// A bias tensor, with its gradient if it is tracked. An entry of −∞ hides its key.
-    ///
-    /// # Shapes
-    ///
-    /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
-    ///
-    /// # Cost
-    ///
-    /// The memory of the tensor, which is not expanded to the shape of the scores.
+    /// A bias tensor, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`, with its gradient if it is tracked. Dimensions of size 1 are
+    /// broadcast, without being expanded to the shape of the scores. An entry of −∞ hides its key.
     pub fn dense(bias: Tensor<4>) -> Self {
         Self {
             dense: vec![bias],
@@ -66,19 +59,12 @@ impl AttentionBias {
         }
     }
 
-    /// ALiBi: adds `−slopes[h] · |j − position(i)|`, a penalty that grows with the distance between query and key (tokens).
+    /// ALiBi: adds `−slopes[h] · |j − position(i)|`, a penalty that grows with the distance between query and key (tokens), for slopes
+    /// `[heads_q]`. It takes `heads_q · (len_q + len_kv)` numbers of memory.
     ///
     /// The last query is at the position of the last key (bottom-right); with a causal mask aligned top-left, the first query
     /// is at that of the first key. Modules of `burn-attn` place their queries by `QueryOffset` instead.
     /// [`paper_alibi`](Self::paper_alibi) has the slopes of the paper. Tracked slopes get a gradient.
-    ///
-    /// # Shapes
-    ///
-    /// `slopes`: `[heads_q]`.
-    ///
-    /// # Cost
-    ///
-    /// `heads_q · (len_q + len_kv)` numbers of memory.
     ///
     /// # Source
     ///
@@ -93,18 +79,11 @@ impl AttentionBias {
         Self::by_distance(DistancePart::PaperAlibi(heads, device.clone()))
     }
 
-    /// T5's relative bias: `table[bucket(j − position(i)), h]`, with its gradient if the table is tracked.
+    /// T5's relative bias: `table[bucket(j − position(i)), h]` of a table `[buckets, heads_q]`, with its gradient if the table is tracked.
+    /// It takes `heads_q · (len_q + len_kv)` numbers of memory.
     ///
     /// Positions are those of [`alibi`](Self::alibi). An entry of −∞ hides the keys in its bucket. T5 itself does not
     /// scale its scores: add `.scale(1.0)`.
-    ///
-    /// # Shapes
-    ///
-    /// `table`: `[buckets, heads_q]`.
-    ///
-    /// # Cost
-    ///
-    /// `heads_q · (len_q + len_kv)` numbers of memory.
     ///
     /// # Source
     ///
@@ -143,7 +122,7 @@ impl AttentionBias {
         self
     }
 
-    fn by_distance(part: DistancePart) -> Self {
+    pub(crate) fn by_distance(part: DistancePart) -> Self {
         Self {
             by_distance: vec![part],
             ..Self::default()

@@ -4,9 +4,11 @@ use core::ops::Range;
 
 use burn::{
     backend::{Backend, Dispatch, TensorMetadata, tensor::BoolTensor},
-    tensor::{Bool, Shape, Slice, Tensor},
+    tensor::{Bool, Shape, Tensor},
 };
 use burn_attn_kernels_cpu::BlockSize;
+
+use crate::composed::part::narrow_bool;
 
 /// Which blocks of queries and keys are visible.
 #[derive(Clone, Debug)]
@@ -66,7 +68,6 @@ pub(crate) fn repeat<B: Backend>(
     if times == 1 || dims[dim] == 1 {
         return table;
     }
-    let mut slices = [Slice::full(); 4];
     if times > range.len() {
         // The range lies within at most two entries: only the range is made, however long the entries are.
         let second = times.clamp(range.start, range.end);
@@ -74,9 +75,9 @@ pub(crate) fn repeat<B: Backend>(
         let entries = entries.into_iter().enumerate();
         let entries = entries.filter(|(_, kept)| !kept.is_empty());
         let entries = entries.map(|(entry, kept)| {
-            slices[dim] = Slice::from(entry..entry + 1);
             dims[dim] = kept.len();
-            B::bool_expand(B::bool_slice(table.clone(), &slices), Shape::new(dims))
+            let entry = narrow_bool::<B>(table.clone(), dim, &(entry..entry + 1));
+            B::bool_expand(entry, Shape::new(dims))
         });
         return B::bool_cat(entries.collect(), dim);
     }
@@ -88,8 +89,7 @@ pub(crate) fn repeat<B: Backend>(
     let table = B::bool_expand(table, Shape::new(apart));
     dims[dim] *= times;
     let table = B::bool_reshape(table, Shape::new(dims));
-    slices[dim] = Slice::from(range);
-    B::bool_slice(table, &slices)
+    narrow_bool::<B>(table, dim, &range)
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {

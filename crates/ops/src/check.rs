@@ -3,14 +3,13 @@
 use core::ops::RangeInclusive;
 
 use burn::tensor::{Device, Int, Tensor};
-use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
+use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, DistanceAxis};
 
 use crate::{
-    AttentionBias, AttentionOptions, bias::DistancePart, blocks::VisibleBlocks,
+    AttentionBias, AttentionDropout, AttentionOptions, bias::DistancePart, blocks::VisibleBlocks,
     distance::all_distances,
 };
 
-/// Panics unless the values fit the keys.
 pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
     let (k, v) = (key.dims(), value.dims());
     assert!(
@@ -18,15 +17,13 @@ pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
         "attention: key {k:?} and value {v:?} must have the same batch, heads and length"
     );
     assert!(v[3] > 0, "attention: value {v:?} has width 0");
+    let (of_key, of_value) = (key.dtype(), value.dtype());
     assert!(
-        key.dtype() == value.dtype(),
-        "attention: key is {:?} but value is {:?}",
-        key.dtype(),
-        value.dtype()
+        of_key == of_value,
+        "attention: key is {of_key:?} but value is {of_value:?}"
     );
 }
 
-/// Panics unless query, key and options fit each other.
 pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOptions) {
     let (q, k) = (query.dims(), key.dims());
     for (what, of_q, of_k) in [("batch", q[0], k[0]), ("width", q[3], k[3])] {
@@ -35,25 +32,21 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
             "attention: query {q:?} has {what} {of_q} but key {k:?} has {what} {of_k}"
         );
     }
+    let ([batch, heads_q, len_q, width], [_, heads_kv, len_kv, _]) = (q, k);
     assert!(
-        q[1] > 0 && q[3] > 0,
-        "attention: query {q:?} has {} heads of width {}, but needs at least 1 head of width 1",
-        q[1],
-        q[3]
+        heads_q > 0 && width > 0,
+        "attention: query {q:?} has {heads_q} heads of width {width}, but needs at least 1 head of width 1"
     );
     assert!(
-        k[1] > 0 && q[1] % k[1] == 0,
-        "attention: {} query heads cannot share {} key/value heads evenly",
-        q[1],
-        k[1]
+        heads_kv > 0 && heads_q % heads_kv == 0,
+        "attention: {heads_q} query heads cannot share {heads_kv} key/value heads evenly"
     );
+    let (of_query, of_key) = (query.dtype(), key.dtype());
     assert!(
-        query.dtype() == key.dtype(),
-        "attention: query is {:?} but key is {:?}",
-        query.dtype(),
-        key.dtype()
+        of_query == of_key,
+        "attention: query is {of_query:?} but key is {of_key:?}"
     );
-    let scores = [q[0], q[1], q[2], k[2]];
+    let scores = [batch, heads_q, len_q, len_kv];
     let mask = &options.mask;
     if let Some(masked) = &mask.masked {
         broadcastable("mask", masked.dims(), scores);
@@ -63,25 +56,18 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     }
     biases(&options.bias, scores, options.query_offsets.is_some());
     if let Some(sinks) = &options.sinks {
-        let [sinks] = sinks.dims();
-        assert!(
-            sinks == q[1],
-            "attention: {sinks} sinks were given for {} query heads",
-            q[1]
-        );
+        of_heads("sinks", sinks.dims()[0], heads_q);
     }
     let of_batch = |name, numbers: &Tensor<1, Int>| {
         let [count] = numbers.dims();
         assert!(
-            count == q[0],
-            "attention: {count} {name} were given for a batch of {}",
-            q[0]
+            count == batch,
+            "attention: {count} {name} were given for a batch of {batch}"
         );
     };
-    let (len_q, len_kv) = (q[2] as i64, k[2] as i64);
     if let Some(lengths) = &mask.key_lengths {
         of_batch("key lengths", lengths);
-        in_range(lengths, 0..=len_kv, |item, length| {
+        in_range(lengths, 0..=len_kv as i64, |item, length| {
             format!(
                 "attention: the key length of batch item {item} is {length}, but there are {len_kv} keys"
             )
@@ -89,7 +75,7 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     }
     if let Some(offsets) = &options.query_offsets {
         of_batch("query offsets", offsets);
-        in_range(offsets, -len_q..=len_kv, |item, offset| {
+        in_range(offsets, -(len_q as i64)..=len_kv as i64, |item, offset| {
             format!(
                 "attention: the query offset of batch item {item} is {offset}, but must be from -{len_q} to {len_kv}, for {len_q} \
                  queries and {len_kv} keys"
@@ -99,11 +85,8 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     if let Some(segments) = &mask.segments {
         let (of_queries, of_keys) = (segments.query.dims(), segments.key.dims());
         assert!(
-            of_queries == [q[0], q[2]] && of_keys == [q[0], k[2]],
-            "attention: segments of shapes {of_queries:?} and {of_keys:?} do not fit batch {}, {} queries and {} keys",
-            q[0],
-            q[2],
-            k[2]
+            of_queries == [batch, len_q] && of_keys == [batch, len_kv],
+            "attention: segments of shapes {of_queries:?} and {of_keys:?} do not fit batch {batch}, {len_q} queries and {len_kv} keys"
         );
     }
     numbers(options);
@@ -143,17 +126,14 @@ pub fn in_host_memory(device: &Device) -> bool {
     in_host_memory.contains(device)
 }
 
-/// Panics unless the table broadcasts to the blocks of the scores.
 fn visible_blocks(blocks: &VisibleBlocks, [batch, heads, len_q, len_kv]: [usize; 4]) {
-    let (dims, size) = (blocks.table.dims(), blocks.size);
-    let [rows, columns] = size.table(len_q, len_kv);
+    let (dims, BlockSize { queries, keys }) = (blocks.table.dims(), blocks.size);
+    let [rows, columns] = blocks.size.table(len_q, len_kv);
     let table = [batch, heads, rows, columns];
     assert!(
         broadcasts(dims, table),
         "attention: visible_blocks {dims:?} do not broadcast to {table:?}, the [batch, heads, rows, columns] of {len_q} queries in \
-         blocks of {} and {len_kv} keys in blocks of {}",
-        size.queries,
-        size.keys
+         blocks of {queries} and {len_kv} keys in blocks of {keys}"
     );
 }
 
@@ -163,12 +143,6 @@ pub(crate) fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool
     for dense in &bias.dense {
         broadcastable("bias", dense.dims(), scores);
     }
-    let of_heads = |slopes: usize| {
-        assert!(
-            slopes == heads,
-            "attention: {slopes} ALiBi slopes were given for {heads} query heads"
-        );
-    };
     // The alignment decides which distances there are, not how many.
     let alignment = (!has_offsets).then(CausalAlignment::default);
     let axis = DistanceAxis {
@@ -178,34 +152,38 @@ pub(crate) fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool
     };
     for part in &bias.by_distance {
         match part {
-            DistancePart::Alibi(slopes) => of_heads(slopes.dims()[0]),
-            DistancePart::PaperAlibi(heads, _) => of_heads(*heads),
+            DistancePart::Alibi(slopes) => of_heads("ALiBi slopes", slopes.dims()[0], heads),
+            DistancePart::PaperAlibi(slopes, _) => of_heads("ALiBi slopes", *slopes, heads),
             DistancePart::Numbers(numbers) => {
-                let fits = |distances| numbers.dims() == [heads, distances];
+                let (dims, needed) = (numbers.dims(), axis.len());
+                let fits = |distances| dims == [heads, distances];
                 assert!(
-                    axis.is_empty() || fits(axis.len()) || fits(all_distances(len_q, len_kv)),
-                    "attention: a bias by distance {:?} does not fit {heads} query heads, {len_q} queries and {len_kv} keys, which need {} \
-                     distances",
-                    numbers.dims(),
-                    axis.len()
+                    axis.is_empty() || fits(needed) || fits(all_distances(len_q, len_kv)),
+                    "attention: a bias by distance {dims:?} does not fit {heads} query heads, {len_q} queries and {len_kv} keys, which need \
+                     {needed} distances"
                 );
             }
             DistancePart::Relative(table, buckets) => {
                 if let Err(error) = buckets.validate() {
                     panic!("attention: {error}");
                 }
+                let (dims, buckets) = (table.dims(), buckets.buckets);
                 assert!(
-                    table.dims() == [buckets.buckets, heads],
-                    "attention: a relative table {:?} does not fit {} buckets and {heads} query heads",
-                    table.dims(),
-                    buckets.buckets
+                    dims == [buckets, heads],
+                    "attention: a relative table {dims:?} does not fit {buckets} buckets and {heads} query heads"
                 );
             }
         }
     }
 }
 
-/// Panics unless the numbers in the options are in range.
+fn of_heads(name: &str, count: usize, heads: usize) {
+    assert!(
+        count == heads,
+        "attention: {count} {name} were given for {heads} query heads"
+    );
+}
+
 fn numbers(options: &AttentionOptions) {
     if let Some(scale) = options.scale {
         assert!(
@@ -219,16 +197,14 @@ fn numbers(options: &AttentionOptions) {
             "attention: softcap must be positive and finite, got {softcap}"
         );
     }
-    if let Some(dropout) = options.dropout {
+    if let Some(AttentionDropout { probability, .. }) = options.dropout {
         assert!(
-            (0.0..1.0).contains(&dropout.probability),
-            "attention: dropout must be in [0, 1), got {}",
-            dropout.probability
+            (0.0..1.0).contains(&probability),
+            "attention: dropout must be in [0, 1), got {probability}"
         );
     }
 }
 
-/// Panics unless `dims` broadcasts to the shape of the scores.
 fn broadcastable(name: &str, dims: [usize; 4], scores: [usize; 4]) {
     assert!(
         broadcasts(dims, scores),

@@ -26,7 +26,7 @@ pub(crate) fn distance_bias(
             let first = (zero - axis.relative_position(0)) as usize;
             numbers.narrow(1, first, axis.len()).cast(dtype)
         }
-        formula => at_positions(&positions, dtype, vec![formula])
+        formula => bias_at_positions(AttentionBias::by_distance(formula), &positions, dtype)
             .expect("all parts but numbers are formulas"),
     });
     numbers.reduce(|sum, part| sum + part)
@@ -44,16 +44,7 @@ pub fn bias_at_positions(
     positions: &[isize],
     dtype: DType,
 ) -> Option<Tensor<2>> {
-    at_positions(positions, dtype, bias.by_distance)
-}
-
-/// [`bias_at_positions`] of the parts by distance.
-pub(crate) fn at_positions(
-    positions: &[isize],
-    dtype: DType,
-    parts: Vec<DistancePart>,
-) -> Option<Tensor<2>> {
-    let formulas = parts.into_iter().filter_map(|part| match part {
+    let formulas = bias.by_distance.into_iter().filter_map(|part| match part {
         DistancePart::Alibi(slopes) => Some(of_slopes(positions, slopes.cast(dtype))),
         DistancePart::PaperAlibi(heads, device) => {
             let slopes = TensorData::new(alibi_slopes(heads), [heads]);

@@ -8,19 +8,12 @@ use burn_attn_kernels_cpu::AttentionDropout;
 
 use crate::backend::AttentionOps;
 
-/// Sets each number to zero with probability `probability` and scales the others by `1 / (1 − probability)`.
+/// Sets each number of a tensor of any shape to zero with probability `probability` and scales the others by
+/// `1 / (1 − probability)`. Panics when `probability` is not in `[0, 1)`.
 ///
 /// The CPU backends draw from the counter-based generator of attention dropout, which is cheaper than Burn's generator: the
 /// same `seed` keeps the same numbers. Other backends draw from the generator of the device and ignore `seed`.
 /// [`seed`](crate::seed) makes runs repeatable on both. Every call drops, even outside training.
-///
-/// # Shapes
-///
-/// `x`: any. The output has the shape of `x`.
-///
-/// # Panics
-///
-/// When `probability` is not in `[0, 1)`.
 ///
 /// # Cost
 ///

@@ -27,21 +27,6 @@
 //! | repeatable dropout | [`seed`], and `with_dropout_seed` on threads |
 //!
 //! Only first-order gradients exist: Burn has no double backward.
-//!
-//! # Files
-//!
-//! | file | what it holds |
-//! | --- | --- |
-//! | `attention`, `merge` | the public functions |
-//! | `options`, `mask`, `bias`, `placed` | the options of a call |
-//! | `check` | one sentence for bad shapes and values |
-//! | `blocks`, `distance`, `segments` | block tables as one operand; biases by distance as one operand; packed sequences |
-//! | `backend` | the interface of backends, by Burn's backend-extension macro |
-//! | `fused` | the operations by kernels, and the gradient rules |
-//! | `blockwise` | the body made of plain tensor operations, for calls without kernels |
-//! | `composed` | a block of that body |
-//! | `bodies` | attention by one body, for tests and benchmarks |
-//! | `heads`, `linear`, `rotation`, `dropout`, `seed` | the other operations |
 
 mod attention;
 #[doc(hidden)]
@@ -49,7 +34,6 @@ pub mod backend;
 mod bias;
 mod blocks;
 mod blockwise;
-mod bodies;
 mod check;
 mod composed;
 mod distance;

@@ -78,19 +78,16 @@ pub fn activated_linear(
     activation: Activation,
     gated: bool,
 ) -> Tensor<2> {
-    let ([rows, d_input], [d_weight, d_output]) = (x.dims(), weight.dims());
+    let (of_x, of_weight) = (x.dims(), weight.dims());
+    let ([rows, d_input], [d_weight, d_output]) = (of_x, of_weight);
     assert!(
         d_input == d_weight,
-        "linear: x {:?} does not fit weight {:?}",
-        x.dims(),
-        weight.dims()
+        "linear: x {of_x:?} does not fit weight {of_weight:?}"
     );
-    if let Some(bias) = &bias {
+    if let Some(of_bias) = bias.as_ref().map(Tensor::dims) {
         assert!(
-            bias.dims() == [d_output],
-            "linear: bias {:?} does not fit weight {:?}",
-            bias.dims(),
-            weight.dims()
+            of_bias == [d_output],
+            "linear: bias {of_bias:?} does not fit weight {of_weight:?}"
         );
     }
     // In Burn 0.22.1 such products divide by zero on ndarray.
@@ -103,8 +100,7 @@ pub fn activated_linear(
     }
     assert!(
         !gated || d_output.is_multiple_of(2),
-        "linear: the gated weight {:?} has an odd number of columns",
-        weight.dims()
+        "linear: the gated weight {of_weight:?} has an odd number of columns"
     );
     let bias = bias.map(|bias| floats(bias, x.dtype()).into_dispatch());
     let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
@@ -152,19 +148,17 @@ pub fn activate(
     gated: bool,
 ) -> Tensor<2> {
     let bias = bias.map(|bias| floats(bias, x.dtype()));
-    let [rows, width] = x.dims();
-    if let Some(bias) = &bias {
+    let of_x = x.dims();
+    let [rows, width] = of_x;
+    if let Some(of_bias) = bias.as_ref().map(Tensor::dims) {
         assert!(
-            bias.dims() == [width],
-            "activate: bias {:?} does not fit x {:?}",
-            bias.dims(),
-            x.dims()
+            of_bias == [width],
+            "activate: bias {of_bias:?} does not fit x {of_x:?}"
         );
     }
     assert!(
         !gated || width.is_multiple_of(2),
-        "activate: the gated x {:?} has an odd number of columns",
-        x.dims()
+        "activate: the gated x {of_x:?} has an odd number of columns"
     );
     if rows == 0 || width == 0 {
         let columns = if gated { width / 2 } else { width };

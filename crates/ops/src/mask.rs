@@ -99,16 +99,13 @@ impl AttentionMask {
         }
     }
 
-    /// Batch item `b` has `lengths[b]` real keys. The keys after them are padding, hidden from every query.
-    ///
-    /// # Shapes
-    ///
-    /// `lengths`: `[batch]`, each from 0 to `len_kv`.
+    /// Batch item `b` has `lengths[b]` real keys, from 0 to `len_kv`. The keys after them are padding, hidden from every query.
     ///
     /// # Panics
     ///
-    /// In the call of attention on flex and ndarray, when a length is negative or exceeds `len_kv`. On every other backend, Burn's `cpu` and LibTorch included, a check would wait for the device: there,
-    /// a length beyond the keys hides nothing, and a negative length hides every key.
+    /// In the call of attention on flex and ndarray, when a length is negative or exceeds `len_kv`. On every other backend, Burn's `cpu` and
+    /// LibTorch included, a check would wait for the device: there, a length beyond the keys hides nothing, and a negative length hides
+    /// every key.
     pub fn key_lengths(lengths: Tensor<1, Int>) -> Self {
         Self {
             key_lengths: Some(lengths),
@@ -116,33 +113,22 @@ impl AttentionMask {
         }
     }
 
-    /// Keys whose token is `pad_id` are padding, hidden from every query.
-    ///
-    /// # Shapes
-    ///
-    /// `tokens`: `[batch, len_kv]`.
+    /// Keys whose token, one of `[batch, len_kv]`, is `pad_id` are padding, hidden from every query.
     pub fn padding(tokens: Tensor<2, Int>, pad_id: i64) -> Self {
         Self::mask_pad(tokens.equal_elem(pad_id))
     }
 
-    /// The `mask_pad` of Burn's attention inputs: `true` hides a key from every query, as padding.
+    /// The `mask_pad` of Burn's attention inputs, `[batch, len_kv]`: `true` hides a key from every query, as padding.
     ///
     /// Where all padding is at the end, [`key_lengths`](Self::key_lengths) takes less memory, and on flex and ndarray no time.
-    ///
-    /// # Shapes
-    ///
-    /// `padding`: `[batch, len_kv]`.
     pub fn mask_pad(padding: Tensor<2, Bool>) -> Self {
         Self::masked(with_ones_behind(padding).permute([0, 2, 3, 1]))
     }
 
-    /// The `mask_attn` of Burn's attention inputs: `true` hides a key from a query of its batch item, in every head.
+    /// The `mask_attn` of Burn's attention inputs, `[batch or 1, len_q or 1, len_kv or 1]`: `true` hides a key from a query of its batch
+    /// item, in every head. Dimensions of size 1 are broadcast.
     ///
     /// Burn's `generate_autoregressive_mask` is [`causal`](Self::causal) here, without a tensor.
-    ///
-    /// # Shapes
-    ///
-    /// `masked`: `[batch or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
     pub fn mask_attn(masked: Tensor<3, Bool>) -> Self {
         let [batch, len_q, len_kv] = masked.dims();
         // The dimension of 1 goes last: `reshape` reads 0 as "unchanged", and a length may be 0.
@@ -150,15 +136,9 @@ impl AttentionMask {
         Self::masked(masked.permute([0, 3, 1, 2]))
     }
 
-    /// Several sequences packed into each row: a query sees a key only if their segment numbers are equal.
-    ///
-    /// Where queries and keys have the same segments, a causal mask, a window and distances count as they would in each
-    /// sequence alone.
-    ///
-    /// # Shapes
-    ///
-    /// - `query`: `[batch, len_q]`
-    /// - `key`: `[batch, len_kv]`
+    /// Several sequences packed into each row: a query sees a key only if their segment numbers, `[batch, len_q]` and `[batch, len_kv]`,
+    /// are equal. Where queries and keys have the same segments, a causal mask, a window and distances count as they would in each sequence
+    /// alone.
     ///
     /// # Source
     ///
@@ -184,16 +164,12 @@ impl AttentionMask {
     ///
     /// `size` is the number of queries and of keys per block: one number for both, or `[queries, keys]`. Query `i` and key `j`
     /// belong to entry `(i / queries, j / keys)`: blocks are counted from the first query and the first key, whatever the
-    /// causal alignment.
+    /// causal alignment. Panics when a size is 0.
     ///
     /// # Shapes
     ///
     /// `visible`: `[batch or 1, heads_q or 1, ⌈len_q / queries⌉ or 1, ⌈len_kv / keys⌉ or 1]`: dimensions of size 1 are
     /// broadcast.
-    ///
-    /// # Panics
-    ///
-    /// When a size is 0.
     ///
     /// # Cost
     ///
@@ -215,12 +191,10 @@ impl AttentionMask {
     /// let mask = AttentionMask::visible_blocks(visible, 64).and(AttentionMask::causal());
     /// ```
     pub fn visible_blocks(visible: Tensor<4, Bool>, size: impl Into<BlockSize>) -> Self {
-        let size = size.into();
+        let size @ BlockSize { queries, keys } = size.into();
         assert!(
-            size.queries > 0 && size.keys > 0,
-            "a block of a mask needs at least 1 query and 1 key, but has {} and {}",
-            size.queries,
-            size.keys
+            queries > 0 && keys > 0,
+            "a block of a mask needs at least 1 query and 1 key, but has {queries} and {keys}"
         );
         Self {
             visible_blocks: vec![VisibleBlocks {
@@ -231,12 +205,8 @@ impl AttentionMask {
         }
     }
 
-    /// A dense mask in which `true` hides a key: the meaning of Burn's masks and of both masks of PyTorch's
-    /// `nn.MultiheadAttention`.
-    ///
-    /// # Shapes
-    ///
-    /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
+    /// A dense mask, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`, in which `true` hides a key: the meaning of Burn's masks and of
+    /// both masks of PyTorch's `nn.MultiheadAttention`. Dimensions of size 1 are broadcast.
     pub fn masked(masked: Tensor<4, Bool>) -> Self {
         Self {
             masked: Some(masked),

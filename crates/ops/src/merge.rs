@@ -44,8 +44,6 @@ use crate::composed::{is_minus_infinity, least};
 /// PyTorch equivalent: `_SDPAMerger` inside the context parallelism of `torch.distributed.tensor.experimental`; vLLM's
 /// `merge_attn_states`.
 ///
-/// # Example
-///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
 /// use burn_attn_ops::{AttentionOptions, attention_with_logsumexp, merge_partial};
@@ -64,9 +62,8 @@ use crate::composed::{is_minus_infinity, least};
 /// assert_eq!(logsumexp.dims(), [2, 3, 7]);
 /// ```
 pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>) {
-    let Some((first, others)) = parts.split_first() else {
-        panic!("merge_partial: there are no parts to merge");
-    };
+    let first = parts.first();
+    let first = first.expect("merge_partial: there are no parts to merge");
     check(parts);
     if first.1.shape().num_elements() == 0 {
         return first.clone();
@@ -75,11 +72,9 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
 
     // The results do not depend on the maximum, so the maximum needs no gradient. Where no part saw anything, any finite
     // number in place of −∞ makes every factor exactly 0 instead of NaN.
-    let maximum = others
-        .iter()
-        .fold(first.1.clone().detach(), |maximum, (_, logsumexp)| {
-            maximum.max_pair(logsumexp.clone().detach())
-        });
+    let logsumexps = parts.iter().map(|(_, part)| part.clone().detach());
+    let maximum = logsumexps.reduce(Tensor::max_pair);
+    let maximum = maximum.expect("there is a part");
     let without_term = minus_infinity(maximum.clone());
     let maximum = maximum.clamp_min(least(statistics.into()));
 
@@ -109,7 +104,6 @@ fn minus_infinity(logsumexp: Tensor<3>) -> Tensor<3, Bool> {
     Tensor::from_dispatch(is_minus_infinity::<Dispatch>(logsumexp.into_dispatch()))
 }
 
-/// Panics unless all parts have the shapes and dtypes of the first.
 fn check(parts: &[(Tensor<4>, Tensor<3>)]) {
     let (output, logsumexp) = &parts[0];
     assert!(

@@ -38,11 +38,7 @@ pub struct AttentionOptions {
 }
 
 impl AttentionOptions {
-    /// Also hides what `mask` hides.
-    ///
-    /// # Panics
-    ///
-    /// As [`AttentionMask::and`], which says how masks of one kind combine.
+    /// Also hides what `mask` hides. [`AttentionMask::and`] says how masks of one kind combine, and panics when two cannot.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self
@@ -72,13 +68,10 @@ impl AttentionOptions {
         self
     }
 
-    /// Lets a query attend to nothing: `exp(sinks[h])` joins the denominator of the softmax, so the weights of a row add up
-    /// to less than one. A query that sees no key has output 0 and the sink as its logsumexp.
+    /// Lets a query attend to nothing: `exp(sinks[h])`, of sinks `[heads_q]`, joins the denominator of the softmax, so the weights of a row
+    /// add up to less than one. A query that sees no key has output 0 and the sink as its logsumexp.
     ///
-    /// # Shapes
-    ///
-    /// `sinks`: `[heads_q]`; the call of attention panics for another number. Tracked sinks get a gradient. −∞ means no sink, 0 the
-    /// "off-by-one" softmax.
+    /// The call of attention panics for another number of sinks. Tracked sinks get a gradient. −∞ means no sink, 0 the "off-by-one" softmax.
     ///
     /// # Source
     ///

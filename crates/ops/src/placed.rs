@@ -7,11 +7,11 @@ use burn::{
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
-    AttentionMask, AttentionOptions,
+    AttentionBias, AttentionMask, AttentionOptions,
     bias::DistancePart,
     check,
     composed::{scores::relative_shift, statistics_dtype},
-    distance::at_positions,
+    distance::bias_at_positions,
 };
 
 impl AttentionOptions {
@@ -81,8 +81,9 @@ impl AttentionOptions {
              {len_kv}, for {len_q} queries and {len_kv} keys"
         );
         check::biases(&self.bias, [batch, heads, len_q, len_kv], true);
-        let by_distance = core::mem::take(&mut self.bias.by_distance);
-        if let Some(numbers) = numbers_at(by_distance, query, offsets, lengths) {
+        let numbers = numbers_at(self.bias.clone(), query, offsets, lengths);
+        self.bias.by_distance.clear();
+        if let Some(numbers) = numbers {
             if by_formula {
                 self.bias.by_distance.push(DistancePart::Numbers(numbers));
             } else {
@@ -104,7 +105,7 @@ impl AttentionOptions {
 /// The biases by distance of queries at each offset, side by side: `[heads_q, offsets · (len_q + len_kv − 1)]`, entry
 /// `i − j + len_kv − 1` of an offset for score `(i, j)`.
 fn numbers_at(
-    parts: Vec<DistancePart>,
+    bias: AttentionBias,
     query: &Tensor<4>,
     offsets: &[i64],
     [len_q, len_kv]: [usize; 2],
@@ -116,7 +117,7 @@ fn numbers_at(
     };
     let positions: Vec<isize> = offsets.iter().flat_map(distances).collect();
     let dtype = statistics_dtype(query.dtype().into()).into();
-    at_positions(&positions, dtype, parts)
+    bias_at_positions(bias, &positions, dtype)
 }
 
 /// True where a query at an offset does not see a key: `[offsets, 1, len_q, len_kv]`.

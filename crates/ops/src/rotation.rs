@@ -57,11 +57,10 @@ pub fn rotate(
 ) -> Tensor<4> {
     let [batch, heads, len, d_head] = x.dims();
     let [positions, pairs] = cos.dims();
+    let (cosines, sines) = (cos.dims(), sin.dims());
     assert!(
-        cos.dims() == sin.dims(),
-        "rotate: cosines are {:?}, but sines are {:?}",
-        cos.dims(),
-        sin.dims()
+        cosines == sines,
+        "rotate: cosines are {cosines:?}, but sines are {sines:?}"
     );
     assert!(
         2 * pairs <= d_head,
@@ -73,10 +72,10 @@ pub fn rotate(
         offsets.len()
     );
     for &offset in &offsets {
+        let needed = offset.saturating_add(len);
         assert!(
-            offset.saturating_add(len) <= positions,
-            "rotate: {len} rows from position {offset} on need {} positions, but there are {positions}",
-            offset.saturating_add(len)
+            needed <= positions,
+            "rotate: {len} rows from position {offset} on need {needed} positions, but there are {positions}"
         );
     }
     if batch == 0 || heads == 0 || len == 0 || pairs == 0 {

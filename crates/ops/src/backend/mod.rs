@@ -6,7 +6,7 @@ mod attention_ops;
 mod operands;
 
 pub use crate::{
-    bodies::{blockwise_attention, composed_attention},
+    attention::{blockwise_attention, composed_attention},
     check::in_host_memory,
     distance::bias_at_positions,
     seed::next_dropout_seed,

@@ -19,13 +19,12 @@ use crate::backend::{OptionalFloat, Results, ScoreInputs};
 /// Output and logsumexp; see [`AttentionOps::fused_attention`](crate::backend::AttentionOps::fused_attention).
 pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
     let dtype = float_dtype(inputs.query.dtype());
-    let len_q = inputs.query.shape().dims::<4>()[2];
-    let len_kv = value.shape().dims::<4>()[2];
-    if inputs.query.shape().num_elements() == 0 || len_kv == 0 {
+    let p = inputs.problem(&value);
+    if inputs.query.shape().num_elements() == 0 || p.len_kv == 0 {
         return without_scores::<B>(inputs, &value);
     }
     let rows = DropoutRows::<B>::of(&inputs);
-    let whole = Part::whole(len_q, len_kv);
+    let whole = Part::whole(p.len_q, p.len_kv);
     let inputs = aligned::<B>(inputs);
     let (output, logsumexp) = of_part::<B>(inputs, value, rows.as_ref(), &whole);
     (cast::<B>(output, dtype), logsumexp)
@@ -38,12 +37,11 @@ pub(crate) fn without_scores<B: Backend>(
 ) -> Results<B> {
     let device = inputs.query.device();
     let dtype = float_dtype(inputs.query.dtype());
-    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
-    let [.., dim_v] = value.shape().dims::<4>();
-    let row_shape = Shape::new([batch, heads_q, len_q]);
+    let p = inputs.problem(value);
+    let row_shape = Shape::new([p.batch, p.heads_q, p.len_q]);
     let logsumexp = match inputs.sinks.into_option() {
         Some(sinks) if row_shape.num_elements() > 0 => {
-            let sinks = B::float_reshape(sinks, Shape::new([1, heads_q, 1]));
+            let sinks = B::float_reshape(sinks, Shape::new([1, p.heads_q, 1]));
             B::float_expand(sinks, row_shape)
         }
         _ => {
@@ -51,7 +49,7 @@ pub(crate) fn without_scores<B: Backend>(
             B::float_full(row_shape, f64::NEG_INFINITY.into(), &device, statistics)
         }
     };
-    let output = Shape::new([batch, heads_q, len_q, dim_v]);
+    let output = Shape::new([p.batch, p.heads_q, p.len_q, p.dim_v]);
     (B::float_zeros(output, &device, dtype), logsumexp)
 }
 
@@ -65,10 +63,9 @@ pub(crate) fn of_part<B: Backend>(
 ) -> Results<B> {
     let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
     let dropout = inputs.scalars.dropout;
-    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
-    let [_, heads_kv, len_kv, dim_v] = value.shape().dims::<4>();
-
+    let p = inputs.problem(&value);
     let sinks = inputs.sinks.clone();
+    // The other terms are freed here.
     let (
         scores,
         Terms {
@@ -78,31 +75,27 @@ pub(crate) fn of_part<B: Backend>(
         },
     ) = scores::<B>(inputs, part, statistics);
     let value = zero_where::<B>(cast::<B>(value, statistics), unseen);
-    let Exponentials {
-        tensor: exponentials,
-        maximum,
-        sum,
-        without_term,
-    } = Exponentials::<B>::new(scores, sinks);
-    let logsumexp = B::float_add(maximum, B::float_log(sum.clone()));
-    let logsumexp = B::float_mask_fill(logsumexp, without_term, f64::NEG_INFINITY.into());
+    let row = Exponentials::<B>::new(scores, sinks);
+    let logsumexp = B::float_add(row.maximum, B::float_log(row.sum.clone()));
+    let logsumexp = B::float_mask_fill(logsumexp, row.without_term, f64::NEG_INFINITY.into());
 
     let exponentials = match rows {
-        Some(rows) => B::float_mul(exponentials, rows.kept(part, statistics)),
-        None => exponentials,
+        Some(rows) => B::float_mul(row.tensor, rows.kept(part, statistics)),
+        None => row.tensor,
     };
     // The heads that share a key/value head are rows of one product, so nothing is repeated.
-    let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, len_kv]);
+    let grouped = p.heads_q / p.heads_kv * p.len_q;
+    let grouped = Shape::new([p.batch, p.heads_kv, grouped, p.len_kv]);
     let output = times::<B>(reshape::<B>(exponentials, grouped), value);
-    let output = reshape::<B>(output, Shape::new([batch, heads_q, len_q, dim_v]));
-    let output = B::float_div(output, sum);
+    let output = reshape::<B>(output, Shape::new([p.batch, p.heads_q, p.len_q, p.dim_v]));
+    let output = B::float_div(output, row.sum);
     // Scaling the output touches `dim_v` numbers per row; scaling the kept weights would touch `len_kv`.
     let output = match dropout {
         Some(dropout) => B::float_mul_scalar(output, dropout.kept_scale().into()),
         None => output,
     };
     let output = zero_where::<B>(output, rows_without_keys);
-    let row_shape = Shape::new([batch, heads_q, len_q]);
+    let row_shape = Shape::new([p.batch, p.heads_q, p.len_q]);
     (output, B::float_reshape(logsumexp, row_shape))
 }
 

@@ -2,8 +2,10 @@
 
 use burn::{
     backend::{Backend, TensorMetadata, tensor::FloatTensor},
-    tensor::{Shape, Slice},
+    tensor::Shape,
 };
+
+use super::part::narrow;
 
 /// See [`split_heads`](crate::split_heads).
 pub(crate) fn split<B: Backend>(x: FloatTensor<B>, heads: &[usize]) -> Vec<FloatTensor<B>> {
@@ -15,8 +17,7 @@ pub(crate) fn split<B: Backend>(x: FloatTensor<B>, heads: &[usize]) -> Vec<Float
     let parts = heads.iter().map(|&heads| {
         let range = first..first + heads;
         first = range.end;
-        let slices = [Slice::full(), range.into(), Slice::full(), Slice::full()];
-        B::float_slice(x.clone(), &slices)
+        narrow::<B>(x.clone(), 1, &range)
     });
     parts.collect()
 }

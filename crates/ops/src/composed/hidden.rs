@@ -53,11 +53,8 @@ impl<B: Backend> Hidden<B> {
             let lengths = clamped::<B>(lengths, 0..=part.keys.end as i64, dtype);
             let lengths = B::int_reshape(lengths, Shape::new([batch, 1, 1, 1]));
             let shape = [batch, 1, 1, len_kv];
-            B::int_greater_equal(
-                expand_int::<B>(keys, shape),
-                expand_int::<B>(lengths, shape),
-                bool_dtype,
-            )
+            let [keys, lengths] = [keys, lengths].map(|x| expand_int::<B>(x, shape));
+            B::int_greater_equal(keys, lengths, bool_dtype)
         });
         let of_queries = mask.query_segments.into_option();
         let segments = of_queries.zip(mask.key_segments.into_option());
@@ -65,11 +62,8 @@ impl<B: Backend> Hidden<B> {
             let query = B::int_reshape(query, Shape::new([batch, 1, len_q, 1]));
             let key = B::int_reshape(key, Shape::new([batch, 1, 1, len_kv]));
             let shape = [batch, 1, len_q, len_kv];
-            B::int_not_equal(
-                expand_int::<B>(query, shape),
-                expand_int::<B>(key, shape),
-                bool_dtype,
-            )
+            let [query, key] = [query, key].map(|x| expand_int::<B>(x, shape));
+            B::int_not_equal(query, key, bool_dtype)
         });
         let blocks = mask.visible_blocks.into_option().zip(scalars.block_size);
         let blocks = blocks.map(|(visible, size)| {
@@ -90,11 +84,9 @@ impl<B: Backend> Hidden<B> {
         let by_tensors = [padding, segments, blocks, masked, dense, distance];
         let by_tensors = by_tensors.into_iter().flatten().reduce(either::<B>);
         let may_hide_any = by_tensors.is_some();
+        let parts = [by_position, by_tensors].into_iter().flatten();
         Self {
-            tensor: [by_position, by_tensors]
-                .into_iter()
-                .flatten()
-                .reduce(either::<B>),
+            tensor: parts.reduce(either::<B>),
             may_have_unseen: may_hide_any || reach.leaves_unseen(len_q, len_kv),
             may_have_rows_without_keys: may_hide_any
                 || reach.leaves_rows_without_keys(len_q, len_kv),
@@ -113,20 +105,14 @@ impl<B: Backend> Hidden<B> {
         let heads = heads_q.min(heads_kv);
         let queries = heads_q / heads * len_q;
         let grouped = B::bool_reshape(hidden, Shape::new([batch, heads, queries, len_kv]));
-        let unseen = all::<B>(grouped, 2);
-        Some(B::bool_reshape(
-            unseen,
-            Shape::new([batch, heads, len_kv, 1]),
-        ))
+        let unseen = Shape::new([batch, heads, len_kv, 1]);
+        Some(B::bool_reshape(all::<B>(grouped, 2), unseen))
     }
 
     /// Rows without visible keys, `[batch or 1, heads_q or 1, len_q or 1, 1]`.
     pub(super) fn rows_without_keys(&self) -> Option<BoolTensor<B>> {
-        let hidden = self
-            .tensor
-            .clone()
-            .filter(|_| self.may_have_rows_without_keys)?;
-        Some(all::<B>(hidden, 3))
+        let hidden = self.tensor.clone()?;
+        self.may_have_rows_without_keys.then(|| all::<B>(hidden, 3))
     }
 
     /// Broadcast to the shape of the scores.

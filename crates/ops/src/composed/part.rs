@@ -116,10 +116,8 @@ pub(crate) fn entries_by_offset<B: Backend>(
     let shape = Shape::new([batch, heads_q, len]);
     let entries = B::int_arange(0..len as i64, &offsets.device(), dtype);
     let entries = B::int_reshape(entries, Shape::new([1, 1, len]));
-    B::int_add(
-        B::int_expand(entries, shape.clone()),
-        B::int_expand(first, shape),
-    )
+    let [entries, first] = [entries, first].map(|x| B::int_expand(x, shape.clone()));
+    B::int_add(entries, first)
 }
 
 /// The offsets in the device's default integer type, clamped to their range, which is unchecked where a check would wait for

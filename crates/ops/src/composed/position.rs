@@ -149,10 +149,8 @@ impl Reach {
 pub(crate) fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor<B> {
     let (a, b) = (first.shape().dims::<4>(), second.shape().dims::<4>());
     let shape = Shape::new(core::array::from_fn::<_, 4, _>(|dim| a[dim].max(b[dim])));
-    B::bool_or(
-        B::bool_expand(first, shape.clone()),
-        B::bool_expand(second, shape),
-    )
+    let [first, second] = [first, second].map(|mask| B::bool_expand(mask, shape.clone()));
+    B::bool_or(first, second)
 }
 
 pub(super) fn range<B: Backend>(

@@ -1,17 +1,15 @@
 //! Rotary positions by plain tensor operations.
 
-use core::ops::Range;
-
 use burn::{
     backend::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{Device, FloatTensor},
     },
-    tensor::{DType, Shape, Slice, TensorData},
+    tensor::{DType, Shape, TensorData},
 };
 use burn_attn_kernels_cpu::tiled::RotaryLayout;
 
-use super::dtype::cast;
+use super::{dtype::cast, part::narrow};
 use crate::backend::Rotation;
 
 /// See [`rotate`](crate::rotate).
@@ -36,11 +34,8 @@ pub(crate) fn rotate<B: Backend>(
 
     // The memory order of a projection, so that merging the heads needs no copy.
     let x = B::float_swap_dims(x, 1, 2);
-    let kept = (width < d_head).then(|| numbers::<B>(x.clone(), width..d_head));
-    let x = match kept {
-        Some(_) => numbers::<B>(x, 0..width),
-        None => x,
-    };
+    let kept = (width < d_head).then(|| narrow::<B>(x.clone(), 3, &(width..d_head)));
+    let x = narrow::<B>(x, 3, &(0..width));
     let mut parts = match rotation.layout {
         RotaryLayout::HalfSplit => halves::<B>(x, cos, sin),
         RotaryLayout::Interleaved => {
@@ -61,7 +56,7 @@ pub(crate) fn rows<B: Backend>(
     dtype: DType,
 ) -> FloatTensor<B> {
     let rows = match offsets {
-        [offset] => B::float_slice(table, &[Slice::from(*offset..*offset + len), Slice::full()]),
+        [offset] => narrow::<B>(table, 0, &(*offset..*offset + len)),
         offsets => {
             let rows = offsets.iter().flat_map(|&offset| offset..offset + len);
             let rows: Vec<i64> = rows.map(|row| row as i64).collect();
@@ -81,18 +76,12 @@ fn halves<B: Backend>(
     sin: FloatTensor<B>,
 ) -> Vec<FloatTensor<B>> {
     let [_, _, _, width] = x.shape().dims::<4>();
-    let first = numbers::<B>(x.clone(), 0..width / 2);
-    let second = numbers::<B>(x, width / 2..width);
+    let first = narrow::<B>(x.clone(), 3, &(0..width / 2));
+    let second = narrow::<B>(x, 3, &(width / 2..width));
     let [real, imaginary] = [&first, &second]
         .map(|half| [&cos, &sin].map(|wave| B::float_mul(half.clone(), wave.clone())));
     let ([a_cos, a_sin], [b_cos, b_sin]) = (real, imaginary);
     vec![B::float_sub(a_cos, b_sin), B::float_add(b_cos, a_sin)]
-}
-
-/// A range of the numbers of every row.
-fn numbers<B: Backend>(x: FloatTensor<B>, range: Range<usize>) -> FloatTensor<B> {
-    let full = Slice::full();
-    B::float_slice(x, &[full, full, full, Slice::from(range)])
 }
 
 /// The last dimension, read as a matrix of these sizes, transposed: `[pairs, 2]` turns pairs into halves, `[2, pairs]` back.

@@ -11,7 +11,7 @@ use burn::{
 use super::{
     dtype::{cast, reshape},
     hidden::Hidden,
-    part::Part,
+    part::{Part, narrow},
     scalars::{cap, times_scalar},
 };
 use crate::backend::ScoreInputs;
@@ -119,16 +119,9 @@ pub(crate) fn relative_shift<B: Backend>(
     let copies = B::float_expand(copies, Shape::new([batch, heads_q, len_q, len]));
     let copies = B::float_reshape(copies, Shape::new([batch, heads_q, len_q * len]));
     let first = len_q - 1;
-    let rows = [
-        Slice::full(),
-        Slice::full(),
-        Slice::from(first..first + len_q * (len - 1)),
-    ];
-    let rows = B::float_slice(copies, &rows);
+    let rows = narrow::<B>(copies, 2, &(first..first + len_q * (len - 1)));
     let rows = B::float_reshape(rows, Shape::new([batch, heads_q, len_q, len - 1]));
-    let mut keys = [Slice::full(); 4];
-    keys[3] = Slice::from(0..len_kv);
-    B::float_slice(rows, &keys)
+    narrow::<B>(rows, 3, &(0..len_kv))
 }
 
 /// `[batch, heads, len]` from its end to its start.
