@@ -27,7 +27,6 @@ pub fn embed(layer: &Embedding, tokens: Tensor<2, Int>) -> Tensor<3> {
     rows(&layer.weight, tokens)
 }
 
-/// A row of `weight` for each token.
 pub(crate) fn rows(weight: &Param<Tensor<2>>, tokens: Tensor<2, Int>) -> Tensor<3> {
     let [_, d_model] = weight.dims();
     let [batch, len] = tokens.dims();

@@ -89,7 +89,6 @@ impl ConfigError {
         })
     }
 
-    /// Checks that only a causal module has a window.
     pub(crate) fn check_window(
         config: &'static str,
         causal: bool,
@@ -106,7 +105,6 @@ impl ConfigError {
         }
     }
 
-    /// An error with this reason unless `holds`.
     pub(crate) fn check(
         config: &'static str,
         holds: bool,

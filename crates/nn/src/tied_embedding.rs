@@ -39,10 +39,8 @@ impl TiedEmbeddingConfig {
     /// Whether a module can be built. The error names a size that is zero, or a factor that is not positive.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TiedEmbeddingConfig";
-        ConfigError::check_positive(
-            NAME,
-            &[("vocab_size", self.vocab_size), ("d_model", self.d_model)],
-        )?;
+        let sizes = [("vocab_size", self.vocab_size), ("d_model", self.d_model)];
+        ConfigError::check_positive(NAME, &sizes)?;
         let factors = [
             ("input_factor", self.input_factor),
             ("output_factor", self.output_factor),
@@ -138,8 +136,5 @@ impl TiedEmbedding {
 }
 
 fn times<const D: usize>(x: Tensor<D>, factor: f64) -> Tensor<D> {
-    match factor == 1.0 {
-        true => x,
-        false => x * factor,
-    }
+    if factor == 1.0 { x } else { x * factor }
 }

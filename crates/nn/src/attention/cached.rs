@@ -9,11 +9,10 @@ use super::{
 };
 use crate::{
     cache::{Appended, KvCache, KvCacheConfig},
-    positions::indices,
+    positions::{Positions, indices},
 };
 
 impl Heads {
-    /// An empty cache for these heads of `module`.
     pub(super) fn cache(
         &self,
         module: &str,
@@ -46,7 +45,7 @@ impl Heads {
         if batch == 0 || len_q == 0 {
             return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
         }
-        let positions = cache.positions(&counts, len_q);
+        let positions = Positions::padded(cache.lengths(), counts.clone());
         let [query, key, value] = self.prepare([query, key, value], position, &positions);
         let Appended {
             key,

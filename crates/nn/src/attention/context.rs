@@ -35,11 +35,7 @@ impl AttentionContext {
         Self::default()
     }
 
-    /// Hides what `mask` hides, in addition to causality and earlier masks; see [`AttentionMask::and`].
-    ///
-    /// # Panics
-    ///
-    /// When the masks cannot be combined.
+    /// Hides what `mask` hides, in addition to causality and earlier masks. Panics when [`AttentionMask::and`] cannot combine them.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self
@@ -95,7 +91,6 @@ impl AttentionContext {
     }
 }
 
-/// Panics, in the name of `module`, unless it is causal.
 pub(super) fn check_causal(module: &str, causal: bool) {
     assert!(
         causal,

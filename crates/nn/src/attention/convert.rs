@@ -10,11 +10,8 @@ impl MultiHeadAttention {
     /// keep their parameters.
     ///
     /// That layer has new parameters, frozen if the old ones are; see [`into_multi_head`](SelfAttention::into_multi_head) for
-    /// quantised and adapted layers.
-    ///
-    /// # Panics
-    ///
-    /// When the inputs of query, key and value differ in width, or some of the three layers are frozen and others are not.
+    /// quantised and adapted layers. Panics when the inputs of query, key and value differ in width, or some of the three layers are
+    /// frozen and others are not.
     pub fn into_self_attention(self) -> SelfAttention {
         let widths = [&self.query, &self.key, &self.value].map(|layer| layer.weight.dims()[0]);
         assert!(
@@ -38,10 +35,8 @@ impl MultiHeadAttention {
     /// count, the two modules have different defaults: [`QueryOffset`](crate::positions::QueryOffset).
     ///
     /// What becomes of the parameters is as in [`into_self_attention`](Self::into_self_attention); those of the query projection are kept.
-    ///
-    /// # Panics
-    ///
-    /// When the module is causal, the inputs of key and value differ in width, or one of the two layers is frozen and the other is not.
+    /// Panics when the module is causal, the inputs of key and value differ in width, or one of the two layers is frozen and the other is
+    /// not.
     pub fn into_cross_attention(self) -> CrossAttention {
         assert!(
             !self.causal,

@@ -6,14 +6,12 @@ use burn::{
     tensor::{DType, Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::AttentionMask;
 
 use super::{
     context::{AttentionContext, context_builders},
     heads::{Attended, AttentionOutput, Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     memory::{CrossMemory, ProjectedMemory},
-    place::Pair,
     projections::ProjectionBias,
 };
 use crate::{
@@ -127,11 +125,11 @@ pub struct CrossAttention {
 /// Input of [`CrossAttention`]: decoder states, a memory, and their [`AttentionContext`], whose lengths are those of the memory.
 #[derive(Clone, Debug)]
 pub struct CrossAttentionInput {
-    query: Tensor<3>,
-    memory: CrossMemory,
-    context: AttentionContext,
-    query_position_embedding: Option<Tensor<3>>,
-    key_position_embedding: Option<Tensor<3>>,
+    pub(crate) query: Tensor<3>,
+    pub(crate) memory: CrossMemory,
+    pub(crate) context: AttentionContext,
+    pub(crate) query_position_embedding: Option<Tensor<3>>,
+    pub(crate) key_position_embedding: Option<Tensor<3>>,
 }
 
 context_builders!(CrossAttentionInput);
@@ -226,7 +224,6 @@ impl CrossAttention {
         }
     }
 
-    /// Panics unless the memory has the heads and widths of this module, `batch` sequences and this `dtype`.
     fn check(&self, memory: &ProjectedMemory, batch: usize, dtype: DType) {
         let [_, of_keys, of_values] = self.heads.sizes.parts();
         for (name, tensor, (own_heads, own_width)) in [
@@ -251,14 +248,14 @@ impl CrossAttention {
         }
     }
 
-    /// The states, and the weights if they are requested.
     pub(crate) fn run(&self, input: CrossAttentionInput, with_weights: bool) -> Attended {
         let CrossAttentionInput { query, context, .. } = input;
         let [d_model, _] = self.query.weight.dims();
         let [d_memory, _] = self.key_value.weight.dims();
         let [batch, len, _] = query.dims();
         assert_shape!(query, [_, _, d_model]);
-        let position = context.position.as_ref().unwrap_or(&self.heads.position);
+        let heads = &self.heads;
+        let position = context.position.as_ref().unwrap_or(&heads.position);
         let ProjectedMemory { key, value } = match input.memory {
             CrossMemory::States(memory) => {
                 assert_shape!(memory, [batch, _, d_memory]);
@@ -277,17 +274,10 @@ impl CrossAttention {
             Some(embedding) => query + fitted(embedding, [batch, len, d_model]),
             None => query,
         };
-        let [of_query, _, _] = self.heads.sizes.parts();
+        let [of_query, _, _] = heads.sizes.parts();
         let [query] = split(apply(&self.query, query), [of_query]);
-        let pair = Pair {
-            module: NAME,
-            may_be_one_sequence: false,
-            mask: AttentionMask::none(),
-        };
         let operands = [query, key, value];
-        let (heads, weights) = self
-            .heads
-            .attend_pair(operands, context, pair, with_weights);
-        (apply(&self.output, heads), weights)
+        let (merged, weights) = heads.attend_pair(operands, context, (NAME, false), with_weights);
+        (apply(&self.output, merged), weights)
     }
 }

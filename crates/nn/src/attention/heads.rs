@@ -81,7 +81,6 @@ impl Sizes {
         self.parts().map(|(heads, width)| heads * width)
     }
 
-    /// Width of the merged heads.
     pub(super) fn merged(&self) -> usize {
         self.n_heads * self.d_value_head
     }
@@ -164,7 +163,6 @@ impl Heads {
         (merge(attention(query, key, value, options)), weights)
     }
 
-    /// The options of the caller and of these heads.
     pub(super) fn options(&self, mask: AttentionMask, bias: AttentionBias) -> AttentionOptions {
         let mut options = AttentionOptions::default().mask(mask).bias(bias);
         options.scale = self.scale;

@@ -97,7 +97,6 @@ impl HeadsConfig {
         })
     }
 
-    /// The heads, with their parameters.
     pub(super) fn init(&self, sizes: Sizes, dropout: f64, device: &Device) -> Heads {
         let Sizes {
             n_heads, d_head, ..

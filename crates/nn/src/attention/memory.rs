@@ -35,11 +35,8 @@ impl ProjectedMemory {
     }
 
     /// These batch items, then those of `other`. The shorter memory is padded with keys of zeros at its end, which a mask must
-    /// hide. Both are copied.
-    ///
-    /// # Panics
-    ///
-    /// When the two differ in heads, widths or dtype. Devices are not compared: both memories must be on one device.
+    /// hide. Both are copied. Panics when the two differ in heads, widths or dtype. Devices are not compared: both memories must be on one
+    /// device.
     pub fn join(self, other: Self) -> Self {
         let (key, value) = (joined(self.key, other.key), joined(self.value, other.value));
         Self { key, value }
@@ -67,11 +64,11 @@ impl ProjectedMemory {
 fn joined(own: Tensor<4>, others: Tensor<4>) -> Tensor<4> {
     let ([own_batch, heads, own_len, dim], [batch, other_heads, other_len, other_dim]) =
         (own.dims(), others.dims());
+    let (dtype, other_dtype) = (own.dtype(), others.dtype());
     assert!(
-        [heads, dim] == [other_heads, other_dim] && own.dtype() == others.dtype(),
-        "ProjectedMemory: a memory of {other_heads} heads of width {other_dim} in {:?} cannot join one of {heads} heads of width {dim} in {:?}",
-        others.dtype(),
-        own.dtype()
+        [heads, dim] == [other_heads, other_dim] && dtype == other_dtype,
+        "ProjectedMemory: a memory of {other_heads} heads of width {other_dim} in {other_dtype:?} cannot join one of {heads} heads of width \
+         {dim} in {dtype:?}"
     );
     // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu.
     if batch == 0 {
@@ -83,16 +80,12 @@ fn joined(own: Tensor<4>, others: Tensor<4>) -> Tensor<4> {
     let len = own_len.max(other_len);
     let padded = |memory: Tensor<4>| {
         let [batch, _, own_len, _] = memory.dims();
-        if own_len == len {
-            return memory;
-        }
-        let zeros = Tensor::zeros(
-            [batch, heads, len - own_len, dim],
-            (&memory.device(), memory.dtype()),
-        );
+        let missing = [batch, heads, len - own_len, dim];
+        let zeros = || Tensor::zeros(missing, (&memory.device(), dtype));
         match own_len {
-            0 => zeros,
-            _ => Tensor::cat(vec![memory, zeros], 2),
+            _ if own_len == len => memory,
+            0 => zeros(),
+            _ => Tensor::cat(vec![memory.clone(), zeros()], 2),
         }
     };
     Tensor::cat(vec![padded(own), padded(others)], 0)

@@ -6,14 +6,12 @@ use burn::{
     tensor::{Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::AttentionMask;
 
 use super::{
     context::{AttentionContext, context_builders},
     heads::{Attended, AttentionOutput, Heads, Projected, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::causal,
-    place::Pair,
     projections::ProjectionBias,
 };
 use crate::{
@@ -210,11 +208,8 @@ impl MultiHeadAttention {
         self.run(input, true).into()
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes.
-    ///
-    /// # Panics
-    ///
-    /// When the module is not causal, or no cache can be made: see [`KvCacheConfig`].
+    /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes. Panics when the module is not causal, or no
+    /// cache can be made: see [`KvCacheConfig`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
         let place = place(&self.key);
         self.heads
@@ -242,31 +237,22 @@ impl MultiHeadAttention {
             "{NAME}: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and {len_kv} keys"
         );
         let projected = self.project(input.query, input.key, input.value);
-        let heads = self
-            .heads
-            .attend_cached(projected, input.context, self.window, cache);
-        apply(&self.output, heads)
+        let (heads, context) = (&self.heads, input.context);
+        let merged = heads.attend_cached(projected, context, self.window, cache);
+        apply(&self.output, merged)
     }
 
-    /// The states, and the weights if they are requested.
     fn run(&self, input: MultiHeadAttentionInput, with_weights: bool) -> Attended {
         let [query, key, value] = self.project(input.query, input.key, input.value);
-        let context = input.context;
-        let position = context.position.as_ref().unwrap_or(&self.heads.position);
-        let key = self.heads.prepare_key(key, position, &Positions::default());
-        let pair = Pair {
-            module: NAME,
-            may_be_one_sequence: true,
-            mask: match self.causal {
-                true => causal(self.window),
-                false => AttentionMask::none(),
-            },
-        };
+        let (heads, mut context) = (&self.heads, input.context);
+        if self.causal {
+            context = context.mask(causal(self.window));
+        }
+        let position = context.position.as_ref().unwrap_or(&heads.position);
+        let key = heads.prepare_key(key, position, &Positions::default());
         let operands = [query, key, value];
-        let (heads, weights) = self
-            .heads
-            .attend_pair(operands, context, pair, with_weights);
-        (apply(&self.output, heads), weights)
+        let (merged, weights) = heads.attend_pair(operands, context, (NAME, true), with_weights);
+        (apply(&self.output, merged), weights)
     }
 
     fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Projected {

@@ -9,26 +9,16 @@ use super::{
 };
 use crate::positions::{QueryOffset, ResolvedOffset};
 
-/// How queries and keys of two sequences belong together.
-pub(super) struct Pair {
-    pub(super) module: &'static str,
-    /// Whether queries and keys may be one sequence. Then as many queries as keys are padded alike; otherwise the queries are the
-    /// newest tokens.
-    pub(super) may_be_one_sequence: bool,
-    /// What the module hides.
-    pub(super) mask: AttentionMask,
-}
-
 impl Heads {
-    /// [`attend`](Self::attend) of queries, projected but not prepared, to prepared keys of another sequence.
+    /// [`attend`](Self::attend) of queries, projected but not prepared, to prepared keys of another sequence, in a module in which both
+    /// may also be one sequence or never are. If they may, as many queries as keys are padded alike, and fewer are the newest tokens.
     pub(super) fn attend_pair(
         &self,
         [query, key, value]: Projected,
         context: AttentionContext,
-        pair: Pair,
+        (module, may_be_one_sequence): (&str, bool),
         with_weights: bool,
     ) -> Attended {
-        let module = pair.module;
         let position = context.position.as_ref().unwrap_or(&self.position);
         let ([batch, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
         let lengths = context.lengths.as_deref();
@@ -41,7 +31,7 @@ impl Heads {
             [batch, len_kv],
             &key.device(),
         );
-        let options = self.options(mask.and(pair.mask), context.bias.and(position.bias()));
+        let options = self.options(mask, context.bias.and(position.bias()));
         if let Some(QueryOffset::Each(offsets)) = &context.offset {
             let count = offsets.len();
             assert!(
@@ -64,12 +54,7 @@ impl Heads {
         let offset = match context.offset {
             Some(QueryOffset::All(offset)) => ResolvedOffset::Host(vec![offset]),
             Some(QueryOffset::Each(offsets)) => ResolvedOffset::Host(offsets),
-            None => default_offset(
-                pair.may_be_one_sequence,
-                &options.mask,
-                known,
-                [len_q, len_kv],
-            ),
+            None => default_offset(may_be_one_sequence, &options.mask, known, [len_q, len_kv]),
         };
         let options = match &offset {
             ResolvedOffset::Host(offsets) => options.placed(&query, len_kv, offsets),

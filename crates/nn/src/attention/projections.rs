@@ -37,17 +37,12 @@ pub struct ProjectionBias {
 impl ProjectionBias {
     /// Biases on all four projections.
     pub fn all() -> Self {
-        Self::new()
+        true.into()
     }
 
     /// No biases.
     pub fn none() -> Self {
-        Self {
-            query: false,
-            key: false,
-            value: false,
-            output: false,
-        }
+        false.into()
     }
 
     /// Whether query, key and value, which share one linear layer, have a bias.
@@ -81,19 +76,17 @@ fn shared(config: &'static str, parts: &[(&str, bool)]) -> Result<bool, ConfigEr
 /// Biases on all four projections, or on none.
 impl From<bool> for ProjectionBias {
     fn from(bias: bool) -> Self {
-        match bias {
-            true => Self::all(),
-            false => Self::none(),
+        Self {
+            query: bias,
+            key: bias,
+            value: bias,
+            output: bias,
         }
     }
 }
 
 /// Several layers of the same input fused into one, with their outputs side by side. A missing bias becomes zeros if another
-/// layer has one.
-///
-/// # Panics
-///
-/// When some of the weights are frozen and others are not, or some of the biases.
+/// layer has one. Panics when some of the weights are frozen and others are not, or some of the biases.
 pub(super) fn fuse<const N: usize>(layers: [(&str, Linear); N]) -> Linear {
     let weights = layers.each_ref().map(|(_, layer)| floats(&layer.weight));
     let place = (&weights[0].device(), weights[0].dtype());

@@ -131,9 +131,9 @@ pub struct SelfAttention {
 /// Input of [`SelfAttention`]: sequences and their [`AttentionContext`].
 #[derive(Clone, Debug)]
 pub struct SelfAttentionInput {
-    x: Tensor<3>,
-    context: AttentionContext,
-    query_key_position_embedding: Option<Tensor<3>>,
+    pub(crate) x: Tensor<3>,
+    pub(crate) context: AttentionContext,
+    pub(crate) query_key_position_embedding: Option<Tensor<3>>,
 }
 
 context_builders!(SelfAttentionInput);
@@ -183,11 +183,8 @@ impl SelfAttention {
         self.run(input.into(), true).into()
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes.
-    ///
-    /// # Panics
-    ///
-    /// When the module is not causal, or no cache can be made: see [`KvCacheConfig`].
+    /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes. Panics when the module is not causal, or no
+    /// cache can be made: see [`KvCacheConfig`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
         let place = place(&self.query_key_value);
         self.heads
@@ -208,13 +205,11 @@ impl SelfAttention {
         let input = input.into();
         input.context.check_cacheable(NAME, self.causal);
         let projected = self.project(input.x, input.query_key_position_embedding);
-        let heads = self
-            .heads
-            .attend_cached(projected, input.context, self.window, cache);
-        apply(&self.output, heads)
+        let (heads, context) = (&self.heads, input.context);
+        let merged = heads.attend_cached(projected, context, self.window, cache);
+        apply(&self.output, merged)
     }
 
-    /// The states, and the weights if they are requested.
     pub(crate) fn run(&self, input: SelfAttentionInput, with_weights: bool) -> Attended {
         let SelfAttentionInput { x, context, .. } = input;
         assert!(
@@ -227,14 +222,13 @@ impl SelfAttention {
         if self.causal {
             mask = mask.and(causal(self.window));
         }
-        let position = context.position.as_ref().unwrap_or(&self.heads.position);
-        let options = self.heads.options(mask, context.bias.and(position.bias()));
+        let heads = &self.heads;
+        let position = context.position.as_ref().unwrap_or(&heads.position);
+        let options = heads.options(mask, context.bias.and(position.bias()));
         let projected = self.project(x, input.query_key_position_embedding);
-        let operands = self
-            .heads
-            .prepare(projected, position, &Positions::default());
-        let (heads, weights) = self.heads.attend(operands, options, with_weights);
-        (apply(&self.output, heads), weights)
+        let operands = heads.prepare(projected, position, &Positions::default());
+        let (merged, weights) = heads.attend(operands, options, with_weights);
+        (apply(&self.output, merged), weights)
     }
 
     /// Query, key and value of `x`; for query and key, with the `embedding` added to `x`.

@@ -140,7 +140,6 @@ impl Buffer {
         };
     }
 
-    /// Memory held (bytes).
     pub(super) fn bytes(&self) -> usize {
         match self.rows() {
             Rows::Float(rows) => rows.shape().num_elements() * rows.dtype().size(),
@@ -152,7 +151,6 @@ impl Buffer {
 }
 
 impl Rows {
-    /// In 8 bits.
     fn encoded(rows: Tensor<4>) -> Self {
         // In f32, whatever the model computes in: the scale of a row of small numbers underflows in f16.
         let rows = rows.cast(FloatDType::F32);

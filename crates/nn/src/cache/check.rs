@@ -5,7 +5,6 @@ use burn::tensor::Tensor;
 use super::KvCache;
 
 impl KvCache {
-    /// Panics unless the cache was made for a layer with these keys, values and window, and no sequence gets too long.
     pub(crate) fn check(
         &self,
         key: &Tensor<4>,
@@ -18,40 +17,35 @@ impl KvCache {
             ("values", value, &self.values.layout),
         ] {
             let [batch, heads, _, dim] = tensor.dims();
+            let (own_batch, own_heads, own_dim) = (layout.batch, layout.heads, layout.dim);
             assert!(
-                batch == layout.batch,
-                "KvCache: {name} of {batch} sequences do not fit a cache of {}",
-                layout.batch
+                batch == own_batch,
+                "KvCache: {name} of {batch} sequences do not fit a cache of {own_batch}"
             );
             assert!(
-                [heads, dim] == [layout.heads, layout.dim],
-                "KvCache: {name} of {heads} heads of width {dim} do not fit a cache of {} heads of width {}: it was made \
-                 for another layer",
-                layout.heads,
-                layout.dim
+                [heads, dim] == [own_heads, own_dim],
+                "KvCache: {name} of {heads} heads of width {dim} do not fit a cache of {own_heads} heads of width {own_dim}: it was made \
+                 for another layer"
             );
+            let (dtype, own_dtype) = (tensor.dtype(), layout.dtype);
             assert!(
-                tensor.dtype() == layout.dtype,
-                "KvCache: {name} in {:?} do not fit a cache in {:?}",
-                tensor.dtype(),
-                layout.dtype
+                dtype == own_dtype,
+                "KvCache: {name} in {dtype:?} do not fit a cache in {own_dtype:?}"
             );
-            let device = tensor.device();
+            let (device, own_device) = (tensor.device(), &layout.device);
             assert!(
                 layout.is_on(&device),
-                "KvCache: {name} on {device:?} do not fit a cache on {:?}",
-                layout.device
+                "KvCache: {name} on {device:?} do not fit a cache on {own_device:?}"
             );
         }
         let described = |window: Option<usize>| match window {
             Some(window) => format!("a window of {window}"),
             None => "no window".to_owned(),
         };
+        let (of_layer, own) = (described(window), described(self.window));
         assert!(
             window == self.window,
-            "KvCache: a cache for {} does not fit a layer with {}: it was made for another layer",
-            described(self.window),
-            described(window)
+            "KvCache: a cache for {own} does not fit a layer with {of_layer}: it was made for another layer"
         );
         let [batch, _, new, _] = key.dims();
         assert!(

@@ -44,12 +44,10 @@ pub enum CacheStorage {
 impl KvCacheConfig {
     /// Whether a cache can be built. The error names the field that is zero.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_positive(
-            "KvCacheConfig",
-            &[
-                ("max_len", self.max_len),
-                ("initial_capacity", self.initial_capacity),
-            ],
-        )
+        let sizes = [
+            ("max_len", self.max_len),
+            ("initial_capacity", self.initial_capacity),
+        ];
+        ConfigError::check_positive("KvCacheConfig", &sizes)
     }
 }

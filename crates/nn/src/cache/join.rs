@@ -4,11 +4,8 @@ use super::KvCache;
 
 impl KvCache {
     /// Appends the sequences of `other`: requests join a running batch. [`reorder`](Self::reorder) lets sequences leave. Both are copied,
-    /// with the larger of the two capacities for every sequence.
-    ///
-    /// # Panics
-    ///
-    /// When the two caches differ in heads, widths, window, `max_len`, storage, dtype or device.
+    /// with the larger of the two capacities for every sequence. Panics when the two caches differ in heads, widths, window, `max_len`,
+    /// storage, dtype or device.
     pub fn join(&mut self, mut other: Self) {
         self.check_join(&other);
         // A cache that has had no keys yet may not know their dtype.
@@ -45,31 +42,26 @@ impl KvCache {
             let (keys, values) = (&cache.keys.layout, &cache.values.layout);
             (keys.heads, keys.dim, values.dim, cache.window)
         };
+        let (own, others) = (of_layer(self), of_layer(other));
         assert!(
-            of_layer(self) == of_layer(other),
-            "KvCache: a cache of (heads, widths of keys and values, window) {:?} cannot join one of {:?}: they were made for different layers",
-            of_layer(other),
-            of_layer(self)
+            own == others,
+            "KvCache: a cache of (heads, widths of keys and values, window) {others:?} cannot join one of {own:?}: they were made for different layers"
         );
         let of_config = |cache: &Self| (cache.max_len, cache.keys.layout.storage);
+        let (own, others) = (of_config(self), of_config(other));
         assert!(
-            of_config(self) == of_config(other),
-            "KvCache: a cache of (max_len, storage) {:?} cannot join one of {:?}",
-            of_config(other),
-            of_config(self)
+            own == others,
+            "KvCache: a cache of (max_len, storage) {others:?} cannot join one of {own:?}"
         );
-        let (own, others) = (&self.keys.layout, &other.keys.layout);
+        let (own, others) = (self.keys.layout.dtype, other.keys.layout.dtype);
         assert!(
-            !(self.dtype_is_fixed && other.dtype_is_fixed) || own.dtype == others.dtype,
-            "KvCache: a cache in {:?} cannot join one in {:?}",
-            others.dtype,
-            own.dtype
+            !(self.dtype_is_fixed && other.dtype_is_fixed) || own == others,
+            "KvCache: a cache in {others:?} cannot join one in {own:?}"
         );
+        let (own, others) = (&self.keys.layout.device, &other.keys.layout.device);
         assert!(
-            own.is_on(&others.device),
-            "KvCache: a cache on {:?} cannot join one on {:?}",
-            others.device,
-            own.device
+            self.keys.layout.is_on(others),
+            "KvCache: a cache on {others:?} cannot join one on {own:?}"
         );
     }
 

@@ -8,13 +8,8 @@ mod config;
 mod join;
 
 use burn::tensor::{DType, Device, Tensor};
-use burn_attn_ops::AttentionBias;
 
-use crate::{
-    error::expect_valid,
-    parameter::wide,
-    positions::{Position, Positions, indices},
-};
+use crate::{error::expect_valid, positions::indices};
 pub(crate) use append::Appended;
 use bias::PositionBias;
 use buffer::{Buffer, Layout};
@@ -58,8 +53,6 @@ pub use config::{CacheStorage, KvCacheConfig};
 /// Shazeer, "Fast transformer decoding" (arXiv:1911.02150), section 2.4. PyTorch equivalent: a layer of `DynamicCache` of
 /// Hugging Face's `transformers`, whose `crop` is [`truncate`](Self::truncate) and whose `reorder_cache` is
 /// [`reorder`](Self::reorder).
-///
-/// # Example
 ///
 /// [`TransformerCache`](crate::TransformerCache) shows sequences that join, leave and are truncated.
 ///
@@ -166,21 +159,6 @@ impl KvCache {
         self.tokens.iter().map(|tokens| tokens.count()).collect()
     }
 
-    /// Whether every sequence has as many tokens as in `other`.
-    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
-        let others = other.tokens.iter().map(|tokens| tokens.count());
-        self.tokens.iter().map(|tokens| tokens.count()).eq(others)
-    }
-
-    /// The positions of the next tokens: `counts[b]` of sequence `b`, padded to `len`.
-    pub(crate) fn positions(&self, counts: &[usize], len: usize) -> Positions {
-        let lengths = self.lengths();
-        match counts.iter().all(|&count| count == len) {
-            true => lengths.into(),
-            false => Positions::padded(lengths, counts.to_vec()),
-        }
-    }
-
     /// Number of sequences.
     pub fn batch(&self) -> usize {
         self.tokens.len()
@@ -280,40 +258,14 @@ impl KvCache {
         both.all(|(tokens, next)| tokens.stored == next.stored)
     }
 
-    /// The number of tokens of the longest sequence in the buffers.
     fn most_stored(&self) -> usize {
         let stored = self.tokens.iter().map(|tokens| tokens.stored);
         stored.max().unwrap_or(0)
-    }
-
-    /// The position bias of a query at the position of the last of `len_kv` keys.
-    pub(crate) fn bias_of_last_query(
-        &mut self,
-        position: &Position,
-        len_kv: usize,
-    ) -> AttentionBias {
-        let reach = self
-            .window
-            .map_or(usize::MAX, |window| window.saturating_add(1));
-        let len = self.capacity().min(reach);
-        let dtype = self.statistics();
-        self.bias.of_last_query(position, [len_kv, len], dtype)
-    }
-
-    /// The position bias of one query per sequence, at any position, over [`whole`](Self::whole).
-    pub(crate) fn bias_of_distances(&mut self, position: &Position) -> AttentionBias {
-        let (capacity, dtype) = (self.capacity(), self.statistics());
-        self.bias.of_distances(position, capacity, dtype)
     }
 
     /// Keys `[batch, n_kv_heads, capacity, d_head]` and values `[batch, n_kv_heads, capacity, d_value_head]`.
     pub(crate) fn whole(&self) -> [Tensor<4>; 2] {
         let capacity = self.capacity();
         [&self.keys, &self.values].map(|buffer| buffer.read(0, capacity))
-    }
-
-    /// The dtype in which scores are accumulated.
-    fn statistics(&self) -> DType {
-        wide(self.keys.layout.dtype)
     }
 }

@@ -117,11 +117,7 @@ pub struct Position {
 }
 
 /// Tells apart what biases are computed from, without reading numbers from a device: a learned parameter by its ID, whatever its values.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct BiasSource {
-    parameter: Option<ParamId>,
-    buckets: Option<RelativeBuckets>,
-}
+pub(crate) type BiasSource = (Option<ParamId>, Option<RelativeBuckets>);
 
 impl Position {
     /// Queries or keys, `[batch, heads, len, d_head]`, rotated to their positions as by [`Rotary::forward`], or unchanged if the encoding is
@@ -159,14 +155,9 @@ impl Position {
 
     /// What the [`bias`](Self::bias) is computed from.
     pub(crate) fn bias_source(&self) -> Option<BiasSource> {
-        let alibi = self.alibi.as_ref().map(|alibi| BiasSource {
-            parameter: alibi.slopes.as_ref().map(|slopes| slopes.id),
-            buckets: None,
-        });
-        let relative = self.relative.as_ref().map(|relative| BiasSource {
-            parameter: Some(relative.table.id),
-            buckets: Some(relative.buckets),
-        });
-        alibi.or(relative)
+        let of_alibi = |alibi: &Alibi| (alibi.slopes.as_ref().map(|slopes| slopes.id), None);
+        let of_relative = |bias: &RelativeBias| (Some(bias.table.id), Some(bias.buckets));
+        let relative = self.relative.as_ref().map(of_relative);
+        self.alibi.as_ref().map(of_alibi).or(relative)
     }
 }

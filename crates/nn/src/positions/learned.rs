@@ -28,10 +28,8 @@ pub struct LearnedConfig {
 impl LearnedConfig {
     /// Whether a module can be built. The error names the field that is zero.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_positive(
-            "LearnedConfig",
-            &[("d_model", self.d_model), ("max_len", self.max_len)],
-        )
+        let sizes = [("d_model", self.d_model), ("max_len", self.max_len)];
+        ConfigError::check_positive("LearnedConfig", &sizes)
     }
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
@@ -74,13 +72,8 @@ impl Learned {
     /// `x` plus its positions, both `[batch, len, d_model]`, for sequences that continue from one offset, or from an offset each, with or
     /// without padding at the end. Texts packed into one row each start again at 0: [`Positions::PerToken`].
     ///
-    /// # Panics
-    ///
-    /// When a token is beyond the table, the positions do not fit the batch or the width differs.
-    ///
-    /// # Cost
-    ///
-    /// One addition per number; a copy of the table's rows if sequences start at different positions.
+    /// Panics when a token is beyond the table, the positions do not fit the batch or the width differs. It takes one addition per number, and a
+    /// copy of the table's rows if sequences start at different positions.
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
         let [_, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);

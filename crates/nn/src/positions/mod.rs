@@ -39,7 +39,6 @@ use rows::TableRows;
 pub(crate) use rows::check_lengths;
 pub use sinusoidal::{Sinusoidal, SinusoidalConfig, SinusoidalLayout};
 
-/// `x` plus the rows of a table at its positions.
 fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions) -> Tensor<3> {
     let [batch, len, _] = x.dims();
     let [max_len, d_model] = table.dims();

@@ -42,11 +42,8 @@ impl Positions {
         Self::Padded { offsets, lengths }
     }
 
-    /// The rows, in a table of `max_len` positions, of `batch` sequences of `len` tokens.
-    ///
-    /// # Panics
-    ///
-    /// In the name of `module`, when a token is beyond the table, or these positions do not fit the sequences.
+    /// The rows, in a table of `max_len` positions, of `batch` sequences of `len` tokens. Panics, in the name of `module`, when a token is
+    /// beyond the table, or these positions do not fit the sequences.
     pub(super) fn table_rows(
         &self,
         module: &str,
@@ -69,22 +66,18 @@ impl Positions {
             "{module}: {} offsets for {batch} sequences",
             offsets.len()
         );
-        if let Self::Padded { lengths, .. } = self {
-            check_lengths(module, lengths, "", [batch, len]);
-            for (&offset, &length) in offsets.iter().zip(lengths) {
-                check_len(module, offset, length, max_len);
-            }
-            if offsets.iter().any(|offset| offset + len > max_len) {
-                let last = max_len - 1;
-                let rows = offsets
-                    .iter()
-                    .flat_map(|&offset| (offset..offset + len).map(move |row| row.min(last)));
-                return TableRows::OneByOne(rows.collect());
-            }
-        } else {
-            for &offset in offsets {
-                check_len(module, offset, len, max_len);
-            }
+        let lengths = match self {
+            Self::Padded { lengths, .. } => lengths.clone(),
+            _ => vec![len; batch],
+        };
+        check_lengths(module, &lengths, "", [batch, len]);
+        for (&offset, length) in offsets.iter().zip(lengths) {
+            check_len(module, offset, length, max_len);
+        }
+        // Padding may reach beyond the table.
+        if offsets.iter().any(|offset| offset + len > max_len) {
+            let rows = offsets.iter().flat_map(|&offset| offset..offset + len);
+            return TableRows::OneByOne(rows.map(|row| row.min(max_len - 1)).collect());
         }
         match offsets.as_slice() {
             [first, rest @ ..] if rest.iter().all(|other| other == first) => {
@@ -152,16 +145,14 @@ pub(crate) fn check_lengths(module: &str, lengths: &[usize], of: &str, [batch, l
     );
 }
 
-/// Panics unless positions `offset .. offset + len` are within `max_len`.
 fn check_len(module: &str, offset: usize, len: usize, max_len: usize) {
+    let needed = offset.saturating_add(len);
     assert!(
-        offset.saturating_add(len) <= max_len,
-        "{module}: {len} tokens from position {offset} on need {} positions, but there are {max_len}",
-        offset.saturating_add(len)
+        needed <= max_len,
+        "{module}: {len} tokens from position {offset} on need {needed} positions, but there are {max_len}"
     );
 }
 
-/// Panics unless there is a position within `max_len` for each of `len` tokens of `batch` sequences.
 fn check_each(module: &str, positions: &[Vec<usize>], [batch, len]: [usize; 2], max_len: usize) {
     assert!(
         positions.len() == batch,

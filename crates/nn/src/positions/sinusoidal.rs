@@ -44,14 +44,12 @@ pub enum SinusoidalLayout {
 impl SinusoidalConfig {
     /// Whether a module can be built. The error names a field that is zero, or a width that the layout does not allow.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_positive(
-            "SinusoidalConfig",
-            &[
-                ("d_model", self.d_model),
-                ("max_len", self.max_len),
-                ("max_timescale", self.max_timescale),
-            ],
-        )?;
+        let sizes = [
+            ("d_model", self.d_model),
+            ("max_len", self.max_len),
+            ("max_timescale", self.max_timescale),
+        ];
+        ConfigError::check_positive("SinusoidalConfig", &sizes)?;
         let d_model = self.d_model;
         let has_steps = d_model.is_multiple_of(2) && d_model > 2;
         let fits = has_steps || self.layout != SinusoidalLayout::Tensor2Tensor;
@@ -103,7 +101,6 @@ impl SinusoidalConfig {
     }
 }
 
-/// Sine or cosine.
 type Wave = fn(f64) -> f64;
 
 /// Adds a fixed pattern of sines and cosines per position.
@@ -142,12 +139,9 @@ impl Sinusoidal {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus its positions, with the shapes and panics of [`Learned::forward_from`](super::Learned::forward_from).
-    ///
-    /// # Cost
-    ///
-    /// One addition per number; a copy of the table's rows if sequences start at different positions. The table has the default type of the
-    /// device it was built for; if that is not f64, rows for an `x` in f64 are computed here, a sine or cosine per number.
+    /// `x` plus its positions, with the shapes, panics and cost of [`Learned::forward_from`](super::Learned::forward_from). The table has
+    /// the default type of the device it was built for; if that is not f64, rows for an `x` in f64 are computed here, a sine or cosine per
+    /// number.
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
         let [max_len, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);

@@ -91,7 +91,6 @@ impl BlockConfig {
         self.feed_forward_dropout.unwrap_or(self.dropout)
     }
 
-    /// Whether every dropout is a probability below 1.
     pub(super) fn check_dropout(&self, config: &'static str) -> Result<(), ConfigError> {
         ConfigError::check_dropout(config, self.dropout)?;
         let (attention, feed_forward) = (self.attention_dropout(), self.feed_forward_dropout());

@@ -26,11 +26,8 @@ impl LayerCache {
     }
 
     /// Appends the sequences of `other`, with their memory: [`KvCache::join`]. If the memories differ in length, the
-    /// shorter one is padded with keys of zeros at its end, which a mask of the memory must hide.
-    ///
-    /// # Panics
-    ///
-    /// As [`KvCache::join`] and [`ProjectedMemory::join`], and when only one of two caches with sequences has a memory.
+    /// shorter one is padded with keys of zeros at its end, which a mask of the memory must hide. Panics also when only one of two caches
+    /// with sequences has a memory, and as [`ProjectedMemory::join`] does.
     pub fn join(&mut self, other: Self) {
         let [own, others] = [self.tokens.batch(), other.tokens.batch()];
         self.memory = match (self.memory.take(), other.memory) {
@@ -47,8 +44,6 @@ impl LayerCache {
 /// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer, the keys and values of its tokens, and of the memory if the stack
 /// has cross-attention. Made by [`TransformerStack::cache`](crate::TransformerStack::cache). Its methods do to every layer what those of
 /// [`KvCache`], which say what they cost, do to one; a layer that refuses makes them panic.
-///
-/// # Example
 ///
 /// Decoding in all its steps; the [crate's page](crate#speculative-decoding) has speculative decoding with tokens.
 ///
@@ -116,11 +111,10 @@ impl TransformerCache {
 
     /// Appends the sequences of `other`, with their memory: [`LayerCache::join`]. Panics also when the numbers of layers differ.
     pub fn join(&mut self, other: Self) {
+        let (layers, others) = (self.layers.len(), other.layers.len());
         assert!(
-            self.layers.len() == other.layers.len(),
-            "TransformerCache: a cache of {} layers cannot join one of {}",
-            other.layers.len(),
-            self.layers.len()
+            layers == others,
+            "TransformerCache: a cache of {others} layers cannot join one of {layers}"
         );
         for (own, others) in self.layers.iter_mut().zip(other.layers) {
             own.join(others);

@@ -7,11 +7,7 @@ use crate::{KvCacheConfig, positions::check_lengths};
 
 impl TransformerStack {
     /// An empty cache for [`forward_cached`](Self::forward_cached). A stack with cross-attention needs a memory in it:
-    /// [`project_memory`](Self::project_memory).
-    ///
-    /// # Panics
-    ///
-    /// When the stack is not causal, or no cache can be made: see [`KvCacheConfig`].
+    /// [`project_memory`](Self::project_memory). Panics when the stack is not causal, or no cache can be made: see [`KvCacheConfig`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
         for position in &self.positions {
             position.check_max_len("TransformerStack", config.max_len);
@@ -23,14 +19,10 @@ impl TransformerStack {
         }
     }
 
-    /// Gives the cache of a stack with cross-attention its memory, in place of an earlier one. The keys and values are projected
-    /// here, once.
+    /// Gives the cache of a stack with cross-attention its memory, `[batch, len_kv, d_memory]`, in place of an earlier one. The keys and
+    /// values are projected here, once.
     ///
     /// The memory of sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees.
-    ///
-    /// # Shapes
-    ///
-    /// - memory: `[batch, len_kv, d_memory]`
     ///
     /// # Panics
     ///
@@ -108,7 +100,6 @@ impl TransformerStack {
         self.finish(states)
     }
 
-    /// Panics unless there is a cache for every layer, and all caches have the same lengths.
     fn check_cache(&self, cache: &TransformerCache) {
         let (caches, layers) = (cache.layers.len(), self.layers_in_order().count());
         assert!(
@@ -118,12 +109,12 @@ impl TransformerStack {
         let Some((first, rest)) = cache.layers.split_first() else {
             return;
         };
+        let expected = first.tokens.lengths();
         for (layer, cache) in (1..).zip(rest) {
+            let lengths = cache.tokens.lengths();
             assert!(
-                cache.tokens.agrees_with(&first.tokens),
-                "TransformerStack: the cache of layer {layer} has {:?} tokens, but that of layer 0 has {:?}",
-                cache.tokens.lengths(),
-                first.tokens.lengths()
+                lengths == expected,
+                "TransformerStack: the cache of layer {layer} has {lengths:?} tokens, but that of layer 0 has {expected:?}"
             );
         }
     }

@@ -165,11 +165,7 @@ pub struct TransformerOutput {
 
 impl Transformer {
     /// The decoder's states, `[batch, len_target, d_model]`. The cost is that of [`TransformerStack::forward`] for the encoder and for the
-    /// decoder.
-    ///
-    /// # Panics
-    ///
-    /// When a width is not `d_model`, the batch sizes differ, or a mask or lengths do not fit.
+    /// decoder. Panics when a width is not `d_model`, the batch sizes differ, or a mask or lengths do not fit.
     pub fn forward(&self, input: TransformerInput) -> Tensor<3> {
         let memory = self.encoder.forward(input.source);
         self.decoder.forward(input.target.memory(memory))

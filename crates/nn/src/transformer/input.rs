@@ -89,11 +89,8 @@ impl LayerInput {
         self
     }
 
-    /// With the memory of a cache that holds `earlier[b]` tokens of sequence `b`.
-    ///
-    /// # Panics
-    ///
-    /// On a memory, a request for weights or a bottom-right mask of the memory, which a cache does not allow.
+    /// With the memory of a cache that holds `earlier[b]` tokens of sequence `b`. Panics on a memory, a request for weights or a
+    /// bottom-right mask of the memory, which a cache does not allow.
     pub(super) fn cached(mut self, earlier: Vec<usize>, memory: Option<ProjectedMemory>) -> Self {
         assert!(
             self.more.memory.is_none(),
@@ -137,31 +134,27 @@ impl LayerOptions {
         );
     }
 
-    /// The input of self-attention.
     pub(super) fn self_attention(
         &self,
         x: Tensor<3>,
         context: AttentionContext,
     ) -> SelfAttentionInput {
-        let input = SelfAttentionInput::new(x).context(context);
-        match &self.position_embedding {
-            Some(embedding) => input.query_key_position_embedding(embedding.clone()),
-            None => input,
+        SelfAttentionInput {
+            x,
+            context,
+            query_key_position_embedding: self.position_embedding.clone(),
         }
     }
 
     /// The input of cross-attention to the memory, which [`check_memory`](Self::check_memory) has found.
-    pub(super) fn cross_attention(self, x: Tensor<3>) -> CrossAttentionInput {
-        let memory = self
-            .memory
-            .expect("a layer with cross-attention has a memory");
-        let mut input = CrossAttentionInput::new(x, memory).context(self.memory_context);
-        if let Some(embedding) = self.position_embedding {
-            input = input.query_position_embedding(embedding);
-        }
-        match self.memory_position_embedding {
-            Some(embedding) => input.key_position_embedding(embedding),
-            None => input,
+    pub(super) fn cross_attention(self, query: Tensor<3>) -> CrossAttentionInput {
+        let memory = self.memory;
+        CrossAttentionInput {
+            query,
+            memory: memory.expect("a layer with cross-attention has a memory"),
+            context: self.memory_context,
+            query_position_embedding: self.position_embedding,
+            key_position_embedding: self.memory_position_embedding,
         }
     }
 }

@@ -100,7 +100,6 @@ impl TransformerLayerConfig {
         }
     }
 
-    /// The heads of the self-attention.
     pub(super) fn heads(&self) -> HeadsConfig {
         self.block.heads.directed(self.causal)
     }
@@ -226,16 +225,13 @@ pub struct LayerOutput {
 }
 
 impl TransformerLayer {
-    /// The states of every position, `[batch, len, d_model]` as the input.
+    /// The states of every position, `[batch, len, d_model]` as the input, at the cost of [`SelfAttention::forward`],
+    /// [`CrossAttention::forward`] and [`FeedForward::forward`] or [`MixtureOfExperts::forward`].
     ///
     /// # Panics
     ///
     /// When the width is not `d_model`, a part of the input does not fit, or there is a memory without cross-attention or
     /// cross-attention without a memory.
-    ///
-    /// # Cost
-    ///
-    /// That of [`SelfAttention::forward`], [`CrossAttention::forward`] and [`FeedForward::forward`] or [`MixtureOfExperts::forward`].
     pub fn forward(&self, input: impl Into<LayerInput>) -> LayerOutput {
         self.run(input.into(), None)
     }
@@ -321,7 +317,6 @@ impl TransformerLayer {
         }
     }
 
-    /// Applies cross-attention, if there is any.
     fn cross_attend(&self, x: Tensor<3>, more: LayerOptions) -> Attended {
         let parts = self.cross_attention.as_ref();
         let Some((attention, residual)) = parts.zip(self.cross_attention_residual.as_ref()) else {

@@ -71,15 +71,13 @@ impl MixtureOfExpertsConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "MixtureOfExpertsConfig";
         let (n_experts, top_k) = (self.n_experts, self.top_k);
-        ConfigError::check_positive(
-            NAME,
-            &[
-                ("d_model", self.d_model),
-                ("d_ff", self.d_ff),
-                ("n_experts", n_experts),
-                ("top_k", top_k),
-            ],
-        )?;
+        let sizes = [
+            ("d_model", self.d_model),
+            ("d_ff", self.d_ff),
+            ("n_experts", n_experts),
+            ("top_k", top_k),
+        ];
+        ConfigError::check_positive(NAME, &sizes)?;
         ConfigError::check(NAME, top_k <= n_experts, || {
             format!("top_k {top_k} is more than n_experts {n_experts}")
         })?;
@@ -207,7 +205,6 @@ impl MixtureOfExperts {
         .cast(dtype)
     }
 
-    /// Every expert on all positions.
     fn of_all(&self, rows: Tensor<2>, weights: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {
         let mut sum = rows.zeros_like();
         for (index, expert) in self.experts.iter().enumerate() {

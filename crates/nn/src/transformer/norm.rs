@@ -71,9 +71,8 @@ impl NormConfig {
 
     /// Sets the number added to the variance or mean square.
     pub fn with_epsilon(mut self, number: f64) -> Self {
-        match &mut self {
-            Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon, .. } => *epsilon = number,
-        }
+        let (Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon, .. }) = &mut self;
+        *epsilon = number;
         self
     }
 
@@ -90,21 +89,18 @@ impl NormConfig {
     /// The stored parameter, in these models' files too, is the distance from 1. So weight decay pulls the factor towards 1
     /// instead of 0, and half precision keeps small distances accurately.
     pub fn with_unit_offset(mut self) -> Self {
-        match &mut self {
-            Self::LayerNorm { unit_offset, .. } | Self::RmsNorm { unit_offset, .. } => {
-                *unit_offset = true;
-            }
-        }
+        let (Self::LayerNorm { unit_offset, .. } | Self::RmsNorm { unit_offset, .. }) = &mut self;
+        *unit_offset = true;
         self
     }
 
     /// Whether a module can be built. The error names an epsilon that is not positive and finite.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let number = match self {
-            Self::LayerNorm { epsilon, .. } => ("LayerNorm: epsilon", Some(*epsilon)),
-            Self::RmsNorm { epsilon, .. } => ("RmsNorm: epsilon", Some(*epsilon)),
+        let name = match self {
+            Self::LayerNorm { .. } => "LayerNorm: epsilon",
+            Self::RmsNorm { .. } => "RmsNorm: epsilon",
         };
-        ConfigError::check_finite_positive("NormConfig", &[number])
+        ConfigError::check_finite_positive("NormConfig", &[(name, Some(self.epsilon()))])
     }
 
     /// Builds the norm for vectors of width `d_model`, or panics with the sentence of [`validate`](Self::validate), or if the width is 0.
@@ -112,28 +108,26 @@ impl NormConfig {
         expect_valid(self.validate());
         let sizes = [("d_model", d_model)];
         expect_valid(ConfigError::check_positive("NormConfig", &sizes));
-        let (epsilon, bias, unit_offset) = match *self {
-            Self::LayerNorm {
-                epsilon,
-                bias,
-                unit_offset,
-            } => (epsilon, bias, unit_offset),
-            Self::RmsNorm {
-                epsilon,
-                unit_offset,
-            } => (epsilon, false, unit_offset),
-        };
-        let gamma = match unit_offset {
+        let gamma = match self.unit_offset() {
             true => Initializer::Zeros,
             false => Initializer::Ones,
         };
+        let has_bias = matches!(self, Self::LayerNorm { bias: true, .. });
         Norm {
             gamma: gamma.init([d_model], device),
-            beta: bias.then(|| Initializer::Zeros.init([d_model], device)),
-            epsilon,
-            subtract_mean: matches!(self, Self::LayerNorm { .. }),
-            unit_offset,
+            beta: has_bias.then(|| Initializer::Zeros.init([d_model], device)),
+            config: self.clone(),
         }
+    }
+
+    fn epsilon(&self) -> f64 {
+        let (Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon, .. }) = self;
+        *epsilon
+    }
+
+    fn unit_offset(&self) -> bool {
+        let (Self::LayerNorm { unit_offset, .. } | Self::RmsNorm { unit_offset, .. }) = self;
+        *unit_offset
     }
 }
 
@@ -166,28 +160,18 @@ pub struct Norm {
     pub gamma: Param<Tensor<1>>,
     /// The bias added to every number, in a layer norm that has one: `[d_model]`.
     pub beta: Option<Param<Tensor<1>>>,
-    epsilon: f64,
-    /// Whether the mean is subtracted: layer norm. A field, not an enum, whose variants would be part of the parameters' names
-    /// in a file.
-    subtract_mean: bool,
-    unit_offset: bool,
+    #[module(skip)]
+    config: NormConfig,
 }
 
 impl Norm {
     /// The configuration that builds a norm like this one.
     pub fn config(&self) -> NormConfig {
-        let (epsilon, unit_offset) = (self.epsilon, self.unit_offset);
-        match self.subtract_mean {
-            true => NormConfig::LayerNorm {
-                epsilon,
-                bias: self.beta.is_some(),
-                unit_offset,
-            },
-            false => NormConfig::RmsNorm {
-                epsilon,
-                unit_offset,
-            },
+        let mut config = self.config.clone();
+        if let NormConfig::LayerNorm { bias, .. } = &mut config {
+            *bias = self.beta.is_some();
         }
+        config
     }
 
     /// The normalised vectors, `[.., d_model]`, in the dtype of the input. Panics when the last axis is not `d_model`.
@@ -202,15 +186,17 @@ impl Norm {
         // computes mean, variance and their gradients by operations that each round.
         let (dtype, wide) = (x.dtype(), wide(x.dtype()));
         let gamma = floats(&self.gamma).cast(wide);
-        let factor = match self.unit_offset {
+        let epsilon = self.config.epsilon();
+        let factor = match self.config.unit_offset() {
             true => gamma + 1.0,
             false => gamma,
         };
-        if self.subtract_mean {
-            let beta = self.beta.as_ref().map(|beta| floats(beta).cast(wide));
-            layer_norm(x.cast(wide), factor, beta, self.epsilon).cast(dtype)
-        } else {
-            rms_norm(x, &[D - 1], self.epsilon, factor.unsqueeze())
+        match self.config {
+            NormConfig::LayerNorm { .. } => {
+                let beta = self.beta.as_ref().map(|beta| floats(beta).cast(wide));
+                layer_norm(x.cast(wide), factor, beta, epsilon).cast(dtype)
+            }
+            NormConfig::RmsNorm { .. } => rms_norm(x, &[D - 1], epsilon, factor.unsqueeze()),
         }
     }
 }

@@ -35,7 +35,6 @@ pub enum LayerPattern {
 impl Config for LayerPattern {}
 
 impl LayerPattern {
-    /// Whether a stack of `n_layers` layers can have this pattern.
     pub(super) fn validate(
         &self,
         config: &'static str,

@@ -119,7 +119,6 @@ impl TransformerStackConfig {
         }
     }
 
-    /// A layer built like `block`.
     fn layer(&self, block: &BlockConfig) -> TransformerLayerConfig {
         TransformerLayerConfig {
             d_model: self.d_model,
@@ -203,10 +202,7 @@ pub struct TransformerStackOutput {
 
 impl TransformerStack {
     /// The states of every position, `[batch, len, d_model]` as the input, at the cost of [`TransformerLayer::forward`] layer by layer.
-    ///
-    /// # Panics
-    ///
-    /// As [`TransformerLayer::forward`], and when a position encoding is given to a stack whose layers share one.
+    /// Panics as that does, and when a position encoding is given to a stack whose layers share one.
     pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
         // Nobody could read the weights.
         let input = input.into().weights(false);
@@ -292,16 +288,11 @@ impl TransformerStack {
     }
 
     /// The position encoding that layer `index` of [`layers`](Self::layers) shares with others, if any, for
-    /// [`LayerInput::position`].
-    ///
-    /// # Panics
-    ///
-    /// When `index` is not below the number of [`layers`](Self::layers).
+    /// [`LayerInput::position`]. Panics when `index` is not below the number of [`layers`](Self::layers).
     pub fn position(&self, index: usize) -> Option<&Position> {
         self.position_of[index].map(|position| &self.positions[position])
     }
 
-    /// Applies the final norm, if there is one.
     pub(super) fn finish(&self, states: Tensor<3>) -> Tensor<3> {
         match &self.norm {
             Some(norm) => norm.forward(states),

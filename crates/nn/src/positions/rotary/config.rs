@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor};
 use burn_attn_derive::Config;
 use burn_attn_ops::RotaryLayout;
 
-use super::{Rotary, RotaryScaling, angles::Angles};
+use super::{Rotary, RotaryScaling, rotation::Angles};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`Rotary`].
@@ -33,14 +33,12 @@ impl RotaryConfig {
     pub fn validate(&self, d_head: usize) -> Result<(), ConfigError> {
         const CONFIG: &str = "RotaryConfig";
         let rotary_dim = self.rotary_dim(d_head);
-        ConfigError::check_positive(
-            CONFIG,
-            &[
-                ("max_len", self.max_len),
-                ("d_head", d_head),
-                ("rotary_dim", rotary_dim),
-            ],
-        )?;
+        let sizes = [
+            ("max_len", self.max_len),
+            ("d_head", d_head),
+            ("rotary_dim", rotary_dim),
+        ];
+        ConfigError::check_positive(CONFIG, &sizes)?;
         ConfigError::check(CONFIG, rotary_dim <= d_head, || {
             format!("rotary_dim {rotary_dim} is more than d_head {d_head}")
         })?;

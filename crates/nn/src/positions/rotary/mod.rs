@@ -1,6 +1,5 @@
 //! Positions as rotations of queries and keys.
 
-mod angles;
 mod config;
 mod rotation;
 mod scaling;

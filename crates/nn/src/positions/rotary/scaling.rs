@@ -255,10 +255,7 @@ impl YarnScaling {
         // Never before the first: lengths of a few tokens would reverse the ramp.
         let last = last.min(dim - 1.0).max(first);
         // If both ends are the same pair, the ramp is a step.
-        let width = match last > first {
-            true => last - first,
-            false => 0.001,
-        };
+        let width = if last > first { last - first } else { 0.001 };
         move |pair| ((pair as f64 - first) / width).clamp(0.0, 1.0)
     }
 }
