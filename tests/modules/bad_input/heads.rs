@@ -2,9 +2,10 @@
 
 use burn::tensor::Tensor;
 use burn_attn::{
-    AttentionBias, AttentionMask, BlockConfig, CrossAttention, CrossAttentionConfig,
-    CrossAttentionInput, HeadsConfig, KvCacheConfig, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, QkNormConfig, SelfAttentionConfig,
+    AttentionBias, AttentionContext, AttentionMask, BlockConfig, CrossAttention,
+    CrossAttentionConfig, CrossAttentionInput, HeadsConfig, KvCacheConfig, LayerInput,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, QkNormConfig, SelfAttentionConfig,
+    SelfAttentionInput, TransformerLayerConfig,
     positions::{PositionEncoding, RelativeBiasConfig, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -192,4 +193,13 @@ fn offsets_that_do_not_fit() {
         sentence(|| module.forward_cached(input, &mut cache)),
         "MultiHeadAttention: an offset cannot be combined with a cache, which knows the positions"
     );
+    // Inputs without a builder of offsets take one in a context.
+    let with_offset = || AttentionContext::new().offset(0);
+    let of_itself = "SelfAttention: an offset was given, but the queries are the keys";
+    let module = SelfAttentionConfig::new(15, 3).init(&device);
+    let input = SelfAttentionInput::new(queries()).context(with_offset());
+    assert_eq!(sentence(|| module.forward(input)), of_itself);
+    let layer = TransformerLayerConfig::new(15, 21, 3).init(&device);
+    let input = LayerInput::new(queries()).context(with_offset());
+    assert_eq!(sentence(|| layer.forward(input).states), of_itself);
 }
