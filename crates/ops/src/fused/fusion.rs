@@ -26,6 +26,7 @@ use crate::{
 };
 
 type Tensor = FloatTensor<Fusion<CubeBackend>>;
+type Handles = HandleContainer<CubeFusionHandle>;
 
 impl AttentionOps for Fusion<CubeBackend> {
     fn fused_attention(inputs: ScoreInputs<Self>, value: Tensor) -> Results<Self> {
@@ -101,7 +102,7 @@ fn record(
         .map(|(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape, dtype))
         .collect();
     let call = CustomOpIr::new(name, &operands, &outputs);
-    let execute = move |handles: &mut HandleContainer<CubeFusionHandle>| {
+    let execute = move |handles: &mut Handles| -> Result<(), ExecutionError> {
         let inputs = ScoreInputs::<CubeBackend>::resolve_inputs(&inputs, handles);
         let value = handles.get_float_tensor::<CubeBackend>(&value);
         let saved = saved.as_ref();
