@@ -70,9 +70,7 @@ impl<'a, T> Broadcast<'a, T> {
                 actual: data.len(),
             });
         }
-        let [_, heads, queries, keys] = shape;
-        let [of_batch, of_heads, of_queries] = row_major(heads, queries, keys);
-        Self::strided(data, shape, [of_batch, of_heads, of_queries, 1])
+        Self::strided(data, shape, contiguous_strides(shape))
     }
 
     /// Reads `data` as a tensor of `shape` with these strides, in elements; a stride of 0 repeats.
@@ -96,11 +94,10 @@ impl<'a, T> Broadcast<'a, T> {
                 actual: data.len(),
             });
         }
-        let strides = core::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { strides[axis] });
         Ok(Self {
             data,
             shape,
-            strides,
+            strides: repeated(shape, strides),
         })
     }
 
@@ -115,12 +112,7 @@ impl<'a, T> Broadcast<'a, T> {
             problem.len_q,
             problem.len_kv,
         ];
-        let fits = self
-            .shape
-            .iter()
-            .zip(scores)
-            .all(|(&size, full)| size == 1 || size == full);
-        if fits {
+        if broadcasts(self.shape, scores) {
             Ok(())
         } else {
             Err(BroadcastError::Shape {
@@ -156,6 +148,24 @@ impl<'a, T> Broadcast<'a, T> {
         let [batch, heads, queries, keys] = self.strides;
         batch_item * batch + head * heads + query * queries + key * keys
     }
+}
+
+/// Whether every size is 1 or that of the whole.
+pub(crate) fn broadcasts(shape: [usize; 4], whole: [usize; 4]) -> bool {
+    let mut sizes = shape.into_iter().zip(whole);
+    sizes.all(|(size, whole)| size == 1 || size == whole)
+}
+
+/// The strides of a row-major tensor, 0 where the size is 1.
+pub(crate) fn contiguous_strides(shape: [usize; 4]) -> [usize; 4] {
+    let [_, heads, queries, keys] = shape;
+    let [of_batch, of_heads, of_queries] = row_major(heads, queries, keys);
+    repeated(shape, [of_batch, of_heads, of_queries, 1])
+}
+
+/// These strides, 0 where the size is 1.
+fn repeated(shape: [usize; 4], strides: [usize; 4]) -> [usize; 4] {
+    core::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { strides[axis] })
 }
 
 impl<T: Copy> Broadcast<'_, T> {

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::{Broadcast, Problem, extent::elements};
+use crate::{Broadcast, Problem, broadcast::broadcasts, extent::elements};
 
 pub(crate) mod blocks;
 mod error;
@@ -210,11 +210,7 @@ impl Blocks<'_> {
         }
         let [rows, columns] = size.table(problem.len_q, problem.len_kv);
         let table = [problem.batch, problem.heads_q, rows, columns];
-        if shape
-            .iter()
-            .zip(table)
-            .all(|(&dim, full)| dim == 1 || dim == full)
-        {
+        if broadcasts(shape, table) {
             Ok(())
         } else {
             Err(MaskError::Blocks { shape, table, size })

@@ -131,6 +131,16 @@ impl Problem {
         1.0 / math::sqrt(self.dim_qk as f64)
     }
 
+    /// Batch items, heads and rows of query and output.
+    pub(crate) fn query_sizes(&self) -> [usize; 3] {
+        [self.batch, self.heads_q, self.len_q]
+    }
+
+    /// Batch items, heads and rows of key and value.
+    pub(crate) fn key_sizes(&self) -> [usize; 3] {
+        [self.batch, self.heads_kv, self.len_kv]
+    }
+
     /// Floating-point operations of the forward pass, if everything is visible.
     pub(crate) fn operations(&self) -> f64 {
         // Not `score_elements`, which nothing holds and which need not fit into a `usize`.
@@ -171,13 +181,13 @@ impl Problem {
     /// Number of query rows, which is the number of elements of the logsumexp: `batch · heads_q · len_q`.
     #[must_use]
     pub fn query_rows(&self) -> usize {
-        elements([self.batch, self.heads_q, self.len_q])
+        elements(self.query_sizes())
     }
 
     /// Number of key rows and of value rows: `batch · heads_kv · len_kv`.
     #[must_use]
     pub fn key_rows(&self) -> usize {
-        elements([self.batch, self.heads_kv, self.len_kv])
+        elements(self.key_sizes())
     }
 
     /// Flat index of a query row: multiply by `dim_qk`, `dim_v` or `len_kv` for query, output or scores.

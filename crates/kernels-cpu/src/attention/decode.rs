@@ -10,7 +10,7 @@ use crate::{
     attention::{
         inputs::Inputs,
         kernel::{
-            decode::{Decode, VALUES, decode_scratch, group_part},
+            decode::{Decode, VALUES, group_part, pieces},
             screened::all_finite,
             softmax::finish,
             tile::prescale,
@@ -74,7 +74,7 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
     let splits = splits(&problem);
     for_each(
         workers(&problem, execution),
-        sum_of_pieces([group * dim_qk]) + decode_scratch(&problem),
+        sum_of_pieces([group * dim_qk]) + sum_of_pieces(pieces(&problem)),
         partial.chunks_exact_mut(per_task(&problem)).enumerate(),
         |(task, partial), mut scratch| {
             let (head, split) = (task / splits, task % splits);
@@ -120,7 +120,7 @@ fn merge<T: Element>(
     let problem = inputs.problem;
     let (batch, heads_q, dim_v) = (problem.batch, problem.heads_q, problem.dim_v);
     let (splits, per_task) = (splits(&problem), per_task(&problem));
-    let heads = output.heads([batch, heads_q, 1], dim_v).zip(logsumexp);
+    let heads = output.heads(problem.query_sizes(), dim_v).zip(logsumexp);
     let numbers = batch * heads_q * splits * dim_v;
     for_each(
         execution.workers(batch * heads_q, 8.0 * numbers as f64),

@@ -6,14 +6,17 @@ use crate::{
         decode::decode,
         inputs::{Inputs, writable},
         kernel::{
-            forward::{TileForward, tile_scratch},
+            forward::{TileForward, pieces},
             operands::Operands,
             tile::QUERIES,
         },
     },
     compiled::{Compiled, Kernel},
     options::exactly,
-    threads::parallel::{Execution, for_each},
+    threads::{
+        parallel::{Execution, for_each},
+        scratch::sum_of_pieces,
+    },
     view::{element::Element, rows_mut::RowsMut},
 };
 
@@ -46,8 +49,8 @@ pub fn forward<T: Element>(
 ) -> Result<(), InputError> {
     inputs.validate()?;
     let problem = &inputs.problem;
-    let sizes = [problem.batch, problem.heads_q, problem.len_q];
-    writable("output", &output, sizes, problem.dim_v, problem)?;
+    let (sizes, dim) = (problem.query_sizes(), problem.dim_v);
+    writable("output", &output, sizes, dim, problem)?;
     exactly("logsumexp", logsumexp.len(), problem.query_rows(), problem)?;
     if problem.query_rows() == 0 {
         return Ok(());
@@ -69,7 +72,7 @@ fn tiles<T: Element>(
     let problem = inputs.problem;
     let (heads_q, len_q) = (problem.heads_q, problem.len_q);
     let scoring = inputs.scoring();
-    let heads = output.heads([problem.batch, heads_q, len_q], problem.dim_v);
+    let heads = output.heads(problem.query_sizes(), problem.dim_v);
     let per_head = heads.zip(logsumexp.chunks_mut(len_q));
     let tasks = per_head
         .enumerate()
@@ -83,7 +86,7 @@ fn tiles<T: Element>(
         });
     for_each(
         workers(&problem, execution),
-        tile_scratch(&problem),
+        sum_of_pieces(pieces(&problem)),
         tasks,
         |(head, query, mut output, logsumexp), scratch| {
             let (batch_item, head) = (head / heads_q, head % heads_q);

@@ -76,13 +76,12 @@ impl<'a, T: Element> Inputs<'a, T> {
     pub fn validate(&self) -> Result<(), InputError> {
         let p = &self.problem;
         p.validate()?;
-        for (name, rows, heads, len, dim) in [
-            ("q", &self.q, p.heads_q, p.len_q, p.dim_qk),
-            ("k", &self.k, p.heads_kv, p.len_kv, p.dim_qk),
-            ("v", &self.v, p.heads_kv, p.len_kv, p.dim_v),
+        for (name, rows, sizes, dim) in [
+            ("q", &self.q, p.query_sizes(), p.dim_qk),
+            ("k", &self.k, p.key_sizes(), p.dim_qk),
+            ("v", &self.v, p.key_sizes(), p.dim_v),
         ] {
-            let extent = rows.extent(p.batch, heads, len, dim);
-            at_least(name, rows.available(), extent, p)?;
+            at_least(name, rows.available(), rows.extent(sizes, dim), p)?;
         }
         self.options.validate(p)?;
         if let Some(distance) = self.distance_bias {

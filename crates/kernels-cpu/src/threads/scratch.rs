@@ -76,14 +76,6 @@ pub(crate) fn sum_of_pieces<const N: usize>(pieces: [usize; N]) -> usize {
     rounded.iter().sum()
 }
 
-/// Cuts several pieces off, as [`take`] does.
-pub(crate) fn take_pieces<'a, R, const N: usize>(
-    scratch: &mut &'a mut [R],
-    pieces: [usize; N],
-) -> [&'a mut [R]; N] {
-    pieces.map(|len| take(scratch, len))
-}
-
 /// Cuts the next `len` numbers off a scratch buffer; the next piece begins at a cache line again.
 pub(crate) fn take<'a, R>(scratch: &mut &'a mut [R], len: usize) -> &'a mut [R] {
     let taken = len.next_multiple_of(LINE_NUMBERS);

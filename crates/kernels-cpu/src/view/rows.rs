@@ -27,11 +27,11 @@ impl<'a, T> Rows<'a, T> {
     }
 
     /// How many elements a tensor of these sizes spans.
-    pub(crate) fn extent(&self, batch: usize, heads: usize, len: usize, dim: usize) -> usize {
-        if batch == 0 || heads == 0 || len == 0 {
+    pub(crate) fn extent(&self, sizes: [usize; 3], dim: usize) -> usize {
+        if sizes.contains(&0) {
             return 0;
         }
-        reach([batch - 1, heads - 1, len - 1], self.strides, dim)
+        reach(sizes.map(|size| size - 1), self.strides, dim)
     }
 
     /// The number of elements behind the view.

@@ -2,7 +2,10 @@
 
 use crate::{
     InputError, Problem,
-    attention::inputs::{Inputs, writable},
+    attention::{
+        backward::plan::heads,
+        inputs::{Inputs, writable},
+    },
     extent::elements,
     options::exactly,
     view::{element::Element, rows::Rows, rows_mut::RowsMut},
@@ -63,17 +66,12 @@ impl<T: Element> Gradients<'_, T> {
     /// Sets all to zero.
     pub(crate) fn clear(self, problem: &Problem) {
         let p = problem;
-        let (of_queries, of_keys) = (
-            [p.batch, p.heads_q, p.len_q],
-            [p.batch, p.heads_kv, p.len_kv],
-        );
         for (gradient, sizes, dim) in [
-            (self.q, of_queries, p.dim_qk),
-            (self.k, of_keys, p.dim_qk),
-            (self.v, of_keys, p.dim_v),
+            (self.q, p.query_sizes(), p.dim_qk),
+            (self.k, p.key_sizes(), p.dim_qk),
+            (self.v, p.key_sizes(), p.dim_v),
         ] {
-            let heads = gradient.into_iter().flat_map(|rows| rows.heads(sizes, dim));
-            for mut head in heads {
+            for mut head in heads(gradient, sizes, dim) {
                 (0..head.rows()).for_each(|row| head.row(row).fill(T::default()));
             }
         }
@@ -85,14 +83,10 @@ impl<T: Element> Gradients<'_, T> {
 
     pub(crate) fn validate(&self, inputs: &Inputs<'_, T>) -> Result<(), InputError> {
         let (p, options) = (&inputs.problem, &inputs.options);
-        let (of_queries, of_keys) = (
-            [p.batch, p.heads_q, p.len_q],
-            [p.batch, p.heads_kv, p.len_kv],
-        );
         for (name, rows, sizes, dim) in [
-            ("gradient of q", &self.q, of_queries, p.dim_qk),
-            ("gradient of k", &self.k, of_keys, p.dim_qk),
-            ("gradient of v", &self.v, of_keys, p.dim_v),
+            ("gradient of q", &self.q, p.query_sizes(), p.dim_qk),
+            ("gradient of k", &self.k, p.key_sizes(), p.dim_qk),
+            ("gradient of v", &self.v, p.key_sizes(), p.dim_v),
         ] {
             if let Some(rows) = rows {
                 writable(name, rows, sizes, dim, p)?;

@@ -60,7 +60,7 @@ pub fn backward<T: Element>(
         ("output", &upstream.output),
         ("gradient of the output", &upstream.output_gradient),
     ] {
-        let extent = rows.extent(p.batch, p.heads_q, p.len_q, p.dim_v);
+        let extent = rows.extent(p.query_sizes(), p.dim_v);
         at_least(name, rows.available(), extent, p)?;
     }
     let rows = p.query_rows();

@@ -5,7 +5,7 @@
 //! the order of the tasks. Their number depends only on the problem, and so do the bits of the result.
 
 use alloc::{vec, vec::Vec};
-use core::{array, ops::Range};
+use core::ops::Range;
 
 use crate::{
     Problem,
@@ -13,12 +13,15 @@ use crate::{
         backward::gradients::Gradients,
         inputs::Inputs,
         kernel::{
-            backward::{RequiredGrads, tile_scratch},
+            backward::{RequiredGrads, pieces},
             tile::{QUERIES, padded},
         },
     },
-    extent::row_major,
-    threads::{parallel::Execution, scratch::LINE_NUMBERS},
+    broadcast::contiguous_strides,
+    threads::{
+        parallel::Execution,
+        scratch::{LINE_NUMBERS, sum_of_pieces},
+    },
     view::{
         element::Element,
         rows_mut::{HeadMut, RowsMut},
@@ -61,14 +64,7 @@ pub(crate) struct Slabs {
 impl Slabs {
     /// For the gradient of a bias of this shape; `None` if that gradient is not required.
     fn new(problem: &Problem, bias: Option<[usize; 4]>, tasks: usize) -> Self {
-        let Some(shape) = bias else {
-            return Self {
-                parts: 1,
-                slots_per_part: tasks,
-                size: 0,
-                strides: [0, 0],
-            };
-        };
+        let shape = bias.unwrap_or([1, 1, 1, 0]);
         let [batch, heads, queries, _] = shape;
         let heads_kv = if heads == 1 { 1 } else { problem.heads_kv };
         let parts = batch * heads_kv;
@@ -150,12 +146,7 @@ impl Plan {
                 scores: bias.is_some() || distance,
             },
             chunks,
-            bias_strides: shape.map(|[batch, heads, queries, keys]| {
-                let [of_batch, of_heads, of_queries] = row_major(heads, queries, keys);
-                let strides = [of_batch, of_heads, of_queries, 1];
-                let sizes = [batch, heads, queries, keys];
-                array::from_fn(|axis| if sizes[axis] == 1 { 0 } else { strides[axis] })
-            }),
+            bias_strides: shape.map(contiguous_strides),
             slabs: Slabs::new(&problem, shape, heads * chunks),
             distances: if distance { inputs.distances() } else { 0 },
             sinks: options.sinks.is_some() && gradients.sinks.is_some(),
@@ -204,7 +195,7 @@ impl Plan {
             1 => self.sums_per_head().iter().sum(),
             _ => 0,
         };
-        sums + tile_scratch(&self.problem)
+        sums + sum_of_pieces(pieces(&self.problem))
     }
 
     pub(crate) fn workers(&self, execution: Execution) -> usize {
@@ -220,14 +211,12 @@ impl Plan {
     ) -> Vec<Slot<'a, T>> {
         let p = &self.problem;
         let q = gradients.q.as_mut().map(RowsMut::reborrow);
-        let mut q =
-            heads(q, [p.batch, p.heads_q, p.len_q], p.dim_qk).flat_map(|head| head.tiles(QUERIES));
-        let of_heads = [p.batch, p.heads_kv, p.len_kv];
+        let mut q = heads(q, p.query_sizes(), p.dim_qk).flat_map(|head| head.tiles(QUERIES));
         let only = |_: &&mut RowsMut<'_, T>| self.chunks == 1;
         let k = gradients.k.as_mut().filter(only).map(RowsMut::reborrow);
         let v = gradients.v.as_mut().filter(only).map(RowsMut::reborrow);
-        let mut k = heads(k, of_heads, p.dim_qk);
-        let mut v = heads(v, of_heads, p.dim_v);
+        let mut k = heads(k, p.key_sizes(), p.dim_qk);
+        let mut v = heads(v, p.key_sizes(), p.dim_v);
         let mut partial = Some(partial);
         let mut bias = gradients.bias.as_deref_mut();
         let mut slabs = Some(slabs);

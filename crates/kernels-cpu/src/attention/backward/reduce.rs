@@ -34,12 +34,11 @@ impl Plan {
         let workers = |numbers: usize| execution.workers(usize::MAX, 4.0 * numbers as f64);
         if self.chunks > 1 {
             let [of_keys, of_values] = self.sums_per_head();
-            let of_heads = [p.batch, p.heads_kv, p.len_kv];
             for (rows, dim, skip, sums) in [
                 (gradients.k.take(), p.dim_qk, 0, of_keys),
                 (gradients.v.take(), p.dim_v, of_keys, of_values),
             ] {
-                let heads = heads(rows, of_heads, dim).enumerate();
+                let heads = heads(rows, p.key_sizes(), dim).enumerate();
                 let pieces = heads.flat_map(|(head, rows)| {
                     let pieces = rows.tiles(REDUCED_ROWS).enumerate();
                     pieces.map(move |(piece, rows)| (head, piece * REDUCED_ROWS, rows))

@@ -19,17 +19,12 @@ use crate::{
         gemm::{Beta, Gemm, micro_kernel_rows},
         real::{MAX_LANES, Real},
     },
-    threads::scratch::{sum_of_pieces, take_pieces},
+    threads::scratch::take,
     view::rows::Head,
 };
 
-/// Length of the scratch buffer of a tile.
-pub(crate) fn tile_scratch(problem: &Problem) -> usize {
-    sum_of_pieces(pieces(problem))
-}
-
 /// The buffers of a tile with vectors of any width, in the order of [`TileBackward::with_simd`].
-fn pieces(problem: &Problem) -> [usize; 17] {
+pub(crate) fn pieces(problem: &Problem) -> [usize; 17] {
     let (padded_qk, padded_v) = (padded(problem.dim_qk), padded(problem.dim_v));
     let queries = padded(problem.len_q.min(QUERIES));
     let keys = problem.len_kv.min(BACKWARD_KEYS);
@@ -118,7 +113,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             key_buffer,
             value_buffer,
             screened_buffer,
-        ] = take_pieces(&mut scratch, pieces(&problem));
+        ] = pieces(&problem).map(|len| take(&mut scratch, len));
 
         for rows in [
             &mut *query_rows,

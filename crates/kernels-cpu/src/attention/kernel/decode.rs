@@ -13,20 +13,15 @@ use crate::{
         tile::{blocks, padded},
     },
     simd::real::{MAX_LANES, Real},
-    threads::scratch::{LINE_NUMBERS, sum_of_pieces, take_pieces},
+    threads::scratch::{LINE_NUMBERS, take},
     view::rows::{Block, Head},
 };
 
 /// Keys whose scores are held at once.
 const KEYS: usize = 256;
 
-/// Length of the scratch buffer of a task.
-pub(crate) fn decode_scratch(problem: &Problem) -> usize {
-    sum_of_pieces(pieces(problem))
-}
-
-/// Scores, keys and values.
-fn pieces(problem: &Problem) -> [usize; 3] {
+/// The buffers of a task: scores, keys and values.
+pub(crate) fn pieces(problem: &Problem) -> [usize; 3] {
     [problem.group_size(), problem.dim_qk, problem.dim_v].map(|row| row * KEYS)
 }
 
@@ -64,7 +59,8 @@ impl<R: Real> WithSimd for Decode<'_, R> {
         let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let group = problem.group_size();
         let mut scratch = self.scratch;
-        let [scores, key_buffer, value_buffer] = take_pieces(&mut scratch, pieces(&problem));
+        let [scores, key_buffer, value_buffer] =
+            pieces(&problem).map(|len| take(&mut scratch, len));
         for in_group in 0..group {
             let part = &mut self.partial[group_part(&problem, in_group)];
             part.fill(R::default());

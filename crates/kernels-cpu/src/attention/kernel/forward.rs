@@ -17,16 +17,11 @@ use crate::{
         gemm::{Beta, Gemm},
         real::Real,
     },
-    threads::scratch::{sum_of_pieces, take_pieces},
+    threads::scratch::take,
 };
 
-/// Length of the scratch buffer of a tile.
-pub(crate) fn tile_scratch(problem: &Problem) -> usize {
-    sum_of_pieces(pieces(problem))
-}
-
 /// The buffers of a tile with vectors of any width, in the order of [`TileForward::with_simd`].
-fn pieces(problem: &Problem) -> [usize; 11] {
+pub(crate) fn pieces(problem: &Problem) -> [usize; 11] {
     let (padded_qk, padded_v) = (padded(problem.dim_qk), padded(problem.dim_v));
     let queries = padded(problem.len_q.min(QUERIES));
     let keys = problem.len_kv.min(FORWARD_KEYS);
@@ -81,7 +76,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             key_buffer,
             value_buffer,
             screened_buffer,
-        ] = take_pieces(&mut scratch, pieces(&problem));
+        ] = pieces(&problem).map(|len| take(&mut scratch, len));
 
         let all_queries = tile.query..tile.query + queries;
         operands.q.copy(all_queries, dim_qk, padded_qk, rows);
