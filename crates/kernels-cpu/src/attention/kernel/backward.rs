@@ -8,6 +8,7 @@ use crate::{
     Problem,
     attention::kernel::{
         operands::{Operands, dot_products},
+        scores::Scores,
         screened::{Screened, all_finite},
         sums::{BiasGradient, SumOverQueries, dot},
         tile::{BACKWARD_KEYS, QUERIES, WIDEST_PANEL, padded, prescale},
@@ -90,7 +91,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let problem = scoring.visible.problem;
         let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
-        let tile = operands.tile::<S>(self.logsumexp.len());
+        let tile = operands.tile::<S>();
         let (queries, columns) = (tile.queries, tile.columns());
         // The row stride has one vector of padding, which avoids L1 set conflicts down a column.
         let stride = columns + tile.lanes;
@@ -123,22 +124,19 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         ] {
             rows.fill(R::default());
         }
-        let all_queries = tile.query..tile.query + queries;
         let gradient_factor = R::from_f64(scoring.kept_scale());
-        let all = all_queries.clone();
-        operands.q.copy(all, dim_qk, padded_qk, query_rows);
+        (operands.q).copy(queries.range(), dim_qk, padded_qk, query_rows);
         let scale = prescale(operands.scale, query_rows);
         let query_factor = R::from_f64(scale * LOG2_E);
-        (self.output_gradient).copy(all_queries, dim_v, padded_v, gradient_rows);
+        (self.output_gradient).copy(queries.range(), dim_v, padded_v, gradient_rows);
         let infinity = R::default() - R::NEG_INFINITY;
         let rows = gradient_rows.chunks_exact_mut(padded_v);
-        for (index, row) in rows.enumerate().take(queries) {
-            let query = tile.query + index;
+        for ((index, query), row) in queries.range().enumerate().zip(rows) {
             (self.output).copy(query..query + 1, dim_v, padded_v, output_row);
             let of_logsumexp = self.logsumexp_gradient;
             let of_logsumexp = of_logsumexp.map_or(R::default(), |rows| rows[index]);
             let query_row = &mut query_rows[index * padded_qk..][..padded_qk];
-            let at = [tile.batch_item, tile.head, query];
+            let at = [queries.batch_item, queries.head, query];
             // In the layout that the products below read.
             let finite = || {
                 all_finite(simd, [&*query_row].into_iter(), query_factor)
@@ -159,8 +157,8 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 };
         }
         // Columns without a query have weights of 0, whatever the values are.
-        logsumexp[queries..].fill(infinity);
-        neg_delta[queries..].fill(R::default());
+        logsumexp[queries.count..].fill(infinity);
+        neg_delta[queries.count..].fill(R::default());
         // A sink that is absent has no weight.
         if let Some(gradient) = self.sink_gradient.take()
             && operands.sink != f64::NEG_INFINITY
@@ -203,57 +201,60 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 computed[column / (2 * tile.lanes)] = (first, first + count);
                 let from = first * stride + column;
                 let to = from + (count - 1) * stride + columns;
-                let weights = &mut weights[from..to];
-                let gradients = &mut score_gradients[from..to];
-                let rows = key.after(first);
-                dot_products(simd, panel, rows, [count, dim_qk], query, weights, stride);
+                let [mut weights, mut gradients] =
+                    [&mut *weights, &mut *score_gradients].map(|all| Scores {
+                        seen: &seen,
+                        numbers: &mut all[from..to],
+                        stride,
+                    });
+                dot_products(simd, key.after(first), dim_qk, query, &mut weights);
                 let of_softcap = scoring.softcap.map_or(0, |_| count * columns);
                 let dsoftcap = &mut dsoftcap[..of_softcap];
-                scoring.apply(simd, &seen, weights, stride, dsoftcap);
+                scoring.apply(simd, &mut weights, dsoftcap);
                 // What follows sums over the columns, and a bias for all queries, which may be NaN, is in those without a query too.
-                if panel.queries < columns {
-                    for scores in weights.chunks_mut(stride) {
-                        scores[panel.queries..columns].fill(R::NEG_INFINITY);
+                if panel.queries.count < columns {
+                    for scores in weights.rows() {
+                        scores[panel.queries.count..].fill(R::NEG_INFINITY);
                     }
                 }
-                let screened = screened.for_panel(panel, first..first + count, weights, stride);
+                let screened = screened.for_panel(first, &mut weights);
                 // Without this product, what follows computes gradients that are never read.
                 if self.required.q || self.required.k || self.required.scores {
-                    let (rows, sizes) = (value.after(first), [count, dim_v]);
-                    dot_products(simd, panel, rows, sizes, output_gradient, gradients, stride);
+                    let rows = value.after(first);
+                    dot_products(simd, rows, dim_v, output_gradient, &mut gradients);
                 }
                 let statistics = [&*logsumexp, &*neg_delta].map(|all| &all[column..][..columns]);
                 if let Some(dropout) = scoring.dropout {
                     let kept = &mut kept[..count * columns];
                     scoring.drop_weights(dropout, &seen, kept);
-                    weigh::<S, R, true>(simd, weights, gradients, stride, kept, statistics);
+                    weigh::<S, R, true>(simd, &mut weights, &mut gradients, kept, statistics);
                 } else {
-                    weigh::<S, R, false>(simd, weights, gradients, stride, &[], statistics);
+                    weigh::<S, R, false>(simd, &mut weights, &mut gradients, &[], statistics);
                 }
                 if let Some(sums) = &mut self.bias_gradient {
-                    sums.add(simd, panel, &seen.keys, gradients, stride);
+                    sums.add(simd, &gradients);
                 }
                 if !self.distance_gradient.is_empty() {
+                    let (start, queries) = (seen.keys.start, panel.queries);
                     let (_, last) =
-                        (scoring.visible).distances(panel.batch_item, panel.query, seen.keys.start);
-                    for (row, skipped) in gradients.chunks(stride).zip(0..count) {
+                        (scoring.visible).distances(queries.batch_item, queries.first, start);
+                    for (skipped, row) in gradients.rows().enumerate() {
                         let sums = &mut self.distance_gradient[last - skipped..];
-                        for (sum, &gradient) in sums.iter_mut().zip(&row[..panel.queries]) {
+                        for (sum, &gradient) in sums.iter_mut().zip(&row[..queries.count]) {
                             *sum = *sum + gradient;
                         }
                     }
                 }
-                let rows = gradients.chunks_mut(stride);
-                for (row, dsoftcap) in rows.zip(dsoftcap.chunks_exact(columns)) {
+                for (row, dsoftcap) in gradients.rows().zip(dsoftcap.chunks_exact(columns)) {
                     for (gradient, &derivative) in row.iter_mut().zip(dsoftcap) {
                         *gradient = *gradient * derivative;
                     }
                 }
                 if self.required.q {
                     Gemm {
-                        rows: panel.queries,
+                        rows: panel.queries.count,
                         depth: count,
-                        lhs: gradients,
+                        lhs: gradients.numbers,
                         lhs_rs: 1,
                         lhs_cs: stride,
                         rhs: screened.data,
@@ -289,7 +290,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             let scale = prescale(operands.scale, query_gradient);
             let factor = R::splat(simd, R::from_f64(scale));
             let rows = query_gradient.chunks_exact_mut(padded_qk);
-            for (query, row) in rows.enumerate().take(queries) {
+            for (query, row) in rows.enumerate().take(queries.count) {
                 for x in R::vectors_mut::<S>(row) {
                     *x = R::times(simd, *x, factor);
                 }

@@ -7,9 +7,10 @@ use pulp::Simd;
 use crate::{
     Broadcast,
     attention::kernel::{
-        tile::{Panel, WIDEST_PANEL},
+        scores::Scores,
+        tile::{Queries, WIDEST_PANEL},
         transpose::transpose_eights,
-        visibility::Visible,
+        visibility::{Seen, Visible},
     },
     simd::real::Real,
 };
@@ -24,52 +25,48 @@ pub(crate) struct Biases<'a, R> {
 }
 
 impl<R: Real> Biases<'_, R> {
-    /// Adds them to the scores of a panel, one row per key, `stride` numbers apart.
+    /// Adds them to the scores of a panel.
     #[inline(always)]
     pub(crate) fn add_to_panel<S: Simd>(
         &self,
         simd: S,
         visible: &Visible<'_>,
-        panel: &Panel,
-        keys: &Range<usize>,
-        scores: &mut [R],
-        stride: usize,
+        scores: &mut Scores<'_, R>,
     ) {
         if let Some(bias) = self.distance {
-            let (entries, first) = visible.distances(panel.batch_item, panel.query, keys.start);
-            let head = &bias[panel.head * entries..][..entries];
-            for (row, skipped) in scores.chunks_mut(stride).zip(0..keys.len()) {
-                let biases = &head[first - skipped..][..panel.queries];
+            let queries = scores.seen.panel.queries;
+            let (entries, first) =
+                visible.distances(queries.batch_item, queries.first, scores.seen.keys.start);
+            let head = &bias[queries.head * entries..][..entries];
+            for (skipped, row) in scores.rows().enumerate() {
+                let biases = &head[first - skipped..][..queries.count];
                 for (score, &bias) in row.iter_mut().zip(biases) {
                     *score = plus_bias(*score, bias);
                 }
             }
         }
         if let Some(bias) = &self.dense {
-            add_dense(simd, bias, panel, keys, scores, stride);
+            add_dense(simd, bias, scores);
         }
     }
 
-    /// Adds them to the scores of the only query of a head, one for each of `keys`.
+    /// Adds them to the scores of a panel of one column, which are side by side.
     #[inline(always)]
-    pub(crate) fn add_to_query(
-        &self,
-        visible: &Visible<'_>,
-        [batch_item, head]: [usize; 2],
-        keys: &Range<usize>,
-        scores: &mut [R],
-    ) {
+    pub(crate) fn add_to_query(&self, visible: &Visible<'_>, scores: &mut Scores<'_, R>) {
+        let Seen { panel, keys, .. } = scores.seen;
+        let (queries, numbers) = (&panel.queries, &mut scores.numbers[..keys.len()]);
         if let Some(bias) = self.distance {
-            let (entries, first) = visible.distances(batch_item, 0, keys.start);
-            let biases = &bias[head * entries..][first + 1 - keys.len()..=first];
-            for (score, &bias) in scores.iter_mut().zip(biases.iter().rev()) {
+            let (entries, first) = visible.distances(queries.batch_item, queries.first, keys.start);
+            let biases = &bias[queries.head * entries..][first + 1 - keys.len()..=first];
+            for (score, &bias) in numbers.iter_mut().zip(biases.iter().rev()) {
                 *score = plus_bias(*score, bias);
             }
         }
         if let Some(bias) = &self.dense {
             let stride = bias.strides()[3];
-            let biases = &bias.data()[bias.index(batch_item, head, 0, keys.start)..];
-            for (index, score) in scores.iter_mut().enumerate().take(keys.len()) {
+            let biases =
+                &bias.data()[bias.index(queries.batch_item, queries.head, 0, keys.start)..];
+            for (index, score) in numbers.iter_mut().enumerate() {
                 *score = plus_bias(*score, biases[index * stride]);
             }
         }
@@ -79,15 +76,15 @@ impl<R: Real> Biases<'_, R> {
     pub(crate) fn may_hide(
         &self,
         visible: &Visible<'_>,
-        [batch_item, head]: [usize; 2],
-        queries: &Range<usize>,
+        queries: &Queries,
         keys: &Range<usize>,
     ) -> bool {
         self.dense.is_some()
             || self.distance.is_some_and(|bias| {
-                let (entries, first) = visible.distances(batch_item, queries.start, keys.start);
-                let first = head * entries + first;
-                bias[first + 1 - keys.len()..first + queries.len()].contains(&R::NEG_INFINITY)
+                let (entries, first) =
+                    visible.distances(queries.batch_item, queries.first, keys.start);
+                let first = queries.head * entries + first;
+                bias[first + 1 - keys.len()..first + queries.count].contains(&R::NEG_INFINITY)
             })
     }
 
@@ -140,20 +137,16 @@ fn plus_bias_vector<R: Real, S: Simd>(
 
 /// Adds a dense bias, which has one row per query, to scores that have one row per key.
 #[inline(always)]
-fn add_dense<R: Real, S: Simd>(
-    simd: S,
-    bias: &Broadcast<'_, R>,
-    panel: &Panel,
-    keys: &Range<usize>,
-    scores: &mut [R],
-    stride: usize,
-) {
+fn add_dense<R: Real, S: Simd>(simd: S, bias: &Broadcast<'_, R>, scores: &mut Scores<'_, R>) {
+    let Seen { panel, keys, .. } = scores.seen;
+    let queries = panel.queries;
     let [_, _, of_queries, of_keys] = bias.strides();
-    let first = &bias.data()[bias.index(panel.batch_item, panel.head, panel.query, keys.start)..];
+    let first = bias.index(queries.batch_item, queries.head, queries.first, keys.start);
+    let first = &bias.data()[first..];
     if of_queries == 0 {
-        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+        for (key, row) in scores.rows().enumerate() {
             let bias = R::splat(simd, first[key * of_keys]);
-            for score in R::vectors_mut::<S>(&mut row[..panel.columns]) {
+            for score in R::vectors_mut::<S>(row) {
                 *score = plus_bias_vector::<R, S>(simd, *score, bias);
             }
         }
@@ -161,15 +154,13 @@ fn add_dense<R: Real, S: Simd>(
     }
     // Four keys at a time: four numbers of each query's row become a column of four rows of scores.
     let mut columns = [[R::default(); WIDEST_PANEL]; 4];
-    for (quad, scores) in scores
-        .chunks_mut(4 * stride)
-        .take(keys.len().div_ceil(4))
-        .enumerate()
-    {
+    let stride = scores.stride;
+    let quads = scores.numbers.chunks_mut(4 * stride);
+    for (quad, scores) in quads.take(keys.len().div_ceil(4)).enumerate() {
         let first = &first[4 * quad * of_keys..];
         let count = (keys.len() - 4 * quad).min(4);
         let mut done = 0;
-        while of_keys == 1 && count == 4 && done + 8 <= panel.queries {
+        while of_keys == 1 && count == 4 && done + 8 <= queries.count {
             let mut rows = [[R::default(); 4]; 8];
             for (query, row) in rows.iter_mut().enumerate() {
                 row.copy_from_slice(&first[(done + query) * of_queries..][..4]);
@@ -180,7 +171,7 @@ fn add_dense<R: Real, S: Simd>(
             }
             done += 8;
         }
-        for query in done..panel.queries {
+        for query in done..queries.count {
             for (key, column) in columns.iter_mut().enumerate().take(count) {
                 column[query] = first[query * of_queries + key * of_keys];
             }

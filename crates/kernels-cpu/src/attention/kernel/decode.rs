@@ -7,10 +7,11 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Problem,
     attention::kernel::{
-        scores::Scoring,
+        scores::{Scores, Scoring},
         screened::all_finite,
         softmax::online_softmax_row,
-        tile::{blocks, padded},
+        tile::{Panel, Queries, blocks, padded},
+        visibility::{Seen, Visibility},
     },
     simd::real::{MAX_LANES, Real},
     threads::scratch::{LINE_NUMBERS, take},
@@ -79,17 +80,35 @@ impl<R: Real> WithSimd for Decode<'_, R> {
             }
             let value = self.v.block(keys.clone(), dim_v, dim_v, true, value_buffer);
             for (in_group, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
-                let head = self.head_kv * group + in_group;
+                let query = Queries {
+                    batch_item: self.batch_item,
+                    head: self.head_kv * group + in_group,
+                    first: 0,
+                    count: 1,
+                };
+                let panel = Panel {
+                    queries: query,
+                    columns: 1,
+                    column: 0,
+                };
                 let part = &mut self.partial[group_part(&problem, in_group)];
                 // Past the last key, weights of zero fill up the last vector.
                 scores[keys.len()..].fill(R::NEG_INFINITY);
                 let scores = &mut scores[..keys.len().next_multiple_of(MAX_LANES)];
-                self.scoring
-                    .apply_to_query(simd, [self.batch_item, head], &keys, scores);
+                let mut of_query = Scores {
+                    seen: &Seen {
+                        panel,
+                        keys: keys.clone(),
+                        visibility: Visibility::Partial,
+                    },
+                    numbers: &mut *scores,
+                    stride: 1,
+                };
+                self.scoring.apply_to_query(simd, &mut of_query);
                 let (statistics, values) = part.split_at_mut(VALUES);
                 // Weights of zero times values that are not finite are NaN: such keys are skipped.
                 let mut skipped = [false; KEYS];
-                if (self.scoring).may_hide_single_keys([self.batch_item, head], &(0..1), &keys) {
+                if self.scoring.may_hide_single_keys(&query, &keys) {
                     let rows = (0..keys.len()).zip(&*scores).zip(&mut skipped);
                     for ((row, &score), skipped) in rows {
                         let value = &value.data[row * value.stride..];
@@ -102,7 +121,7 @@ impl<R: Real> WithSimd for Decode<'_, R> {
                 };
                 online_softmax_row::<S, R>(simd, scores, maximum, sum, values);
                 if let Some(dropout) = self.scoring.dropout {
-                    let row = dropout.row(self.batch_item, head, 0);
+                    let row = dropout.row(query.batch_item, query.head, 0);
                     for (score, key) in scores.iter_mut().zip(keys.clone()) {
                         *score = if row.keep(key) { *score } else { R::default() };
                     }

@@ -8,6 +8,7 @@ use crate::{
     Problem,
     attention::kernel::{
         operands::{Operands, dot_products},
+        scores::Scores,
         screened::{Screened, all_finite},
         softmax::{finish, online_softmax},
         tile::{FORWARD_KEYS, QUERIES, WIDEST_PANEL, padded, prescale},
@@ -59,7 +60,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         let problem = scoring.visible.problem;
         let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
-        let tile = operands.tile::<S>(self.logsumexp.len());
+        let tile = operands.tile::<S>();
         let queries = tile.queries;
         let mut scratch = self.scratch;
         // `output` has the sums of the values so far, `[queries, padded_v]`; `sum` the weights so far, relative to `maximum`, the largest
@@ -78,8 +79,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             screened_buffer,
         ] = pieces(&problem).map(|len| take(&mut scratch, len));
 
-        let all_queries = tile.query..tile.query + queries;
-        operands.q.copy(all_queries, dim_qk, padded_qk, rows);
+        (operands.q).copy(queries.range(), dim_qk, padded_qk, rows);
         let factor = R::from_f64(prescale(operands.scale, rows) * LOG2_E);
         rows_to_panels(&tile, dim_qk, padded_qk, rows, factor, query);
         output.fill(R::default());
@@ -99,12 +99,16 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             for seen in panels {
                 let panel = &seen.panel;
                 let columns = panel.column..panel.column + panel.columns;
-                let rows = seen.keys.start - keys.start..seen.keys.end - keys.start;
-                let scores = &mut scores[..rows.len() * panel.columns];
-                let (key, sizes) = (key.after(rows.start), [rows.len(), dim_qk]);
-                dot_products(simd, panel, key, sizes, query, scores, panel.columns);
-                scoring.apply(simd, &seen, scores, panel.columns, &mut []);
-                let value = value.for_panel(panel, rows, scores, panel.columns);
+                let first = seen.keys.start - keys.start;
+                let mut scores = Scores {
+                    seen: &seen,
+                    numbers: &mut scores[..seen.keys.len() * panel.columns],
+                    stride: panel.columns,
+                };
+                dot_products(simd, key.after(first), dim_qk, query, &mut scores);
+                scoring.apply(simd, &mut scores, &mut []);
+                let value = value.for_panel(first, &mut scores);
+                let scores = scores.numbers;
                 let rescale = &mut rescale[columns.clone()];
                 online_softmax::<S, R>(
                     simd,
@@ -122,7 +126,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                     }
                 }
                 Gemm {
-                    rows: panel.queries,
+                    rows: panel.queries.count,
                     depth: seen.keys.len(),
                     lhs: scores,
                     lhs_rs: 1,
@@ -138,7 +142,11 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         }
 
         let kept_scale = scoring.kept_scale();
-        for (query, row) in output.chunks_exact_mut(padded_v).enumerate().take(queries) {
+        for (query, row) in output
+            .chunks_exact_mut(padded_v)
+            .enumerate()
+            .take(queries.count)
+        {
             let (maximum, sum) = (maximum[query].to_f64(), sum[query].to_f64());
             let (logsumexp, factor) = finish(maximum, sum, operands.sink);
             self.logsumexp[query] = R::from_f64(logsumexp);
@@ -147,7 +155,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                 *x = R::times(simd, *x, factor);
             }
             let row = &mut row[..dim_v];
-            let at = [tile.batch_item, tile.head, tile.query + query];
+            let at = [queries.batch_item, queries.head, queries.first + query];
             let finite = || all_finite(simd, [&*row].into_iter(), R::from_f64(1.0));
             // Weights of zero times values that other rows see are NaN if the values are.
             if scoring.fully_masked(at, operands.sink, self.logsumexp[query], finite) {

@@ -6,8 +6,8 @@ use pulp::Simd;
 
 use crate::{
     attention::kernel::{
-        scores::Scoring,
-        tile::{Panel, Tile, blocks},
+        scores::{Scores, Scoring},
+        tile::{Queries, Tile, blocks},
         visibility::Seen,
     },
     simd::{
@@ -17,30 +17,28 @@ use crate::{
     view::rows::{Block, Head},
 };
 
-/// `out[key][query] = sum_d rows[key][d] · panels[d][query]`, for some rows and the queries of a panel.
+/// `out[key][query] = sum_d rows[key][d] · panels[d][query]`, for the keys and queries of `out`.
 ///
-/// `sizes` are the number of rows and of their numbers; `panels` has all panels of the tile.
+/// The rows have `dim` numbers; `panels` has all panels of the tile.
 #[inline(always)]
 pub(crate) fn dot_products<S: Simd, R: Real>(
     simd: S,
-    panel: &Panel,
     rows: Block<'_, R>,
-    sizes: [usize; 2],
+    dim: usize,
     panels: &[R],
-    out: &mut [R],
-    out_rs: usize,
+    out: &mut Scores<'_, R>,
 ) {
-    let [count, dim] = sizes;
+    let Seen { panel, keys, .. } = out.seen;
     Gemm {
-        rows: count,
+        rows: keys.len(),
         depth: dim,
         lhs: rows.data,
         lhs_rs: rows.stride,
         lhs_cs: 1,
         rhs: &panels[panel.column * dim..][..panel.columns * dim],
         rhs_rs: panel.columns,
-        out,
-        out_rs,
+        out: out.numbers,
+        out_rs: out.stride,
         beta: Beta::Zero,
     }
     .run(simd, panel.columns);
@@ -55,20 +53,13 @@ pub(crate) struct Operands<'a, R> {
     pub(crate) q: &'a dyn Head<R>,
     pub(crate) k: &'a dyn Head<R>,
     pub(crate) v: &'a dyn Head<R>,
-    pub(crate) batch_item: usize,
-    /// Query head.
-    pub(crate) head: usize,
-    /// The first query of the tile.
-    pub(crate) query: usize,
+    pub(crate) queries: Queries,
 }
 
 impl<R: Real> Operands<'_, R> {
-    pub(crate) fn tile<S: Simd>(&self, queries: usize) -> Tile {
+    pub(crate) fn tile<S: Simd>(&self) -> Tile {
         Tile {
-            batch_item: self.batch_item,
-            head: self.head,
-            query: self.query,
-            queries,
+            queries: self.queries,
             lanes: R::lanes::<S>(),
         }
     }
@@ -81,11 +72,11 @@ impl<R: Real> Operands<'_, R> {
         size: usize,
         rows: usize,
     ) -> impl Iterator<Item = (Range<usize>, bool, impl Iterator<Item = Seen>)> {
-        let (scoring, queries) = (self.scoring, tile.query..tile.query + tile.queries);
+        let (scoring, queries) = (self.scoring, tile.queries);
         let visible = scoring.visible;
-        let keys = visible.key_range(tile.batch_item, queries.clone());
-        let heads = tile.head..tile.head + 1;
-        let runs = visible.runs(tile.batch_item, heads, queries.clone(), keys);
+        let keys = visible.key_range(&queries);
+        let heads = queries.head..queries.head + 1;
+        let runs = visible.runs(queries.batch_item, heads, queries.range(), keys);
         let blocks = runs.flat_map(move |run| blocks(run, size));
         blocks.filter_map(move |keys| {
             let block = keys.clone();
@@ -94,7 +85,7 @@ impl<R: Real> Operands<'_, R> {
                 .filter_map(move |panel| visible.seen_by(panel, &block, rows))
                 .peekable();
             panels.peek()?;
-            let hides = scoring.may_hide_single_keys([tile.batch_item, tile.head], &queries, &keys);
+            let hides = scoring.may_hide_single_keys(&queries, &keys);
             Some((keys, hides, panels))
         })
     }

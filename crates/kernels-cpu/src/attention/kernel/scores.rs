@@ -11,11 +11,29 @@ use crate::{
     attention::kernel::{
         bias::Biases,
         softcap::Softcap,
-        tile::{Panel, WIDEST_PANEL},
+        tile::{Queries, WIDEST_PANEL},
         visibility::{Seen, Visibility, Visible},
     },
     simd::real::Real,
 };
+
+/// The scores of a panel, or their gradients.
+pub(crate) struct Scores<'a, R> {
+    pub(crate) seen: &'a Seen,
+    /// One row per key, `stride` numbers apart.
+    pub(crate) numbers: &'a mut [R],
+    pub(crate) stride: usize,
+}
+
+impl<R: Real> Scores<'_, R> {
+    /// The columns of the panel, one row per key.
+    #[inline(always)]
+    pub(crate) fn rows(&mut self) -> impl Iterator<Item = &mut [R]> {
+        let (count, columns) = (self.seen.keys.len(), self.seen.panel.columns);
+        let rows = self.numbers.chunks_mut(self.stride).take(count);
+        rows.map(move |row| &mut row[..columns])
+    }
+}
 
 /// The options that act on scores.
 #[derive(Clone, Copy)]
@@ -29,58 +47,32 @@ pub(crate) struct Scoring<'a, R> {
 impl<R: Real> Scoring<'_, R> {
     /// Softcap, biases and mask, in the order of the contract.
     ///
-    /// The scores have one row per key, `stride` numbers apart. `dsoftcap` gets the derivative of the softcap, in rows of the panel's
-    /// columns; it may be empty.
+    /// `dsoftcap` gets the derivative of the softcap, in rows of the panel's columns; it may be empty.
     #[inline(always)]
-    pub(crate) fn apply<S: Simd>(
-        &self,
-        simd: S,
-        seen: &Seen,
-        scores: &mut [R],
-        stride: usize,
-        dsoftcap: &mut [R],
-    ) {
-        let (panel, keys) = (&seen.panel, &seen.keys);
+    pub(crate) fn apply<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>, dsoftcap: &mut [R]) {
         if let Some(softcap) = self.softcap {
-            softcap.apply_to_panel(simd, panel, scores, stride, dsoftcap);
+            softcap.apply_to_panel(simd, scores, dsoftcap);
         }
-        self.biases
-            .add_to_panel(simd, &self.visible, panel, keys, scores, stride);
-        if seen.visibility == Visibility::Partial {
-            self.visible.hide::<R, S>(simd, panel, keys, scores, stride);
+        self.biases.add_to_panel(simd, &self.visible, scores);
+        if scores.seen.visibility == Visibility::Partial {
+            self.visible.hide(simd, scores);
         }
     }
 
-    /// As [`apply`](Self::apply), for a single query whose scores are side by side; `scores` may be longer than `keys`.
+    /// As [`apply`](Self::apply), for a panel of one column, whose scores are side by side; there may be more scores than keys.
     ///
     /// Causality, window and key length are left to the caller, which computes no score outside their range.
     #[inline(always)]
-    pub(crate) fn apply_to_query<S: Simd>(
-        &self,
-        simd: S,
-        head: [usize; 2],
-        keys: &Range<usize>,
-        scores: &mut [R],
-    ) {
+    pub(crate) fn apply_to_query<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         if let Some(softcap) = self.softcap {
-            for score in R::vectors_mut::<S>(scores) {
+            for score in R::vectors_mut::<S>(scores.numbers) {
                 *score = softcap.apply(simd, *score).0;
             }
             // The cap has raised scores that belong to no key.
-            scores[keys.len()..].fill(R::NEG_INFINITY);
+            scores.numbers[scores.seen.keys.len()..].fill(R::NEG_INFINITY);
         }
-        self.biases.add_to_query(&self.visible, head, keys, scores);
-        let [batch_item, head] = head;
-        // A panel of one column.
-        let panel = Panel {
-            batch_item,
-            head,
-            query: 0,
-            queries: 1,
-            columns: 1,
-            column: 0,
-        };
-        self.visible.hide_single_keys(&panel, keys, scores, 1);
+        self.biases.add_to_query(&self.visible, scores);
+        self.visible.hide_single_keys(scores);
     }
 
     /// Whether a query sees a key: neither the mask nor a bias of −∞ hides it.
@@ -88,16 +80,11 @@ impl<R: Real> Scoring<'_, R> {
         self.visible.shows(query, key) && !self.biases.hide(&self.visible, query, key)
     }
 
-    /// Whether anything but a range of keys may hide some of `keys` from some queries of a head.
-    pub(crate) fn may_hide_single_keys(
-        &self,
-        head: [usize; 2],
-        queries: &Range<usize>,
-        keys: &Range<usize>,
-    ) -> bool {
+    /// Whether anything but a range of keys may hide some of `keys` from some of `queries`.
+    pub(crate) fn may_hide_single_keys(&self, queries: &Queries, keys: &Range<usize>) -> bool {
         let mask = &self.visible.mask;
         let by_mask = mask.segments.is_some() || mask.blocks.is_some() || mask.masked.is_some();
-        by_mask || self.biases.may_hide(&self.visible, head, queries, keys)
+        by_mask || self.biases.may_hide(&self.visible, queries, keys)
     }
 
     /// Whether a query sees no key at all, so that its numbers must not spread.
@@ -115,7 +102,8 @@ impl<R: Real> Scoring<'_, R> {
             return logsumexp == R::NEG_INFINITY;
         }
         let [batch_item, _, query] = at;
-        let mut keys = self.visible.key_range(batch_item, query..query + 1);
+        let Visible { mask, problem } = &self.visible;
+        let mut keys = mask.key_range(problem, batch_item, query);
         !finite() && !keys.any(|key| self.sees(at, key))
     }
 
@@ -127,15 +115,16 @@ impl<R: Real> Scoring<'_, R> {
     /// Writes 1 for the weights that are kept and 0 for those that are dropped, as rows of the panel's columns.
     #[inline(always)]
     pub(crate) fn drop_weights(&self, dropout: AttentionDropout, seen: &Seen, kept: &mut [R]) {
-        let (panel, keys) = (&seen.panel, seen.keys.clone());
+        let queries = seen.panel.queries;
         let mut states = [[0_u32; WIDEST_PANEL]; 2];
         let [of_a, of_b] = &mut states;
-        for (query, (a, b)) in of_a.iter_mut().zip(of_b).enumerate().take(panel.queries) {
-            let row = dropout.row(panel.batch_item, panel.head, panel.query + query);
+        for (query, (a, b)) in queries.range().zip(of_a.iter_mut().zip(of_b)) {
+            let row = dropout.row(queries.batch_item, queries.head, query);
             [*a, *b] = row.state;
         }
         let threshold = dropout.threshold();
-        for (row, key) in kept.chunks_exact_mut(panel.columns).zip(keys) {
+        let rows = kept.chunks_exact_mut(seen.panel.columns);
+        for (row, key) in rows.zip(seen.keys.clone()) {
             // Eight at a time and of known length, so that the compiler uses vectors.
             let (of_a, of_b) = (states[0].chunks_exact(8), states[1].chunks_exact(8));
             for ((row, a), b) in row.chunks_mut(8).zip(of_a).zip(of_b) {

@@ -8,7 +8,7 @@ use core::ops::Range;
 use pulp::Simd;
 
 use crate::{
-    attention::kernel::tile::{FORWARD_KEYS, Panel},
+    attention::kernel::{scores::Scores, tile::FORWARD_KEYS},
     simd::real::Real,
     view::rows::Block,
 };
@@ -67,42 +67,31 @@ impl<'a, R: Real> Screened<'a, R> {
         }
     }
 
-    /// The rows of `part` as the panel reads them, whose scores are −∞ where a key is hidden.
+    /// The rows from `first` on as a panel reads them, whose scores are −∞ where a key is hidden.
     #[inline(always)]
-    pub(crate) fn for_panel(
-        &mut self,
-        panel: &Panel,
-        part: Range<usize>,
-        scores: &[R],
-        stride: usize,
-    ) -> Block<'_, R> {
+    pub(crate) fn for_panel(&mut self, first: usize, scores: &mut Scores<'_, R>) -> Block<'_, R> {
         if self.screened.is_empty() {
-            return self.original.after(part.start);
+            return self.original.after(first);
         }
-        self.show_what_is_seen(panel, part.clone(), scores, stride);
+        self.show_what_is_seen(first, scores);
         Block {
             data: self.screened,
             stride: self.stride,
         }
-        .after(part.start)
+        .after(first)
     }
 
     /// It is rare: not inlined into every step of every instruction set.
     #[cold]
     #[inline(never)]
-    fn show_what_is_seen(
-        &mut self,
-        panel: &Panel,
-        part: Range<usize>,
-        scores: &[R],
-        stride: usize,
-    ) {
-        for (index, scores) in part.zip(scores.chunks(stride)) {
+    fn show_what_is_seen(&mut self, first: usize, scores: &mut Scores<'_, R>) {
+        let queries = scores.seen.panel.queries.count;
+        for (index, scores) in (first..).zip(scores.rows()) {
             let row = &mut self.rows[index];
             if *row == Row::Finite {
                 continue;
             }
-            let seen = scores[..panel.queries]
+            let seen = scores[..queries]
                 .iter()
                 .any(|&score| score != R::NEG_INFINITY);
             let copy = &mut self.screened[index * self.stride..][..self.stride];

@@ -4,7 +4,7 @@ use core::f64::consts::LOG2_E;
 
 use pulp::Simd;
 
-use crate::{attention::kernel::tile::Panel, math, simd::real::Real};
+use crate::{attention::kernel::scores::Scores, math, simd::real::Real};
 
 /// `softcap · tanh(score / softcap)`
 #[derive(Clone, Copy)]
@@ -76,24 +76,19 @@ impl<R: Real> Softcap<R> {
     pub(crate) fn apply_to_panel<S: Simd>(
         self,
         simd: S,
-        panel: &Panel,
-        scores: &mut [R],
-        stride: usize,
+        scores: &mut Scores<'_, R>,
         dsoftcap: &mut [R],
     ) {
+        let columns = scores.seen.panel.columns;
         let zero = R::splat(simd, R::default());
         let negative = R::splat(simd, R::from_f64(-1.0));
         let keep_dsoftcap = !dsoftcap.is_empty();
-        for (key, row) in scores.chunks_mut(stride).enumerate() {
-            for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns])
-                .iter_mut()
-                .enumerate()
-            {
+        for (key, row) in scores.rows().enumerate() {
+            for (vector, score) in R::vectors_mut::<S>(row).iter_mut().enumerate() {
                 let (capped, ratio) = self.apply(simd, *score);
                 *score = capped;
                 if keep_dsoftcap {
-                    let dsoftcap =
-                        R::vectors_mut::<S>(&mut dsoftcap[key * panel.columns..][..panel.columns]);
+                    let dsoftcap = R::vectors_mut::<S>(&mut dsoftcap[key * columns..][..columns]);
                     let derivative = Self::derivative(simd, ratio);
                     // The score of a hidden key may be NaN. That of a visible one is NaN without its derivative.
                     dsoftcap[vector] = R::select_less(simd, negative, derivative, derivative, zero);

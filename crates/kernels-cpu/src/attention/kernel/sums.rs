@@ -6,7 +6,8 @@ use pulp::Simd;
 
 use crate::{
     attention::kernel::{
-        tile::{Panel, Tile},
+        scores::Scores,
+        tile::Tile,
         transpose::{micro_panel_widths, transpose_eights},
     },
     simd::{
@@ -27,21 +28,16 @@ pub(crate) struct BiasGradient<'a, R> {
 impl<R: Real> BiasGradient<'_, R> {
     /// Adds the gradients of a panel, which has one row per key, to those of the bias, which has one row per query.
     #[inline(always)]
-    pub(crate) fn add<S: Simd>(
-        &mut self,
-        simd: S,
-        panel: &Panel,
-        keys: &Range<usize>,
-        gradients: &[R],
-        stride: usize,
-    ) {
+    pub(crate) fn add<S: Simd>(&mut self, simd: S, gradients: &Scores<'_, R>) {
+        let (queries, keys) = (gradients.seen.panel.queries, &gradients.seen.keys);
+        let (gradients, stride) = (&*gradients.numbers, gradients.stride);
         let [of_queries, of_keys] = self.strides;
-        let start = (panel.query * of_queries + keys.start * of_keys) as isize + self.origin;
+        let start = (queries.first * of_queries + keys.start * of_keys) as isize + self.origin;
         let sums = &mut self.sums[start as usize..];
         // Four queries and eight keys at a time, if the keys of the sums are next to each other.
         let (mut whole_queries, mut whole_keys) = (0, 0);
         if of_keys == 1 {
-            (whole_queries, whole_keys) = (panel.queries / 4 * 4, keys.len() / 8 * 8);
+            (whole_queries, whole_keys) = (queries.count / 4 * 4, keys.len() / 8 * 8);
         }
         for query in (0..whole_queries).step_by(4) {
             for key in (0..whole_keys).step_by(8) {
@@ -58,7 +54,7 @@ impl<R: Real> BiasGradient<'_, R> {
                 }
             }
         }
-        for query in 0..panel.queries {
+        for query in 0..queries.count {
             let rest = if query < whole_queries { whole_keys } else { 0 };
             for key in rest..keys.len() {
                 let sum = &mut sums[query * of_queries + key * of_keys];

@@ -30,41 +30,40 @@ pub(crate) fn prescale<R: Real>(scale: f64, rows: &mut [R]) -> f64 {
     1.0
 }
 
+/// Neighbouring queries of one head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queries {
+    pub(crate) batch_item: usize,
+    /// Query head.
+    pub(crate) head: usize,
+    /// Index of the first query.
+    pub(crate) first: usize,
+    /// How many queries there are.
+    pub(crate) count: usize,
+}
+
+impl Queries {
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.first..self.first + self.count
+    }
+}
+
 /// A few neighbouring queries whose scores are side by side in one or two vectors.
 ///
 /// All matrices of a panel are transposed: one row per key (or dimension), one column per query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panel {
-    pub(crate) batch_item: usize,
-    /// Query head.
-    pub(crate) head: usize,
-    /// Index of the first query.
-    pub(crate) query: usize,
-    /// How many queries there are; the columns after them are empty.
-    pub(crate) queries: usize,
-    /// The columns of the panel: one or two vectors.
+    pub(crate) queries: Queries,
+    /// One or two vectors; the columns after the queries are empty.
     pub(crate) columns: usize,
     /// First column of the panel in its tile.
     pub(crate) column: usize,
 }
 
-impl Panel {
-    /// The queries of the panel.
-    pub(crate) fn all_queries(&self) -> Range<usize> {
-        self.query..self.query + self.queries
-    }
-}
-
-/// Neighbouring queries of one head.
+/// The queries of one task, in panels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tile {
-    pub(crate) batch_item: usize,
-    /// Query head.
-    pub(crate) head: usize,
-    /// Index of the first query.
-    pub(crate) query: usize,
-    /// How many queries there are.
-    pub(crate) queries: usize,
+    pub(crate) queries: Queries,
     /// Numbers per vector.
     pub(crate) lanes: usize,
 }
@@ -72,12 +71,12 @@ pub(crate) struct Tile {
 impl Tile {
     /// Columns of all panels together.
     pub(crate) fn columns(&self) -> usize {
-        self.queries.next_multiple_of(self.lanes)
+        self.queries.count.next_multiple_of(self.lanes)
     }
 
     /// Number of panels.
     pub(crate) fn count(&self) -> usize {
-        self.queries.div_ceil(2 * self.lanes)
+        self.queries.count.div_ceil(2 * self.lanes)
     }
 
     /// The `index`-th panel: two vectors wide; the last may be one vector wide.
@@ -85,13 +84,14 @@ impl Tile {
     pub(crate) fn panel(&self, index: usize) -> Panel {
         let width = 2 * self.lanes;
         let column = index * width;
-        let queries = (self.queries - column).min(width);
+        let queries = Queries {
+            first: self.queries.first + column,
+            count: (self.queries.count - column).min(width),
+            ..self.queries
+        };
         Panel {
-            batch_item: self.batch_item,
-            head: self.head,
-            query: self.query + column,
             queries,
-            columns: queries.next_multiple_of(self.lanes),
+            columns: queries.count.next_multiple_of(self.lanes),
             column,
         }
     }

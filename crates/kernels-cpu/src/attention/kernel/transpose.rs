@@ -17,9 +17,9 @@ pub(crate) fn rows_to_panels<R: Real>(
 ) {
     for index in 0..tile.count() {
         let panel = tile.panel(index);
-        let rows = &rows[panel.column * padded..][..panel.queries * padded];
+        let rows = &rows[panel.column * padded..][..panel.queries.count * padded];
         let out = &mut panels[panel.column * dim..][..panel.columns * dim];
-        if panel.queries < panel.columns {
+        if panel.queries.count < panel.columns {
             out.fill(R::default());
         }
         for (first, rows) in rows.chunks(8 * padded).enumerate() {
@@ -129,7 +129,7 @@ pub(crate) fn pack_rows<S: Simd, R: Real>(
     for (first, width) in micro_panel_widths(padded, tile.lanes) {
         let micro_panel = &mut packed[start..start + queries * width];
         start += queries * width;
-        let (filled, empty) = micro_panel.split_at_mut(tile.queries * width);
+        let (filled, empty) = micro_panel.split_at_mut(tile.queries.count * width);
         for (row, out) in rows
             .chunks_exact(padded)
             .zip(filled.chunks_exact_mut(width))

@@ -9,7 +9,10 @@ use pulp::Simd;
 
 use crate::{
     Blocks, DistanceAxis, Mask, PositionMask, Problem,
-    attention::kernel::tile::{Panel, WIDEST_PANEL},
+    attention::kernel::{
+        scores::Scores,
+        tile::{Panel, Queries, WIDEST_PANEL},
+    },
     mask::blocks::within,
     simd::real::Real,
 };
@@ -38,7 +41,7 @@ impl Visibility {
     }
 }
 
-/// The keys of a block that a panel sees, from the first to the last by causality, window and key length.
+/// A panel and the keys of a block that it sees, from the first to the last by causality, window and key length.
 pub(crate) struct Seen {
     pub(crate) panel: Panel,
     pub(crate) keys: Range<usize>,
@@ -54,24 +57,28 @@ pub(crate) struct Visible<'a> {
 
 impl Visible<'_> {
     /// The keys that causality, window and key length leave to any query of `queries`.
-    pub(crate) fn key_range(&self, batch_item: usize, queries: Range<usize>) -> Range<usize> {
-        let range = |query| self.mask.key_range(&self.problem, batch_item, query);
-        // Neither end decreases from one query to the next.
-        let (first, last) = (range(queries.start), range(queries.end - 1));
+    pub(crate) fn key_range(&self, queries: &Queries) -> Range<usize> {
+        let [first, last] = self.first_and_last(queries);
         // Rows without keys may come first (more queries than keys): their range is empty and begins no later.
         first.start.min(last.start)..last.end
     }
 
+    /// The ranges of the first query and of the last. Neither end decreases from one query to the next.
+    fn first_and_last(&self, queries: &Queries) -> [Range<usize>; 2] {
+        [queries.first, queries.first + queries.count - 1]
+            .map(|query| (self.mask).key_range(&self.problem, queries.batch_item, query))
+    }
+
     /// The part of a block of keys that any query of the panel sees, cut at multiples of `rows` keys of the block.
     pub(crate) fn seen_by(&self, panel: Panel, block: &Range<usize>, rows: usize) -> Option<Seen> {
-        let range = self.key_range(panel.batch_item, panel.all_queries());
+        let range = self.key_range(&panel.queries);
         if range.start >= block.end || range.end <= block.start || range.is_empty() {
             return None;
         }
         let first = (range.start.max(block.start) - block.start) / rows * rows;
         let end = (range.end.min(block.end) - block.start).next_multiple_of(rows);
         let keys = block.start + first..(block.start + end).min(block.end);
-        let visibility = self.visibility(&panel, keys.clone());
+        let visibility = self.visibility(&panel.queries, keys.clone());
         (visibility != Visibility::Hidden).then_some(Seen {
             panel,
             keys,
@@ -79,16 +86,15 @@ impl Visible<'_> {
         })
     }
 
-    /// Whether `keys` are hidden from or visible to all queries of the panel.
-    fn visibility(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
-        let range = |query| self.mask.key_range(&self.problem, panel.batch_item, query);
-        let (first, last) = (range(panel.query), range(panel.query + panel.queries - 1));
+    /// Whether `keys` are hidden from or visible to all of `queries`.
+    fn visibility(&self, queries: &Queries, keys: Range<usize>) -> Visibility {
+        let [first, last] = self.first_and_last(queries);
         if keys.end <= first.start || keys.start >= last.end {
             return Visibility::Hidden;
         }
         let mut some_hidden = first.end < keys.end || keys.start < last.start;
         for part in [Self::segments, Self::blocks, Self::masked] {
-            match part(self, panel, &keys) {
+            match part(self, queries, &keys) {
                 Visibility::Hidden => return Visibility::Hidden,
                 visibility => some_hidden |= visibility == Visibility::Partial,
             }
@@ -163,14 +169,14 @@ impl Visible<'_> {
         })
     }
 
-    fn blocks(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
+    fn blocks(&self, queries: &Queries, keys: &Range<usize>) -> Visibility {
         let Some(blocks) = self.mask.blocks else {
             return Visibility::Visible;
         };
         let (mut some_hidden, mut some_visible) = (false, false);
-        for row in blocks.rows(&panel.all_queries()) {
+        for row in blocks.rows(&queries.range()) {
             for column in blocks.columns(keys) {
-                let visible = (blocks.visible).get(panel.batch_item, panel.head, row, column);
+                let visible = (blocks.visible).get(queries.batch_item, queries.head, row, column);
                 some_visible |= visible;
                 some_hidden |= !visible;
             }
@@ -178,19 +184,19 @@ impl Visible<'_> {
         Visibility::of(some_hidden, some_visible)
     }
 
-    /// The segments of the queries of a panel, and of some keys.
-    fn segment_ids(&self, panel: &Panel, keys: &Range<usize>) -> Option<[&[i64]; 2]> {
+    /// The segments of some queries, and of some keys.
+    fn segment_ids(&self, queries: &Queries, keys: &Range<usize>) -> Option<[&[i64]; 2]> {
         let segments = self.mask.segments?;
-        let first_query = panel.batch_item * self.problem.len_q + panel.query;
-        let first_key = panel.batch_item * self.problem.len_kv + keys.start;
+        let first_query = queries.batch_item * self.problem.len_q + queries.first;
+        let first_key = queries.batch_item * self.problem.len_kv + keys.start;
         Some([
-            &segments.queries[first_query..][..panel.queries],
+            &segments.queries[first_query..][..queries.count],
             &segments.keys[first_key..][..keys.len()],
         ])
     }
 
-    fn segments(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
-        let Some([queries, keys]) = self.segment_ids(panel, keys) else {
+    fn segments(&self, queries: &Queries, keys: &Range<usize>) -> Visibility {
+        let Some([queries, keys]) = self.segment_ids(queries, keys) else {
             return Visibility::Visible;
         };
         let extremes = |ids: &[i64]| {
@@ -209,14 +215,14 @@ impl Visible<'_> {
         }
     }
 
-    fn masked(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
+    fn masked(&self, queries: &Queries, keys: &Range<usize>) -> Visibility {
         let Some(masked) = self.mask.masked else {
             return Visibility::Visible;
         };
         let [_, _, of_queries, of_keys] = masked.strides();
         let (mut some_hidden, mut some_visible) = (false, false);
-        for query in panel.all_queries() {
-            let start = masked.index(panel.batch_item, panel.head, query, keys.start);
+        for query in queries.range() {
+            let start = masked.index(queries.batch_item, queries.head, query, keys.start);
             let row = &masked.data()[start..=start + (keys.len() - 1) * of_keys];
             if of_keys <= 1 {
                 some_hidden |= row.iter().any(|&masked| masked);
@@ -236,28 +242,17 @@ impl Visible<'_> {
 
     /// Sets hidden scores to −∞, whatever they are.
     #[inline(always)]
-    pub(crate) fn hide<R: Real, S: Simd>(
-        &self,
-        simd: S,
-        panel: &Panel,
-        keys: &Range<usize>,
-        scores: &mut [R],
-        stride: usize,
-    ) {
-        self.hide_by_range::<R, S>(simd, panel, keys, scores, stride);
-        self.hide_single_keys(panel, keys, scores, stride);
+    pub(crate) fn hide<R: Real, S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
+        self.hide_by_range(simd, scores);
+        self.hide_single_keys(scores);
     }
 
     /// As [`hide`](Self::hide), but for causality, window and key length.
-    pub(crate) fn hide_single_keys<R: Real>(
-        &self,
-        panel: &Panel,
-        keys: &Range<usize>,
-        scores: &mut [R],
-        stride: usize,
-    ) {
-        if let Some([queries, keys]) = self.segment_ids(panel, keys) {
-            for (row, key) in scores.chunks_mut(stride).zip(keys) {
+    pub(crate) fn hide_single_keys<R: Real>(&self, scores: &mut Scores<'_, R>) {
+        let Seen { panel, keys, .. } = scores.seen;
+        let queries = &panel.queries;
+        if let Some([queries, keys]) = self.segment_ids(queries, keys) {
+            for (row, key) in scores.rows().zip(keys) {
                 for (score, query) in row.iter_mut().zip(queries) {
                     *score = if query == key {
                         *score
@@ -268,20 +263,20 @@ impl Visible<'_> {
             }
         }
         if let Some(blocks) = &self.mask.blocks {
-            hide_blocks(blocks, panel, keys, scores, stride);
+            hide_blocks(blocks, scores);
         }
         if let Some(masked) = &self.mask.masked {
             let [_, _, of_queries, of_keys] = masked.strides();
-            for (query, index) in panel.all_queries().enumerate() {
-                let start = masked.index(panel.batch_item, panel.head, index, keys.start);
+            for (query, index) in queries.range().enumerate() {
+                let start = masked.index(queries.batch_item, queries.head, index, keys.start);
                 let row = &masked.data()[start..];
-                for (key, row_of_scores) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+                for (key, scores) in scores.rows().enumerate() {
                     let masked = row[key * of_keys];
                     if of_queries > 0 {
-                        let score = &mut row_of_scores[query];
+                        let score = &mut scores[query];
                         *score = if masked { R::NEG_INFINITY } else { *score };
                     } else if masked {
-                        row_of_scores[..panel.columns].fill(R::NEG_INFINITY);
+                        scores.fill(R::NEG_INFINITY);
                     }
                 }
                 if of_queries == 0 {
@@ -292,14 +287,8 @@ impl Visible<'_> {
     }
 
     #[inline(always)]
-    fn hide_by_range<R: Real, S: Simd>(
-        &self,
-        simd: S,
-        panel: &Panel,
-        keys: &Range<usize>,
-        scores: &mut [R],
-        stride: usize,
-    ) {
+    fn hide_by_range<R: Real, S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
+        let Seen { panel, keys, .. } = scores.seen;
         let by_position = self.mask.by_position;
         if by_position == PositionMask::default() && self.mask.key_lengths.is_none() {
             return;
@@ -308,16 +297,16 @@ impl Visible<'_> {
         let (mut starts, mut ends) = ([R::default(); WIDEST_PANEL], [R::default(); WIDEST_PANEL]);
         let relative =
             |key: usize| R::from_f64((key.clamp(keys.start, keys.end) - keys.start) as f64);
-        for (query, index) in panel.all_queries().enumerate() {
-            let range = (self.mask).key_range(&self.problem, panel.batch_item, index);
+        for (query, index) in panel.queries.range().enumerate() {
+            let range = (self.mask).key_range(&self.problem, panel.queries.batch_item, index);
             starts[query] = relative(range.start);
             ends[query] = relative(range.end);
         }
         let hidden = R::splat(simd, R::NEG_INFINITY);
         let (starts, ends) = (R::vectors::<S>(&starts), R::vectors::<S>(&ends));
-        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+        for (key, row) in scores.rows().enumerate() {
             let key = R::splat(simd, R::from_f64(key as f64));
-            let row = R::vectors_mut::<S>(&mut row[..panel.columns]);
+            let row = R::vectors_mut::<S>(row);
             for ((score, &start), &end) in row.iter_mut().zip(starts).zip(ends) {
                 let before_end = R::select_less(simd, key, end, *score, hidden);
                 *score = R::select_less(simd, key, start, hidden, before_end);
@@ -327,22 +316,17 @@ impl Visible<'_> {
 }
 
 /// Hides the blocks that the table does not show.
-fn hide_blocks<R: Real>(
-    blocks: &Blocks<'_>,
-    panel: &Panel,
-    keys: &Range<usize>,
-    scores: &mut [R],
-    stride: usize,
-) {
-    let queries = panel.all_queries();
-    for row in blocks.rows(&queries) {
-        let columns = within(&queries, row, blocks.size.queries);
+fn hide_blocks<R: Real>(blocks: &Blocks<'_>, scores: &mut Scores<'_, R>) {
+    let Seen { panel, keys, .. } = scores.seen;
+    let queries = panel.queries;
+    for row in blocks.rows(&queries.range()) {
+        let columns = within(&queries.range(), row, blocks.size.queries);
         for column in blocks.columns(keys) {
-            if (blocks.visible).get(panel.batch_item, panel.head, row, column) {
+            if (blocks.visible).get(queries.batch_item, queries.head, row, column) {
                 continue;
             }
             let rows = within(keys, column, blocks.size.keys);
-            for scores in scores.chunks_mut(stride).take(rows.end).skip(rows.start) {
+            for scores in scores.rows().take(rows.end).skip(rows.start) {
                 scores[columns.clone()].fill(R::NEG_INFINITY);
             }
         }

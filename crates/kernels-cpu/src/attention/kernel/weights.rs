@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-use crate::simd::real::Real;
+use crate::{attention::kernel::scores::Scores, simd::real::Real};
 
 /// Turns scores into weights, and the gradients of weights into those of scores.
 ///
@@ -11,18 +11,17 @@ use crate::simd::real::Real;
 #[inline(always)]
 pub(crate) fn weigh<S: Simd, R: Real, const DROPOUT: bool>(
     simd: S,
-    weights: &mut [R],
-    gradients: &mut [R],
-    stride: usize,
+    weights: &mut Scores<'_, R>,
+    gradients: &mut Scores<'_, R>,
     kept: &[R],
     statistics: [&[R]; 2],
 ) {
     let columns = statistics[0].len();
     let [logsumexp, neg_delta] = statistics.map(|numbers| R::vectors::<S>(numbers));
-    let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
+    let rows = weights.rows().zip(gradients.rows());
     for (row, (weights, gradients)) in rows.enumerate() {
-        let weights = R::vectors_mut::<S>(&mut weights[..columns]);
-        let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
+        let weights = R::vectors_mut::<S>(weights);
+        let gradients = R::vectors_mut::<S>(gradients);
         let kept = if DROPOUT {
             &kept[row * columns..][..columns]
         } else {
