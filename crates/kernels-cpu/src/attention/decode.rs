@@ -87,13 +87,14 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
                     .head(batch_item, head)
                     .copy(0..1, dim_qk, dim_qk, row);
             }
-            let factor = T::Real::from_f64(prescale(inputs.scale(), queries) * LOG2_E);
+            let scoring = inputs.scoring();
+            let factor = T::Real::from_f64(prescale(scoring.scale(), queries) * LOG2_E);
             queries.iter_mut().for_each(|x| *x = *x * factor);
             let range = inputs.options.mask.key_range(&problem, batch_item, 0);
             let cut = |split| range.start + range.len() * split / splits;
             T::Real::run(
                 Kernel::Decode(Decode {
-                    scoring: inputs.scoring(),
+                    scoring,
                     queries,
                     k: &inputs.k.head(batch_item, head_kv),
                     v: &inputs.v.head(batch_item, head_kv),
@@ -158,9 +159,10 @@ fn merge_row<'a, T: Element>(
     let sums = parts
         .clone()
         .map(|part| rescale(part[0]) * part[1].to_f64());
-    let (logsumexp, share) = finish(maximum, sums.sum(), inputs.sink(head));
+    let scoring = inputs.scoring();
+    let (logsumexp, share) = finish(maximum, sums.sum(), scoring.sink(head));
     let logsumexp = T::Real::from_f64(logsumexp);
-    let kept_scale = inputs.scoring().kept_scale();
+    let kept_scale = scoring.kept_scale();
     row.fill(T::Real::default());
     for part in parts {
         let factor = T::Real::from_f64(rescale(part[0]) * kept_scale * share);
@@ -171,8 +173,7 @@ fn merge_row<'a, T: Element>(
     let finite = || all_finite(Scalar::new(), [&*row].into_iter(), T::Real::from_f64(1.0));
     // Weights of zero times values that other heads of the group see are NaN if the values are.
     let at = [batch_item, head, 0];
-    let scoring = inputs.scoring();
-    if scoring.fully_masked(at, inputs.sink(head), logsumexp, finite) {
+    if scoring.fully_masked(at, logsumexp, finite) {
         row.fill(T::Real::default());
     }
     logsumexp

@@ -95,8 +95,6 @@ fn tiles<T: Element>(
                 Kernel::Forward(TileForward {
                     operands: Operands {
                         scoring,
-                        scale: inputs.scale(),
-                        sink: inputs.sink(head),
                         q: &inputs.q.head(batch_item, head),
                         k: &inputs.k.head(batch_item, head_kv),
                         v: &inputs.v.head(batch_item, head_kv),

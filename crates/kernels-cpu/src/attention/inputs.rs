@@ -2,10 +2,9 @@
 
 use crate::{
     DistanceAxis, InputError, Options, Problem,
-    attention::kernel::{bias::Biases, scores::Scoring, softcap::Softcap, visibility::Visible},
+    attention::kernel::{scores::Scoring, softcap::Softcap},
     extent::elements,
     options::{at_least, exactly},
-    simd::real::Real,
     view::{element::Element, rows::Rows, rows_mut::RowsMut},
 };
 
@@ -51,22 +50,11 @@ impl<'a, T: Element> Inputs<'a, T> {
     /// The options that act on scores, as kernels take them.
     pub(crate) fn scoring(&self) -> Scoring<'a, T::Real> {
         Scoring {
-            visible: Visible {
-                problem: self.problem,
-                mask: self.options.mask,
-            },
-            biases: Biases {
-                dense: self.options.bias,
-                distance: self.distance_bias,
-            },
+            problem: self.problem,
+            options: self.options,
+            distance_bias: self.distance_bias,
             softcap: self.options.softcap.map(Softcap::new),
-            dropout: self.options.dropout,
         }
-    }
-
-    /// The factor on the scores.
-    pub(crate) fn scale(&self) -> f64 {
-        self.options.scale(&self.problem)
     }
 
     /// Checks every tensor and option against the problem.
@@ -94,12 +82,6 @@ impl<'a, T: Element> Inputs<'a, T> {
     /// Number of entries of a distance bias for each head, 0 if there is no pair.
     pub(crate) fn distances(&self) -> usize {
         DistanceAxis::new(&self.problem, &self.options.mask).len()
-    }
-
-    /// The sink of a head, as f64; minus infinity if there is none.
-    pub(crate) fn sink(&self, head: usize) -> f64 {
-        let sinks = self.options.sinks;
-        sinks.map_or(f64::NEG_INFINITY, |sinks| sinks[head].to_f64())
     }
 }
 

@@ -124,7 +124,7 @@ fn run_task<T: Element>(
     let (batch_item, head_kv) = (task.batch_item, task.head_kv);
     let k = inputs.k.head(batch_item, head_kv);
     let v = inputs.v.head(batch_item, head_kv);
-    let [key_elements, value_elements] = plan.sums_per_head();
+    let [key_elements, value_elements] = plan.sums_per_head;
     let (key_gradient, value_gradient) = match task.partial {
         Some(partial) => partial.split_at_mut(key_elements),
         None => take(&mut scratch, key_elements + value_elements).split_at_mut(key_elements),
@@ -154,13 +154,13 @@ fn run_task<T: Element>(
                 strides: [of_queries, of_keys],
             }
         });
-        let mut query_gradient = query_gradients.next();
+        let mut write = query_gradients.next().map(|mut gradient| {
+            move |query, row: &[T::Real]| T::from_reals(row, gradient.row(query))
+        });
         T::Real::run(
             Kernel::Backward(TileBackward {
                 operands: Operands {
                     scoring,
-                    scale: inputs.scale(),
-                    sink: inputs.sink(head),
                     q: &inputs.q.head(batch_item, head),
                     k: &k,
                     v: &v,
@@ -171,7 +171,6 @@ fn run_task<T: Element>(
                         count: rows,
                     },
                 },
-                required: plan.required,
                 output: &upstream.output.head(batch_item, head),
                 output_gradient: &upstream.output_gradient.head(batch_item, head),
                 logsumexp: &upstream.logsumexp[row..row + rows],
@@ -182,11 +181,7 @@ fn run_task<T: Element>(
                     [in_group * per_head..(in_group + 1) * per_head],
                 bias_gradient,
                 sink_gradient: task.sinks.get_mut(in_group),
-                query_gradient: &mut |query, row| {
-                    if let Some(gradient) = &mut query_gradient {
-                        T::from_reals(row, gradient.row(query));
-                    }
-                },
+                query_gradient: write.as_mut().map(|write| write as _),
                 scratch: &mut *scratch,
             }),
             execution,

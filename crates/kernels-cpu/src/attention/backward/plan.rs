@@ -13,7 +13,7 @@ use crate::{
         backward::gradients::Gradients,
         inputs::Inputs,
         kernel::{
-            backward::{RequiredGrads, pieces},
+            backward::pieces,
             tile::{QUERIES, padded},
         },
     },
@@ -38,7 +38,8 @@ const ENOUGH_SLABS: usize = 4;
 /// How the work is divided.
 pub(crate) struct Plan {
     pub(crate) problem: Problem,
-    pub(crate) required: RequiredGrads,
+    /// Numbers of the sums for the keys and the values of one head, 0 if their gradient is not required.
+    pub(crate) sums_per_head: [usize; 2],
     /// Tasks per batch item and key/value head.
     pub(crate) chunks: usize,
     /// Strides of the gradient of the bias, 0 where the bias repeats; present if that gradient is required.
@@ -137,14 +138,16 @@ impl Plan {
         let heads = problem.batch * problem.heads_kv;
         let tiles = problem.group_size() * problem.len_q.div_ceil(QUERIES);
         let chunks = ENOUGH_TASKS.div_ceil(heads.max(1)).min(tiles).max(1);
+        let sums = |required, dim| match required {
+            true => problem.len_kv * padded(dim),
+            false => 0,
+        };
         Self {
             problem,
-            required: RequiredGrads {
-                q: gradients.q.is_some(),
-                k: gradients.k.is_some(),
-                v: gradients.v.is_some(),
-                scores: bias.is_some() || distance,
-            },
+            sums_per_head: [
+                sums(gradients.k.is_some(), problem.dim_qk),
+                sums(gradients.v.is_some(), problem.dim_v),
+            ],
             chunks,
             bias_strides: shape.map(contiguous_strides),
             slabs: Slabs::new(&problem, shape, heads * chunks),
@@ -163,23 +166,13 @@ impl Plan {
         self.problem.batch * self.problem.heads_kv * self.chunks
     }
 
-    /// Numbers of the sums for the keys and the values of one head.
-    pub(crate) fn sums_per_head(&self) -> [usize; 2] {
-        let p = &self.problem;
-        let sums = |required, dim| if required { p.len_kv * padded(dim) } else { 0 };
-        [
-            sums(self.required.k, p.dim_qk),
-            sums(self.required.v, p.dim_v),
-        ]
-    }
-
     /// Numbers that each task sums separately: keys and values, then sinks, then distances. They fill whole cache lines, which no other
     /// task writes.
     pub(crate) fn partial_per_task(&self) -> [usize; 3] {
         let group = self.problem.group_size();
         let keys_and_values = match self.chunks {
             1 => 0,
-            _ => self.sums_per_head().iter().sum(),
+            _ => self.sums_per_head.iter().sum(),
         };
         let sinks = if self.sinks { group } else { 0 };
         [keys_and_values, sinks, group * self.distances]
@@ -192,7 +185,7 @@ impl Plan {
 
     pub(crate) fn per_worker(&self) -> usize {
         let sums: usize = match self.chunks {
-            1 => self.sums_per_head().iter().sum(),
+            1 => self.sums_per_head.iter().sum(),
             _ => 0,
         };
         sums + sum_of_pieces(pieces(&self.problem))

@@ -33,7 +33,7 @@ impl Plan {
         // Numbers that come from memory are worth several operations.
         let workers = |numbers: usize| execution.workers(usize::MAX, 4.0 * numbers as f64);
         if self.chunks > 1 {
-            let [of_keys, of_values] = self.sums_per_head();
+            let [of_keys, of_values] = self.sums_per_head;
             for (rows, dim, skip, sums) in [
                 (gradients.k.take(), p.dim_qk, 0, of_keys),
                 (gradients.v.take(), p.dim_v, of_keys, of_values),

@@ -7,7 +7,7 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Problem,
     attention::kernel::{
-        operands::{Operands, dot_products},
+        operands::{Operands, WriteRow, dot_products},
         scores::Scores,
         screened::{Screened, all_finite},
         sums::{BiasGradient, SumOverQueries, dot},
@@ -50,34 +50,22 @@ pub(crate) fn pieces(problem: &Problem) -> [usize; 17] {
     ]
 }
 
-/// Which gradients are required.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequiredGrads {
-    pub(crate) q: bool,
-    pub(crate) k: bool,
-    pub(crate) v: bool,
-    /// The gradient of a bias.
-    pub(crate) scores: bool,
-}
-
 /// One tile of queries of one head, and where its gradients go.
 pub struct TileBackward<'a, R> {
     pub(crate) operands: Operands<'a, R>,
-    pub(crate) required: RequiredGrads,
     pub(crate) output: &'a dyn Head<R>,
     pub(crate) output_gradient: &'a dyn Head<R>,
     /// One number per row of the tile.
     pub(crate) logsumexp: &'a [R],
     pub(crate) logsumexp_gradient: Option<&'a [R]>,
-    /// Sums of `[len_kv, dim_qk]` and `[len_kv, dim_v]`, rows padded as [`padded`] says.
+    /// Sums of `[len_kv, dim_qk]` and `[len_kv, dim_v]`, rows padded as [`padded`] says, or empty.
     pub(crate) key_gradient: &'a mut [R],
     pub(crate) value_gradient: &'a mut [R],
     /// The distances of the head, or empty.
     pub(crate) distance_gradient: &'a mut [R],
     pub(crate) bias_gradient: Option<BiasGradient<'a, R>>,
     pub(crate) sink_gradient: Option<&'a mut R>,
-    /// Takes the index of a query in the tile and its row of the gradient.
-    pub(crate) query_gradient: &'a mut dyn FnMut(usize, &[R]),
+    pub(crate) query_gradient: Option<WriteRow<'a, R>>,
     pub(crate) scratch: &'a mut [R],
 }
 
@@ -88,13 +76,17 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         let operands = self.operands;
         let scoring = &operands.scoring;
-        let problem = scoring.visible.problem;
+        let problem = scoring.problem;
         let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
         let tile = operands.tile::<S>();
         let (queries, columns) = (tile.queries, tile.columns());
         // The row stride has one vector of padding, which avoids L1 set conflicts down a column.
         let stride = columns + tile.lanes;
+        let of_keys = !self.key_gradient.is_empty();
+        let of_values = !self.value_gradient.is_empty();
+        let of_distances = !self.distance_gradient.is_empty();
+        let of_scores = self.bias_gradient.is_some() || of_distances;
         let mut scratch = self.scratch;
         let [
             query_rows,
@@ -126,9 +118,10 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         }
         let gradient_factor = R::from_f64(scoring.kept_scale());
         (operands.q).copy(queries.range(), dim_qk, padded_qk, query_rows);
-        let scale = prescale(operands.scale, query_rows);
+        let scale = prescale(scoring.scale(), query_rows);
         let query_factor = R::from_f64(scale * LOG2_E);
         (self.output_gradient).copy(queries.range(), dim_v, padded_v, gradient_rows);
+        let sink = scoring.sink(queries.head);
         let infinity = R::default() - R::NEG_INFINITY;
         let rows = gradient_rows.chunks_exact_mut(padded_v);
         for ((index, query), row) in queries.range().enumerate().zip(rows) {
@@ -143,29 +136,28 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     && all_finite(simd, [&*row].into_iter(), gradient_factor)
             };
             let of_row = self.logsumexp[index];
-            (logsumexp[index], neg_delta[index]) =
-                if scoring.fully_masked(at, operands.sink, of_row, finite) {
-                    // Zeros in place of query and output gradient, so that NaN in them does not spread: 0 · NaN is NaN. Only a sink, if
-                    // there is one, receives the gradient of the logsumexp.
-                    query_row.fill(R::default());
-                    row.fill(R::default());
-                    let no_sink = operands.sink == f64::NEG_INFINITY;
-                    (infinity, if no_sink { R::default() } else { of_logsumexp })
-                } else {
-                    let units = R::saturated(of_row.to_f64() * LOG2_E);
-                    (units, of_logsumexp - dot::<S, R>(simd, row, output_row))
-                };
+            (logsumexp[index], neg_delta[index]) = if scoring.fully_masked(at, of_row, finite) {
+                // Zeros in place of query and output gradient, so that NaN in them does not spread: 0 · NaN is NaN. Only a sink, if
+                // there is one, receives the gradient of the logsumexp.
+                query_row.fill(R::default());
+                row.fill(R::default());
+                let no_sink = sink == f64::NEG_INFINITY;
+                (infinity, if no_sink { R::default() } else { of_logsumexp })
+            } else {
+                let units = R::saturated(of_row.to_f64() * LOG2_E);
+                (units, of_logsumexp - dot::<S, R>(simd, row, output_row))
+            };
         }
         // Columns without a query have weights of 0, whatever the values are.
         logsumexp[queries.count..].fill(infinity);
         neg_delta[queries.count..].fill(R::default());
         // A sink that is absent has no weight.
         if let Some(gradient) = self.sink_gradient.take()
-            && operands.sink != f64::NEG_INFINITY
+            && sink != f64::NEG_INFINITY
         {
             let terms = self.logsumexp.iter().zip(&*neg_delta);
             let terms = terms.map(|(logsumexp, neg_delta)| {
-                let exponent = operands.sink - logsumexp.to_f64();
+                let exponent = sink - logsumexp.to_f64();
                 // A logsumexp may have rounded to less than the sink. NaN stays.
                 let exponent = if exponent > 0.0 { 0.0 } else { exponent };
                 math::exp(exponent) * neg_delta.to_f64()
@@ -175,11 +167,11 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         rows_to_panels(&tile, dim_qk, padded_qk, query_rows, query_factor, query);
         let (rows, factor) = (&*gradient_rows, gradient_factor);
         rows_to_panels(&tile, dim_v, padded_v, rows, factor, output_gradient);
-        if self.required.k {
+        if of_keys {
             let scale = R::from_f64(scale);
             pack_rows(simd, &tile, padded_qk, query_rows, scale, packed_query);
         }
-        if self.required.v {
+        if of_values {
             let packed = &mut *packed_output_gradient;
             pack_rows(simd, &tile, padded_v, rows, factor, packed);
         }
@@ -219,12 +211,12 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 }
                 let screened = screened.for_panel(first, &mut weights);
                 // Without this product, what follows computes gradients that are never read.
-                if self.required.q || self.required.k || self.required.scores {
+                if self.query_gradient.is_some() || of_keys || of_scores {
                     let rows = value.after(first);
                     dot_products(simd, rows, dim_v, output_gradient, &mut gradients);
                 }
                 let statistics = [&*logsumexp, &*neg_delta].map(|all| &all[column..][..columns]);
-                if let Some(dropout) = scoring.dropout {
+                if let Some(dropout) = scoring.options.dropout {
                     let kept = &mut kept[..count * columns];
                     scoring.drop_weights(dropout, &seen, kept);
                     weigh::<S, R, true>(simd, &mut weights, &mut gradients, kept, statistics);
@@ -234,10 +226,9 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 if let Some(sums) = &mut self.bias_gradient {
                     sums.add(simd, &gradients);
                 }
-                if !self.distance_gradient.is_empty() {
+                if of_distances {
                     let (start, queries) = (seen.keys.start, panel.queries);
-                    let (_, last) =
-                        (scoring.visible).distances(queries.batch_item, queries.first, start);
+                    let (_, last) = scoring.distances(queries.batch_item, queries.first, start);
                     for (skipped, row) in gradients.rows().enumerate() {
                         let sums = &mut self.distance_gradient[last - skipped..];
                         for (sum, &gradient) in sums.iter_mut().zip(&row[..queries.count]) {
@@ -250,7 +241,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                         *gradient = *gradient * derivative;
                     }
                 }
-                if self.required.q {
+                if self.query_gradient.is_some() {
                     Gemm {
                         rows: panel.queries.count,
                         depth: count,
@@ -272,11 +263,11 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 computed: &computed[..tile.count()],
                 stride,
             };
-            if self.required.v {
+            if of_values {
                 let rhs = &*packed_output_gradient;
                 sums.add(simd, weights, rhs, padded_v, self.value_gradient);
             }
-            if self.required.k {
+            if of_keys {
                 sums.add(
                     simd,
                     score_gradients,
@@ -286,8 +277,8 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 );
             }
         }
-        if self.required.q {
-            let scale = prescale(operands.scale, query_gradient);
+        if let Some(write) = self.query_gradient {
+            let scale = prescale(scoring.scale(), query_gradient);
             let factor = R::splat(simd, R::from_f64(scale));
             let rows = query_gradient.chunks_exact_mut(padded_qk);
             for (query, row) in rows.enumerate().take(queries.count) {
@@ -297,7 +288,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 if logsumexp[query] == infinity {
                     row.fill(R::default());
                 }
-                (self.query_gradient)(query, &row[..dim_qk]);
+                write(query, &row[..dim_qk]);
             }
         }
     }

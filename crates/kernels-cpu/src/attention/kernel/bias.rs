@@ -7,36 +7,22 @@ use pulp::Simd;
 use crate::{
     Broadcast,
     attention::kernel::{
-        scores::Scores,
+        scores::{Scores, Scoring},
         tile::{Queries, WIDEST_PANEL},
         transpose::transpose_eights,
-        visibility::{Seen, Visible},
+        visibility::Seen,
     },
     simd::real::Real,
 };
 
-/// What is added to scores; −∞ hides.
-#[derive(Clone, Copy)]
-pub(crate) struct Biases<'a, R> {
-    /// `[batch, heads_q, len_q, len_kv]`
-    pub(crate) dense: Option<Broadcast<'a, R>>,
-    /// `[heads_q, distances]`
-    pub(crate) distance: Option<&'a [R]>,
-}
-
-impl<R: Real> Biases<'_, R> {
-    /// Adds them to the scores of a panel.
+impl<R: Real> Scoring<'_, R> {
+    /// Adds the biases to the scores of a panel.
     #[inline(always)]
-    pub(crate) fn add_to_panel<S: Simd>(
-        &self,
-        simd: S,
-        visible: &Visible<'_>,
-        scores: &mut Scores<'_, R>,
-    ) {
-        if let Some(bias) = self.distance {
+    pub(crate) fn add_biases<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
+        if let Some(bias) = self.distance_bias {
             let queries = scores.seen.panel.queries;
             let (entries, first) =
-                visible.distances(queries.batch_item, queries.first, scores.seen.keys.start);
+                self.distances(queries.batch_item, queries.first, scores.seen.keys.start);
             let head = &bias[queries.head * entries..][..entries];
             for (skipped, row) in scores.rows().enumerate() {
                 let biases = &head[first - skipped..][..queries.count];
@@ -45,24 +31,24 @@ impl<R: Real> Biases<'_, R> {
                 }
             }
         }
-        if let Some(bias) = &self.dense {
+        if let Some(bias) = &self.options.bias {
             add_dense(simd, bias, scores);
         }
     }
 
-    /// Adds them to the scores of a panel of one column, which are side by side.
+    /// Adds the biases to the scores of a panel of one column, which are side by side.
     #[inline(always)]
-    pub(crate) fn add_to_query(&self, visible: &Visible<'_>, scores: &mut Scores<'_, R>) {
+    pub(crate) fn add_biases_to_query(&self, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;
         let (queries, numbers) = (&panel.queries, &mut scores.numbers[..keys.len()]);
-        if let Some(bias) = self.distance {
-            let (entries, first) = visible.distances(queries.batch_item, queries.first, keys.start);
+        if let Some(bias) = self.distance_bias {
+            let (entries, first) = self.distances(queries.batch_item, queries.first, keys.start);
             let biases = &bias[queries.head * entries..][first + 1 - keys.len()..=first];
             for (score, &bias) in numbers.iter_mut().zip(biases.iter().rev()) {
                 *score = plus_bias(*score, bias);
             }
         }
-        if let Some(bias) = &self.dense {
+        if let Some(bias) = &self.options.bias {
             let stride = bias.strides()[3];
             let biases =
                 &bias.data()[bias.index(queries.batch_item, queries.head, 0, keys.start)..];
@@ -72,35 +58,24 @@ impl<R: Real> Biases<'_, R> {
         }
     }
 
-    /// Whether one of them may be −∞ for some of these queries and keys. A dense one is not searched.
-    pub(crate) fn may_hide(
-        &self,
-        visible: &Visible<'_>,
-        queries: &Queries,
-        keys: &Range<usize>,
-    ) -> bool {
-        self.dense.is_some()
-            || self.distance.is_some_and(|bias| {
+    /// Whether a bias may be −∞ for some of these queries and keys. A dense one is not searched.
+    pub(crate) fn biases_may_hide(&self, queries: &Queries, keys: &Range<usize>) -> bool {
+        self.options.bias.is_some()
+            || self.distance_bias.is_some_and(|bias| {
                 let (entries, first) =
-                    visible.distances(queries.batch_item, queries.first, keys.start);
+                    self.distances(queries.batch_item, queries.first, keys.start);
                 let first = queries.head * entries + first;
                 bias[first + 1 - keys.len()..first + queries.count].contains(&R::NEG_INFINITY)
             })
     }
 
-    /// Whether one of them is −∞ for a query and a key.
-    pub(crate) fn hide(
-        &self,
-        visible: &Visible<'_>,
-        [batch_item, head, query]: [usize; 3],
-        key: usize,
-    ) -> bool {
+    /// Whether a bias is −∞ for a query and a key.
+    pub(crate) fn biases_hide(&self, [batch_item, head, query]: [usize; 3], key: usize) -> bool {
         let hides = |bias: R| bias == R::NEG_INFINITY;
-        let dense = self
-            .dense
-            .map(|bias| bias.get(batch_item, head, query, key));
-        let distance = self.distance.map(|bias| {
-            let (entries, entry) = visible.distances(batch_item, query, key);
+        let dense = self.options.bias;
+        let dense = dense.map(|bias| bias.get(batch_item, head, query, key));
+        let distance = self.distance_bias.map(|bias| {
+            let (entries, entry) = self.distances(batch_item, query, key);
             bias[head * entries + entry]
         });
         dense.is_some_and(hides) || distance.is_some_and(hides)

@@ -56,7 +56,7 @@ impl<R: Real> WithSimd for Decode<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let problem = self.scoring.visible.problem;
+        let problem = self.scoring.problem;
         let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let group = problem.group_size();
         let mut scratch = self.scratch;
@@ -68,10 +68,7 @@ impl<R: Real> WithSimd for Decode<'_, R> {
             part[0] = R::NEG_INFINITY;
         }
         let heads = self.head_kv * group..(self.head_kv + 1) * group;
-        let runs = self
-            .scoring
-            .visible
-            .runs(self.batch_item, heads, 0..1, self.keys);
+        let runs = self.scoring.runs(self.batch_item, heads, 0..1, self.keys);
         for keys in runs.flat_map(|run| blocks(run, KEYS)) {
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, true, key_buffer);
             for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
@@ -120,7 +117,7 @@ impl<R: Real> WithSimd for Decode<'_, R> {
                     return;
                 };
                 online_softmax_row::<S, R>(simd, scores, maximum, sum, values);
-                if let Some(dropout) = self.scoring.dropout {
+                if let Some(dropout) = self.scoring.options.dropout {
                     let row = dropout.row(query.batch_item, query.head, 0);
                     for (score, key) in scores.iter_mut().zip(keys.clone()) {
                         *score = if row.keep(key) { *score } else { R::default() };

@@ -7,7 +7,7 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Problem,
     attention::kernel::{
-        operands::{Operands, dot_products},
+        operands::{Operands, WriteRow, dot_products},
         scores::Scores,
         screened::{Screened, all_finite},
         softmax::{finish, online_softmax},
@@ -45,8 +45,7 @@ pub(crate) fn pieces(problem: &Problem) -> [usize; 11] {
 pub struct TileForward<'a, R> {
     pub(crate) operands: Operands<'a, R>,
     pub(crate) logsumexp: &'a mut [R],
-    /// Takes the index of a query in the tile and its row of the output.
-    pub(crate) output: &'a mut dyn FnMut(usize, &[R]),
+    pub(crate) output: WriteRow<'a, R>,
     pub(crate) scratch: &'a mut [R],
 }
 
@@ -57,7 +56,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
     fn with_simd<S: Simd>(self, simd: S) {
         let operands = self.operands;
         let scoring = &operands.scoring;
-        let problem = scoring.visible.problem;
+        let problem = scoring.problem;
         let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
         let tile = operands.tile::<S>();
@@ -80,7 +79,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         ] = pieces(&problem).map(|len| take(&mut scratch, len));
 
         (operands.q).copy(queries.range(), dim_qk, padded_qk, rows);
-        let factor = R::from_f64(prescale(operands.scale, rows) * LOG2_E);
+        let factor = R::from_f64(prescale(scoring.scale(), rows) * LOG2_E);
         rows_to_panels(&tile, dim_qk, padded_qk, rows, factor, query);
         output.fill(R::default());
         maximum.fill(R::NEG_INFINITY);
@@ -117,7 +116,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                     &mut sum[columns],
                     rescale,
                 );
-                if let Some(dropout) = scoring.dropout {
+                if let Some(dropout) = scoring.options.dropout {
                     let kept = &mut kept[..scores.len()];
                     scoring.drop_weights(dropout, &seen, kept);
                     let scores = R::vectors_mut::<S>(scores).iter_mut();
@@ -141,14 +140,14 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             }
         }
 
-        let kept_scale = scoring.kept_scale();
+        let (kept_scale, sink) = (scoring.kept_scale(), scoring.sink(queries.head));
         for (query, row) in output
             .chunks_exact_mut(padded_v)
             .enumerate()
             .take(queries.count)
         {
             let (maximum, sum) = (maximum[query].to_f64(), sum[query].to_f64());
-            let (logsumexp, factor) = finish(maximum, sum, operands.sink);
+            let (logsumexp, factor) = finish(maximum, sum, sink);
             self.logsumexp[query] = R::from_f64(logsumexp);
             let factor = R::splat(simd, R::from_f64(kept_scale * factor));
             for x in R::vectors_mut::<S>(row) {
@@ -158,7 +157,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             let at = [queries.batch_item, queries.head, queries.first + query];
             let finite = || all_finite(simd, [&*row].into_iter(), R::from_f64(1.0));
             // Weights of zero times values that other rows see are NaN if the values are.
-            if scoring.fully_masked(at, operands.sink, self.logsumexp[query], finite) {
+            if scoring.fully_masked(at, self.logsumexp[query], finite) {
                 row.fill(R::default());
             }
             (self.output)(query, row);

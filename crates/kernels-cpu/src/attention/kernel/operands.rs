@@ -44,12 +44,12 @@ pub(crate) fn dot_products<S: Simd, R: Real>(
     .run(simd, panel.columns);
 }
 
+/// Takes the index of a query in the tile and its row of a result.
+pub(crate) type WriteRow<'a, R> = &'a mut dyn FnMut(usize, &[R]);
+
 /// The head of a tile, and the options.
 pub(crate) struct Operands<'a, R> {
     pub(crate) scoring: Scoring<'a, R>,
-    pub(crate) scale: f64,
-    /// −∞ for none.
-    pub(crate) sink: f64,
     pub(crate) q: &'a dyn Head<R>,
     pub(crate) k: &'a dyn Head<R>,
     pub(crate) v: &'a dyn Head<R>,
@@ -73,16 +73,15 @@ impl<R: Real> Operands<'_, R> {
         rows: usize,
     ) -> impl Iterator<Item = (Range<usize>, bool, impl Iterator<Item = Seen>)> {
         let (scoring, queries) = (self.scoring, tile.queries);
-        let visible = scoring.visible;
-        let keys = visible.key_range(&queries);
+        let keys = scoring.key_range(&queries);
         let heads = queries.head..queries.head + 1;
-        let runs = visible.runs(queries.batch_item, heads, queries.range(), keys);
+        let runs = scoring.runs(queries.batch_item, heads, queries.range(), keys);
         let blocks = runs.flat_map(move |run| blocks(run, size));
         blocks.filter_map(move |keys| {
             let block = keys.clone();
             let panels = (0..tile.count()).map(move |index| tile.panel(index));
             let mut panels = panels
-                .filter_map(move |panel| visible.seen_by(panel, &block, rows))
+                .filter_map(move |panel| scoring.seen_by(panel, &block, rows))
                 .peekable();
             panels.peek()?;
             let hides = scoring.may_hide_single_keys(&queries, &keys);

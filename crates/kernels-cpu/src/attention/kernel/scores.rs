@@ -7,12 +7,11 @@ use core::ops::Range;
 use pulp::Simd;
 
 use crate::{
-    AttentionDropout,
+    AttentionDropout, Options, Problem,
     attention::kernel::{
-        bias::Biases,
         softcap::Softcap,
         tile::{Queries, WIDEST_PANEL},
-        visibility::{Seen, Visibility, Visible},
+        visibility::{Seen, Visibility},
     },
     simd::real::Real,
 };
@@ -38,10 +37,12 @@ impl<R: Real> Scores<'_, R> {
 /// The options that act on scores.
 #[derive(Clone, Copy)]
 pub(crate) struct Scoring<'a, R> {
-    pub(crate) visible: Visible<'a>,
-    pub(crate) biases: Biases<'a, R>,
+    pub(crate) problem: Problem,
+    pub(crate) options: Options<'a, R>,
+    /// `[heads_q, distances]`
+    pub(crate) distance_bias: Option<&'a [R]>,
+    /// That of the options.
     pub(crate) softcap: Option<Softcap<R>>,
-    pub(crate) dropout: Option<AttentionDropout>,
 }
 
 impl<R: Real> Scoring<'_, R> {
@@ -53,9 +54,9 @@ impl<R: Real> Scoring<'_, R> {
         if let Some(softcap) = self.softcap {
             softcap.apply_to_panel(simd, scores, dsoftcap);
         }
-        self.biases.add_to_panel(simd, &self.visible, scores);
+        self.add_biases(simd, scores);
         if scores.seen.visibility == Visibility::Partial {
-            self.visible.hide(simd, scores);
+            self.hide(simd, scores);
         }
     }
 
@@ -71,20 +72,20 @@ impl<R: Real> Scoring<'_, R> {
             // The cap has raised scores that belong to no key.
             scores.numbers[scores.seen.keys.len()..].fill(R::NEG_INFINITY);
         }
-        self.biases.add_to_query(&self.visible, scores);
-        self.visible.hide_single_keys(scores);
+        self.add_biases_to_query(scores);
+        self.hide_single_keys(scores);
     }
 
     /// Whether a query sees a key: neither the mask nor a bias of −∞ hides it.
     pub(crate) fn sees(&self, query: [usize; 3], key: usize) -> bool {
-        self.visible.shows(query, key) && !self.biases.hide(&self.visible, query, key)
+        self.shows(query, key) && !self.biases_hide(query, key)
     }
 
     /// Whether anything but a range of keys may hide some of `keys` from some of `queries`.
     pub(crate) fn may_hide_single_keys(&self, queries: &Queries, keys: &Range<usize>) -> bool {
-        let mask = &self.visible.mask;
+        let mask = &self.options.mask;
         let by_mask = mask.segments.is_some() || mask.blocks.is_some() || mask.masked.is_some();
-        by_mask || self.biases.may_hide(&self.visible, queries, keys)
+        by_mask || self.biases_may_hide(queries, keys)
     }
 
     /// Whether a query sees no key at all, so that its numbers must not spread.
@@ -94,22 +95,33 @@ impl<R: Real> Scoring<'_, R> {
     pub(crate) fn fully_masked(
         &self,
         at: [usize; 3],
-        sink: f64,
         logsumexp: R,
         finite: impl FnOnce() -> bool,
     ) -> bool {
-        if sink == f64::NEG_INFINITY {
+        let [batch_item, head, query] = at;
+        if self.sink(head) == f64::NEG_INFINITY {
             return logsumexp == R::NEG_INFINITY;
         }
-        let [batch_item, _, query] = at;
-        let Visible { mask, problem } = &self.visible;
-        let mut keys = mask.key_range(problem, batch_item, query);
+        let mut keys = (self.options.mask).key_range(&self.problem, batch_item, query);
         !finite() && !keys.any(|key| self.sees(at, key))
+    }
+
+    /// The factor on the scores.
+    pub(crate) fn scale(&self) -> f64 {
+        self.options.scale(&self.problem)
+    }
+
+    /// The sink of a head, as f64; −∞ if there is none.
+    pub(crate) fn sink(&self, head: usize) -> f64 {
+        let sinks = self.options.sinks;
+        sinks.map_or(f64::NEG_INFINITY, |sinks| sinks[head].to_f64())
     }
 
     /// The factor on the weights that dropout keeps.
     pub(crate) fn kept_scale(&self) -> f64 {
-        self.dropout.map_or(1.0, |dropout| dropout.kept_scale())
+        self.options
+            .dropout
+            .map_or(1.0, |dropout| dropout.kept_scale())
     }
 
     /// Writes 1 for the weights that are kept and 0 for those that are dropped, as rows of the panel's columns.

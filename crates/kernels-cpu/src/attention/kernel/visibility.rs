@@ -8,9 +8,9 @@ use core::ops::Range;
 use pulp::Simd;
 
 use crate::{
-    Blocks, DistanceAxis, Mask, PositionMask, Problem,
+    Blocks, DistanceAxis, PositionMask,
     attention::kernel::{
-        scores::Scores,
+        scores::{Scores, Scoring},
         tile::{Panel, Queries, WIDEST_PANEL},
     },
     mask::blocks::within,
@@ -48,14 +48,7 @@ pub(crate) struct Seen {
     pub(crate) visibility: Visibility,
 }
 
-/// The mask of a problem.
-#[derive(Clone, Copy)]
-pub(crate) struct Visible<'a> {
-    pub(crate) problem: Problem,
-    pub(crate) mask: Mask<'a>,
-}
-
-impl Visible<'_> {
+impl<R: Real> Scoring<'_, R> {
     /// The keys that causality, window and key length leave to any query of `queries`.
     pub(crate) fn key_range(&self, queries: &Queries) -> Range<usize> {
         let [first, last] = self.first_and_last(queries);
@@ -66,7 +59,7 @@ impl Visible<'_> {
     /// The ranges of the first query and of the last. Neither end decreases from one query to the next.
     fn first_and_last(&self, queries: &Queries) -> [Range<usize>; 2] {
         [queries.first, queries.first + queries.count - 1]
-            .map(|query| (self.mask).key_range(&self.problem, queries.batch_item, query))
+            .map(|query| (self.options.mask).key_range(&self.problem, queries.batch_item, query))
     }
 
     /// The part of a block of keys that any query of the panel sees, cut at multiples of `rows` keys of the block.
@@ -104,15 +97,16 @@ impl Visible<'_> {
 
     /// Whether a query sees a key.
     pub(crate) fn shows(&self, [batch_item, head, query]: [usize; 3], key: usize) -> bool {
-        self.mask
+        self.options
+            .mask
             .visible(&self.problem, batch_item, head, query, key)
     }
 
     /// Entries of a distance bias per head, and the index of the one that serves a query and a key: the next query has the next entry, the
     /// next key the one before.
     pub(crate) fn distances(&self, batch_item: usize, query: usize, key: usize) -> (usize, usize) {
-        let axis = DistanceAxis::new(&self.problem, &self.mask);
-        let position = self.mask.position(&self.problem, batch_item, query);
+        let axis = DistanceAxis::new(&self.problem, &self.options.mask);
+        let position = self.options.mask.position(&self.problem, batch_item, query);
         (axis.len(), axis.index(position, key))
     }
 
@@ -128,7 +122,7 @@ impl Visible<'_> {
         queries: Range<usize>,
         keys: Range<usize>,
     ) -> impl Iterator<Item = Range<usize>> {
-        let blocks = self.mask.blocks;
+        let blocks = self.options.mask.blocks;
         let mut rest = keys;
         core::iter::from_fn(move || {
             while !rest.is_empty() {
@@ -170,7 +164,7 @@ impl Visible<'_> {
     }
 
     fn blocks(&self, queries: &Queries, keys: &Range<usize>) -> Visibility {
-        let Some(blocks) = self.mask.blocks else {
+        let Some(blocks) = self.options.mask.blocks else {
             return Visibility::Visible;
         };
         let (mut some_hidden, mut some_visible) = (false, false);
@@ -186,7 +180,7 @@ impl Visible<'_> {
 
     /// The segments of some queries, and of some keys.
     fn segment_ids(&self, queries: &Queries, keys: &Range<usize>) -> Option<[&[i64]; 2]> {
-        let segments = self.mask.segments?;
+        let segments = self.options.mask.segments?;
         let first_query = queries.batch_item * self.problem.len_q + queries.first;
         let first_key = queries.batch_item * self.problem.len_kv + keys.start;
         Some([
@@ -216,7 +210,7 @@ impl Visible<'_> {
     }
 
     fn masked(&self, queries: &Queries, keys: &Range<usize>) -> Visibility {
-        let Some(masked) = self.mask.masked else {
+        let Some(masked) = self.options.mask.masked else {
             return Visibility::Visible;
         };
         let [_, _, of_queries, of_keys] = masked.strides();
@@ -242,13 +236,13 @@ impl Visible<'_> {
 
     /// Sets hidden scores to −∞, whatever they are.
     #[inline(always)]
-    pub(crate) fn hide<R: Real, S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
+    pub(crate) fn hide<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         self.hide_by_range(simd, scores);
         self.hide_single_keys(scores);
     }
 
     /// As [`hide`](Self::hide), but for causality, window and key length.
-    pub(crate) fn hide_single_keys<R: Real>(&self, scores: &mut Scores<'_, R>) {
+    pub(crate) fn hide_single_keys(&self, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;
         let queries = &panel.queries;
         if let Some([queries, keys]) = self.segment_ids(queries, keys) {
@@ -262,10 +256,10 @@ impl Visible<'_> {
                 }
             }
         }
-        if let Some(blocks) = &self.mask.blocks {
+        if let Some(blocks) = &self.options.mask.blocks {
             hide_blocks(blocks, scores);
         }
-        if let Some(masked) = &self.mask.masked {
+        if let Some(masked) = &self.options.mask.masked {
             let [_, _, of_queries, of_keys] = masked.strides();
             for (query, index) in queries.range().enumerate() {
                 let start = masked.index(queries.batch_item, queries.head, index, keys.start);
@@ -287,10 +281,10 @@ impl Visible<'_> {
     }
 
     #[inline(always)]
-    fn hide_by_range<R: Real, S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
+    fn hide_by_range<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;
-        let by_position = self.mask.by_position;
-        if by_position == PositionMask::default() && self.mask.key_lengths.is_none() {
+        let by_position = self.options.mask.by_position;
+        if by_position == PositionMask::default() && self.options.mask.key_lengths.is_none() {
             return;
         }
         // Counted from the first key of the block, the bounds are small and every precision holds them exactly.
@@ -298,7 +292,8 @@ impl Visible<'_> {
         let relative =
             |key: usize| R::from_f64((key.clamp(keys.start, keys.end) - keys.start) as f64);
         for (query, index) in panel.queries.range().enumerate() {
-            let range = (self.mask).key_range(&self.problem, panel.queries.batch_item, index);
+            let range =
+                (self.options.mask).key_range(&self.problem, panel.queries.batch_item, index);
             starts[query] = relative(range.start);
             ends[query] = relative(range.end);
         }
