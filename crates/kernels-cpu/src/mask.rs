@@ -110,12 +110,10 @@ impl Mask<'_> {
         }
         if let Some(offsets) = self.query_offsets {
             check("query_offsets", offsets.len(), problem.batch)?;
-            let (len_q, len_kv) = (problem.len_q, problem.len_kv);
-            let fits = |offset: i64| match usize::try_from(offset) {
-                Ok(offset) => offset <= len_kv,
-                Err(_) => offset.unsigned_abs() <= len_q as u64,
-            };
-            if let Some(batch_item) = offsets.iter().position(|&offset| !fits(offset)) {
+            let len_q = problem.len_q;
+            let range = -(len_q as i128)..=len_kv as i128;
+            let is_outside = |&offset: &i64| !range.contains(&i128::from(offset));
+            if let Some(batch_item) = offsets.iter().position(is_outside) {
                 return Err(MaskError::QueryOffset {
                     batch_item,
                     offset: offsets[batch_item],

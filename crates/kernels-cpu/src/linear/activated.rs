@@ -219,26 +219,14 @@ impl<F: Function> WithSimd for Loop<'_, '_, F> {
                     false => (step, columns),
                 };
                 for row in x.chunks_mut(step) {
-                    let row = &mut row[..columns];
-                    if no_bias {
-                        each::<S, 0, 0>(
-                            simd,
-                            row,
-                            [],
-                            [],
-                            #[inline(always)]
-                            |x, []| F::value(simd, x),
-                        );
-                    } else {
-                        each::<S, 1, 0>(
-                            simd,
-                            row,
-                            [bias],
-                            [],
-                            #[inline(always)]
-                            |x, [bias]| F::value(simd, simd.add_f32s(x, bias)),
-                        );
-                    }
+                    biased(
+                        simd,
+                        &mut row[..columns],
+                        [],
+                        [bias],
+                        #[inline(always)]
+                        |x, []| F::value(simd, x),
+                    );
                 }
             }
             Pass::Gated { x, out } => {
@@ -320,7 +308,7 @@ fn biased<S: Simd, const N: usize, const BIASES: usize>(
     }
 }
 
-/// `out = function(out, operands)`, number by number, where a bias is added to each of the first operands.
+/// `out = function(out, operands)`, number by number, where a bias is added to each of the first operands, or to `out` if there are none.
 #[inline(always)]
 fn each<S: Simd, const N: usize, const BIASES: usize>(
     simd: S,
@@ -368,13 +356,14 @@ fn each_vector<S: Simd, const N: usize, const BIASES: usize>(
     let operands = operands.map(|operand| &f32::vectors::<S>(operand)[..count]);
     let biases = biases.map(|bias| &f32::vectors::<S>(bias)[..count]);
     for (at, place) in out.iter_mut().enumerate() {
-        let mut x = [*place; N];
+        let (mut old, mut x) = ([*place], [*place; N]);
         for (x, operand) in x.iter_mut().zip(&operands) {
             *x = operand[at];
         }
-        for (x, bias) in x.iter_mut().zip(&biases) {
+        let biased = if N == 0 { &mut old[..] } else { &mut x };
+        for (x, bias) in biased.iter_mut().zip(&biases) {
             *x = simd.add_f32s(*x, bias[at]);
         }
-        *place = function(*place, x);
+        *place = function(old[0], x);
     }
 }

@@ -157,19 +157,11 @@ impl Function for GeluTanh {
 impl Function for QuickGelu {
     #[inline(always)]
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-        swish(
-            simd,
-            x,
-            simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32)),
-        )
+        swish(simd, x, quick(simd, x))
     }
     #[inline(always)]
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
-        Silu::gradient(
-            simd,
-            gradient,
-            simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32)),
-        )
+        Silu::gradient(simd, gradient, quick(simd, x))
     }
 }
 
@@ -237,6 +229,12 @@ fn within<S: Simd>(simd: S, x: S::f32s, limit: f32) -> S::f32s {
 fn half_of_one_plus<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
     let half = simd.splat_f32s(0.5);
     simd.mul_f32s(x, simd.mul_add_e_f32s(y, half, half))
+}
+
+/// What the sigmoid of [`QuickGelu`] gets.
+#[inline(always)]
+fn quick<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32))
 }
 
 /// `x · sigmoid(y)`

@@ -4,7 +4,7 @@ use alloc::{vec, vec::Vec};
 
 use super::Inputs;
 use super::forward::forward;
-use super::score::{alibi_factor, dropout_factor, relative_index, score};
+use super::score::{dropout_factor, score};
 use crate::{InputError, Problem, math, options::exactly};
 
 /// What [`backward`] returns: one gradient per differentiable input, in that input's own shape.
@@ -131,12 +131,13 @@ pub fn backward(
                         gradient[bias.index(batch_item, head, query, key)] += d_score;
                     }
                     if let Some(gradient) = &mut gradients.alibi {
-                        gradient[head] += d_score * alibi_factor(problem, inputs, at(key));
+                        gradient[head] -= d_score * score.distance.abs() as f64;
                     }
                     if let (Some((_, buckets)), Some(gradient)) =
                         (inputs.relative, &mut gradients.relative)
                     {
-                        gradient[relative_index(problem, inputs, buckets, at(key))] += d_score;
+                        let bucket = buckets.bucket(score.distance);
+                        gradient[bucket * problem.heads_q + head] += d_score;
                     }
                     let d_dot = d_score * score.slope * scale;
                     let k_row = key_row(key) * dim_qk;

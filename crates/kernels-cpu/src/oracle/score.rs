@@ -1,7 +1,7 @@
 //! One score.
 
 use super::Inputs;
-use crate::{Options, Problem, RelativeBuckets, math};
+use crate::{Options, Problem, math};
 
 /// Batch item, query head, query and key of a score.
 pub(super) type At = [usize; 4];
@@ -12,6 +12,8 @@ pub(super) struct Score {
     pub value: f64,
     /// `d value / d (scale * dot)`: 1 without softcap, else `1 - tanh²`.
     pub slope: f64,
+    /// How many tokens the key is after the position of the query.
+    pub distance: isize,
 }
 
 /// The score of one pair, or `None` if the key is hidden.
@@ -23,12 +25,12 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
     if !mask.visible(problem, batch_item, head, query, key) {
         return None;
     }
+    let distance = key as isize - mask.position(problem, batch_item, query);
     let dense = bias.map_or(0.0, |bias| bias.get(batch_item, head, query, key));
-    let alibi = inputs.alibi.map_or(0.0, |slopes| {
-        slopes[head] * alibi_factor(problem, inputs, at)
-    });
+    let alibi = inputs.alibi;
+    let alibi = alibi.map_or(0.0, |slopes| -slopes[head] * distance.abs() as f64);
     let relative = inputs.relative.map_or(0.0, |(table, buckets)| {
-        table[relative_index(problem, inputs, buckets, at)]
+        table[buckets.bucket(distance) * problem.heads_q + head]
     });
     let bias = dense + alibi + relative;
     if bias == f64::NEG_INFINITY {
@@ -61,28 +63,8 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
     Some(Score {
         value: capped + bias,
         slope,
+        distance,
     })
-}
-
-/// How many tokens a key is after the position of its query.
-fn relative_position(problem: &Problem, inputs: &Inputs<'_>, at: At) -> isize {
-    let [batch_item, _, query, key] = at;
-    key as isize - inputs.options.mask.position(problem, batch_item, query)
-}
-
-/// The factor of the ALiBi slope.
-pub(super) fn alibi_factor(problem: &Problem, inputs: &Inputs<'_>, at: At) -> f64 {
-    -(relative_position(problem, inputs, at).abs() as f64)
-}
-
-/// Flat index into the table of the relative bias.
-pub(super) fn relative_index(
-    problem: &Problem,
-    inputs: &Inputs<'_>,
-    buckets: RelativeBuckets,
-    at: At,
-) -> usize {
-    buckets.bucket(relative_position(problem, inputs, at)) * problem.heads_q + at[1]
 }
 
 /// The factor that dropout puts on a weight: 0, or `1 / (1 - p)`.

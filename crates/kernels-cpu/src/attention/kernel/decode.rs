@@ -43,8 +43,8 @@ pub struct Decode<'a, R> {
     pub(crate) queries: &'a [R],
     pub(crate) k: &'a dyn Head<R>,
     pub(crate) v: &'a dyn Head<R>,
-    pub(crate) batch_item: usize,
-    pub(crate) head_kv: usize,
+    /// That of the first head of the group.
+    pub(crate) query: Queries,
     pub(crate) keys: Range<usize>,
     /// For each query head: the largest score, the sum of the weights relative to it, and the weighted values.
     pub(crate) partial: &'a mut [R],
@@ -67,8 +67,10 @@ impl<R: Real> WithSimd for Decode<'_, R> {
             part.fill(R::default());
             part[0] = R::NEG_INFINITY;
         }
-        let heads = self.head_kv * group..(self.head_kv + 1) * group;
-        let runs = self.scoring.runs(self.batch_item, heads, 0..1, self.keys);
+        let heads = self.query.head..self.query.head + group;
+        let runs = self
+            .scoring
+            .runs(self.query.batch_item, heads, 0..1, self.keys);
         for keys in runs.flat_map(|run| blocks(run, KEYS)) {
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, true, key_buffer);
             for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
@@ -78,10 +80,8 @@ impl<R: Real> WithSimd for Decode<'_, R> {
             let value = self.v.block(keys.clone(), dim_v, dim_v, true, value_buffer);
             for (in_group, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let query = Queries {
-                    batch_item: self.batch_item,
-                    head: self.head_kv * group + in_group,
-                    first: 0,
-                    count: 1,
+                    head: self.query.head + in_group,
+                    ..self.query
                 };
                 let panel = Panel {
                     queries: query,
