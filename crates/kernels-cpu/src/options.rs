@@ -118,7 +118,15 @@ pub(crate) fn exactly(
     expected: usize,
     problem: &Problem,
 ) -> Result<(), InputError> {
-    fits(name, actual, expected, problem, actual == expected)
+    if actual == expected {
+        return Ok(());
+    }
+    Err(InputError::Length {
+        name,
+        expected,
+        actual,
+        problem: *problem,
+    })
 }
 
 /// Refuses a buffer that is too short for its shape and strides.
@@ -128,24 +136,5 @@ pub(crate) fn at_least(
     expected: usize,
     problem: &Problem,
 ) -> Result<(), InputError> {
-    fits(name, actual, expected, problem, actual >= expected)
-}
-
-fn fits(
-    name: &'static str,
-    actual: usize,
-    expected: usize,
-    problem: &Problem,
-    fits: bool,
-) -> Result<(), InputError> {
-    if fits {
-        Ok(())
-    } else {
-        Err(InputError::Length {
-            name,
-            expected,
-            actual,
-            problem: *problem,
-        })
-    }
+    exactly(name, actual.min(expected), expected, problem)
 }

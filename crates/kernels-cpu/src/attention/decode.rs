@@ -44,11 +44,6 @@ fn tasks(problem: &Problem) -> usize {
     problem.batch * problem.heads_kv * splits(problem)
 }
 
-fn workers(problem: &Problem, execution: Execution) -> usize {
-    // Decoding is bound by memory: an operation counts 16-fold. The helpers are usually still awake after the preceding projection.
-    execution.workers(tasks(problem), 16.0 * problem.operations())
-}
-
 /// The results of each query head of the group.
 fn per_task(problem: &Problem) -> usize {
     problem.group_size() * group_part(problem, 0).len()
@@ -73,7 +68,8 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
     let (heads_kv, dim_qk, group) = (problem.heads_kv, problem.dim_qk, problem.group_size());
     let splits = splits(&problem);
     for_each(
-        workers(&problem, execution),
+        // Decoding is bound by memory: an operation counts 16-fold. The helpers are usually still awake after the preceding projection.
+        execution.workers(tasks(&problem), 16.0 * problem.operations()),
         sum_of_pieces([group * dim_qk]) + sum_of_pieces(pieces(&problem)),
         partial.chunks_exact_mut(per_task(&problem)).enumerate(),
         |(task, partial), mut scratch| {
@@ -82,10 +78,8 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             let queries = take(&mut scratch, group * dim_qk);
             for (in_group, row) in queries.chunks_exact_mut(dim_qk).enumerate() {
                 let head = head_kv * group + in_group;
-                inputs
-                    .q
-                    .head(batch_item, head)
-                    .copy(0..1, dim_qk, dim_qk, row);
+                let query = inputs.q.head(batch_item, head);
+                query.copy(0..1, dim_qk, dim_qk, row);
             }
             let scoring = inputs.scoring();
             let factor = T::Real::from_f64(prescale(scoring.scale(), queries) * LOG2_E);

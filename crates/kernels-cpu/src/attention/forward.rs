@@ -1,7 +1,7 @@
 //! The forward pass: output and logsumexp, one tile of queries after the other.
 
 use crate::{
-    InputError, Problem,
+    InputError,
     attention::{
         decode::decode,
         inputs::{Inputs, writable},
@@ -19,11 +19,6 @@ use crate::{
     },
     view::{element::Element, rows_mut::RowsMut},
 };
-
-fn workers(problem: &Problem, execution: Execution) -> usize {
-    let tasks = problem.batch * problem.heads_q * problem.len_q.div_ceil(QUERIES);
-    execution.workers(tasks, problem.operations())
-}
 
 /// Output and logsumexp of attention, as the [contract](crate) states it.
 ///
@@ -84,8 +79,9 @@ fn tiles<T: Element>(
                 .rev()
                 .map(move |(tile, (output, logsumexp))| (head, tile * QUERIES, output, logsumexp))
         });
+    let count = problem.batch * heads_q * len_q.div_ceil(QUERIES);
     for_each(
-        workers(&problem, execution),
+        execution.workers(count, problem.operations()),
         sum_of_pieces(pieces(&problem)),
         tasks,
         |(head, query, mut output, logsumexp), scratch| {

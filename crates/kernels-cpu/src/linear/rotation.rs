@@ -168,7 +168,7 @@ impl<R: Real> WithSimd for RotaryRows<'_, R> {
         for (row, out) in rows {
             let angles = self.angles.map(|table| &table[row * pairs..][..pairs]);
             for (head, out) in out.chunks_exact_mut(dim).enumerate() {
-                let x = &self.x.starting_at(self.item, head, self.first + row)[..dim];
+                let x = &self.x.head(self.item, head).after(self.first + row).data[..dim];
                 let (x, kept) = x.split_at(width);
                 let (out, copied) = out.split_at_mut(width);
                 match self.layout {

@@ -47,11 +47,6 @@ impl<'a, T> Rows<'a, T> {
         let data = data.unwrap_or_default();
         Block { data, stride }
     }
-
-    /// The elements from the start of this row on.
-    pub(crate) fn starting_at(&self, batch_item: usize, head: usize, row: usize) -> &'a [T] {
-        self.head(batch_item, head).after(row).data
-    }
 }
 
 /// Consecutive rows.

@@ -85,7 +85,8 @@ fn run<T: Element>(
     mut gradients: Gradients<'_, T>,
     execution: Execution,
 ) {
-    let [partial, slabs] = [plan.partial_sums(), plan.slabs.in_scratch()];
+    let partial = plan.tasks() * plan.partial_per_task().iter().sum::<usize>();
+    let slabs = plan.slabs.in_scratch();
     with_scratch(sum_of_pieces([partial, slabs]), |mut scratch| {
         let partial = take(&mut scratch, partial);
         let slabs = take(&mut scratch, slabs);
@@ -95,7 +96,7 @@ fn run<T: Element>(
             slots.reverse();
         }
         for_each(
-            plan.workers(execution),
+            execution.workers(plan.slabs.slots(), 2.5 * plan.problem.operations()),
             plan.per_worker(),
             slots.into_iter(),
             |slot, scratch| {
@@ -145,12 +146,9 @@ fn run_task<T: Element>(
         let rows = problem.len_q.min(query + QUERIES) - query;
         let row = problem.query_row(batch_item, head, query);
         let bias_gradient = plan.bias_strides.map(|strides| {
-            let [of_batch, of_heads, of_queries, of_keys] = strides;
-            let origin =
-                (batch_item * of_batch + head * of_heads) as isize - task.bias_origin as isize;
+            let [_, of_heads, of_queries, of_keys] = strides;
             BiasGradient {
-                sums: bias,
-                origin,
+                sums: &mut bias[in_group * of_heads..],
                 strides: [of_queries, of_keys],
             }
         });

@@ -18,10 +18,7 @@ use crate::{
         },
     },
     broadcast::contiguous_strides,
-    threads::{
-        parallel::Execution,
-        scratch::{LINE_NUMBERS, sum_of_pieces},
-    },
+    threads::scratch::{LINE_NUMBERS, sum_of_pieces},
     view::{
         element::Element,
         rows_mut::{HeadMut, RowsMut},
@@ -117,8 +114,6 @@ pub(crate) struct Task<'a, T: Element> {
     pub(crate) sinks: &'a mut [T::Real],
     /// One sum per distance and query head of the group, if required.
     pub(crate) distance: &'a mut [T::Real],
-    /// Index in the bias of the first sum of the slot.
-    pub(crate) bias_origin: usize,
 }
 
 /// Tasks that run one after the other because they add to the same sums.
@@ -179,20 +174,12 @@ impl Plan {
             .map(|sums| sums.next_multiple_of(LINE_NUMBERS))
     }
 
-    pub(crate) fn partial_sums(&self) -> usize {
-        self.tasks() * self.partial_per_task().iter().sum::<usize>()
-    }
-
     pub(crate) fn per_worker(&self) -> usize {
         let sums: usize = match self.chunks {
             1 => self.sums_per_head.iter().sum(),
             _ => 0,
         };
         sums + sum_of_pieces(pieces(&self.problem))
-    }
-
-    pub(crate) fn workers(&self, execution: Execution) -> usize {
-        execution.workers(self.slabs.slots(), 2.5 * self.problem.operations())
     }
 
     /// All tasks, with their shares of the results.
@@ -245,7 +232,6 @@ impl Plan {
                 partial: cut(&mut partial, of_sums).filter(|_| self.chunks > 1),
                 sinks: cut(&mut partial, of_sinks).unwrap_or_default(),
                 distance: cut(&mut partial, of_distances).unwrap_or_default(),
-                bias_origin: part * self.slabs.size,
             };
             // Dealt back and forth, because under a causal mask each tile has more work than the one before.
             let count = &mut tasks_of_part[part];

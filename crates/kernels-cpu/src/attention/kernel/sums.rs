@@ -18,9 +18,8 @@ use crate::{
 
 /// Where the gradient of the bias of one head is summed.
 pub(crate) struct BiasGradient<'a, R> {
+    /// From query 0 and key 0 on.
     pub(crate) sums: &'a mut [R],
-    /// Index of query 0 and key 0, which may be before the sums.
-    pub(crate) origin: isize,
     /// Strides of queries and keys.
     pub(crate) strides: [usize; 2],
 }
@@ -32,8 +31,7 @@ impl<R: Real> BiasGradient<'_, R> {
         let (queries, keys) = (gradients.seen.panel.queries, &gradients.seen.keys);
         let (gradients, stride) = (&*gradients.numbers, gradients.stride);
         let [of_queries, of_keys] = self.strides;
-        let start = (queries.first * of_queries + keys.start * of_keys) as isize + self.origin;
-        let sums = &mut self.sums[start as usize..];
+        let sums = &mut self.sums[queries.first * of_queries + keys.start * of_keys..];
         // Four queries and eight keys at a time, if the keys of the sums are next to each other.
         let (mut whole_queries, mut whole_keys) = (0, 0);
         if of_keys == 1 {
