@@ -8,11 +8,8 @@ use crate::{
         ReluSquared, Silu,
     },
     simd::real::{MAX_LANES, Real},
-    threads::parallel::{Execution, for_each},
+    threads::parallel::{Execution, TASK, for_each},
 };
-
-/// Numbers that one task writes: enough to be worth a task, few enough to divide the work evenly.
-const TASK: usize = 1 << 14;
 
 /// `activation(x + bias)` of rows, or, gated, `activation(gate + bias) · (up + bias)` of rows `[gate | up]`.
 ///

@@ -7,12 +7,9 @@ use crate::{
     compiled::{Compiled, Kernel},
     extent::elements,
     simd::real::Real,
-    threads::parallel::{Execution, for_each},
+    threads::parallel::{Execution, TASK, for_each},
     view::{element::Element, rows::Rows},
 };
-
-/// Numbers that one task writes: enough to be worth a task, few enough to divide the work evenly.
-const TASK: usize = 1 << 14;
 
 /// Which two numbers of a head form a pair. Weights trained with one layout do not work with the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

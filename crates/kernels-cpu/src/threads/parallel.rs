@@ -6,6 +6,9 @@ use pulp::{Scalar, Simd, WithSimd, bytemuck::Pod};
 use crate::threads::helper_threads::work_together;
 use crate::threads::scratch::with_scratch;
 
+/// Numbers that one task of a pass over memory writes: enough to be worth a task, few enough to divide the work evenly.
+pub(crate) const TASK: usize = 1 << 14;
+
 /// How many threads a call uses, and which vector instructions.
 ///
 /// The number of threads does not change the result by a single bit.

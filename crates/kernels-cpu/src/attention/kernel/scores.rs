@@ -56,7 +56,8 @@ impl<R: Real> Scoring<'_, R> {
         }
         self.add_biases(simd, scores);
         if scores.seen.visibility == Visibility::Partial {
-            self.hide(simd, scores);
+            self.hide_by_range(simd, scores);
+            self.hide_single_keys(scores);
         }
     }
 
@@ -74,11 +75,6 @@ impl<R: Real> Scoring<'_, R> {
         }
         self.add_biases_to_query(scores);
         self.hide_single_keys(scores);
-    }
-
-    /// Whether a query sees a key: neither the mask nor a bias of −∞ hides it.
-    pub(crate) fn sees(&self, query: [usize; 3], key: usize) -> bool {
-        self.shows(query, key) && !self.biases_hide(query, key)
     }
 
     /// Whether anything but a range of keys may hide some of `keys` from some of `queries`.
@@ -102,8 +98,10 @@ impl<R: Real> Scoring<'_, R> {
         if self.sink(head) == f64::NEG_INFINITY {
             return logsumexp == R::NEG_INFINITY;
         }
-        let mut keys = (self.options.mask).key_range(&self.problem, batch_item, query);
-        !finite() && !keys.any(|key| self.sees(at, key))
+        let (mask, problem) = (&self.options.mask, &self.problem);
+        let sees =
+            |key| mask.visible(problem, batch_item, head, query, key) && !self.biases_hide(at, key);
+        !finite() && !mask.key_range(problem, batch_item, query).any(sees)
     }
 
     /// The factor on the scores.

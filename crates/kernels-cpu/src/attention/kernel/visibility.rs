@@ -95,13 +95,6 @@ impl<R: Real> Scoring<'_, R> {
         Visibility::of(some_hidden, true)
     }
 
-    /// Whether a query sees a key.
-    pub(crate) fn shows(&self, [batch_item, head, query]: [usize; 3], key: usize) -> bool {
-        self.options
-            .mask
-            .visible(&self.problem, batch_item, head, query, key)
-    }
-
     /// Entries of a distance bias per head, and the index of the one that serves a query and a key: the next query has the next entry, the
     /// next key the one before.
     pub(crate) fn distances(&self, batch_item: usize, query: usize, key: usize) -> (usize, usize) {
@@ -234,14 +227,7 @@ impl<R: Real> Scoring<'_, R> {
         Visibility::of(some_hidden, some_visible)
     }
 
-    /// Sets hidden scores to −∞, whatever they are.
-    #[inline(always)]
-    pub(crate) fn hide<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
-        self.hide_by_range(simd, scores);
-        self.hide_single_keys(scores);
-    }
-
-    /// As [`hide`](Self::hide), but for causality, window and key length.
+    /// Sets the scores that segments, blocks or a bool tensor hide to −∞, whatever they are.
     pub(crate) fn hide_single_keys(&self, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;
         let queries = &panel.queries;
@@ -280,8 +266,9 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
+    /// Sets the scores that causality, window or key length hide to −∞, whatever they are.
     #[inline(always)]
-    fn hide_by_range<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
+    pub(crate) fn hide_by_range<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;
         let by_position = self.options.mask.by_position;
         if by_position == PositionMask::default() && self.options.mask.key_lengths.is_none() {
