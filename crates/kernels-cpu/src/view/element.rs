@@ -43,54 +43,40 @@ impl<T: Element> Head<T::Real> for Block<'_, T> {
     }
 }
 
-macro_rules! full {
-    ($element:ident) => {
+macro_rules! element {
+    ($element:ident, $real:ident, $as_real:expr, $to_reals:expr, $from_reals:expr) => {
         impl Element for $element {
-            type Real = Self;
+            type Real = $real;
             #[inline(always)]
-            fn as_real(slice: &[Self]) -> Option<&[Self]> {
-                Some(slice)
+            fn as_real(slice: &[Self]) -> Option<&[$real]> {
+                $as_real(slice)
             }
-            fn to_reals(from: &[Self], to: &mut [Self]) {
-                to.copy_from_slice(from);
-            }
-            fn from_reals(from: &[Self], to: &mut [Self]) {
-                to.copy_from_slice(from);
-            }
-        }
-    };
-}
-full!(f32);
-full!(f64);
-
-macro_rules! half {
-    ($element:ident, $to_reals:expr, $from_reals:expr) => {
-        impl Element for $element {
-            type Real = f32;
-            #[inline(always)]
-            fn as_real(_: &[Self]) -> Option<&[f32]> {
-                None
-            }
-            fn to_reals(from: &[Self], to: &mut [f32]) {
+            fn to_reals(from: &[Self], to: &mut [$real]) {
                 assert_eq!(from.len(), to.len());
                 $to_reals(from, to);
             }
-            fn from_reals(from: &[f32], to: &mut [Self]) {
+            fn from_reals(from: &[$real], to: &mut [Self]) {
                 assert_eq!(from.len(), to.len());
                 $from_reals(from, to);
             }
         }
     };
 }
+element!(f32, f32, Some, copy, copy);
+element!(f64, f64, Some, copy, copy);
 // Eight at a time, with an instruction whose support is checked once per slice, not once per number.
-half!(
+element!(
     f16,
+    f32,
+    |_| None,
     HalfFloatSliceExt::convert_to_f32_slice,
     |from: &[f32], to: &mut [f16]| to.convert_from_f32_slice(from)
 );
 // Shifts, which the compiler vectorises.
-half!(
+element!(
     bf16,
+    f32,
+    |_| None,
     |from: &[bf16], to: &mut [f32]| {
         for (to, from) in to.iter_mut().zip(from) {
             *to = from.to_f32();
@@ -102,3 +88,7 @@ half!(
         }
     }
 );
+
+fn copy<T: Copy>(from: &[T], to: &mut [T]) {
+    to.copy_from_slice(from);
+}
