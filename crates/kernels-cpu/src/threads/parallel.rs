@@ -4,7 +4,7 @@ use pulp::{Scalar, Simd, WithSimd, bytemuck::Pod};
 
 #[cfg(feature = "rayon")]
 use crate::threads::helper_threads::work_together;
-use crate::threads::scratch::with_scratch;
+use crate::{simd::real::Real, threads::scratch::with_scratch};
 
 /// Numbers that one task of a pass over memory writes: enough to be worth a task, few enough to divide the work evenly.
 pub(crate) const TASK: usize = 1 << 14;
@@ -124,4 +124,18 @@ fn share_out<Task: Send, R: Pod>(
                 .for_each(|task| work(task, scratch));
         });
     });
+}
+
+/// Adds up what several tasks have computed, in their order.
+pub(crate) fn add_up<'a, R: Real>(total: &mut [R], mut parts: impl Iterator<Item = &'a [R]>) {
+    if let Some(first) = parts.next() {
+        total.copy_from_slice(first);
+    }
+    parts.for_each(|part| add(total, part));
+}
+
+pub(crate) fn add<R: Real>(total: &mut [R], part: &[R]) {
+    for (sum, &more) in total.iter_mut().zip(part) {
+        *sum = *sum + more;
+    }
 }

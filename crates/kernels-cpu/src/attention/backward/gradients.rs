@@ -33,7 +33,7 @@ pub struct Upstream<'a, T: Element> {
 /// # Shapes
 /// Each has the shape of its input. Those of q, k and v have any strides, the others are contiguous. The gradient of the bias is summed over
 /// the dimensions that it repeats.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Gradients<'a, T: Element> {
     /// `[batch, heads_q, len_q, dim_qk]`
     pub q: Option<RowsMut<'a, T>>,
@@ -47,19 +47,6 @@ pub struct Gradients<'a, T: Element> {
     pub distance_bias: Option<&'a mut [T::Real]>,
     /// `[heads_q]`
     pub sinks: Option<&'a mut [T::Real]>,
-}
-
-impl<T: Element> Default for Gradients<'_, T> {
-    fn default() -> Self {
-        Self {
-            q: None,
-            k: None,
-            v: None,
-            bias: None,
-            distance_bias: None,
-            sinks: None,
-        }
-    }
 }
 
 impl<T: Element> Gradients<'_, T> {

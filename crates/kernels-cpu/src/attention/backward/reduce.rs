@@ -8,8 +8,7 @@ use crate::{
         },
         kernel::tile::padded,
     },
-    simd::real::Real,
-    threads::parallel::{Execution, for_each},
+    threads::parallel::{Execution, add, add_up, for_each},
     view::element::Element,
 };
 
@@ -52,14 +51,8 @@ impl Plan {
                         let total = &mut total[..out.rows() * row];
                         let tasks = &partial[head * self.chunks * per_task..];
                         let tasks = tasks[..self.chunks * per_task].chunks_exact(per_task);
-                        for (task, sums) in tasks.enumerate() {
-                            let sums = &sums[skip + first * row..][..total.len()];
-                            if task == 0 {
-                                total.copy_from_slice(sums);
-                            } else {
-                                add(total, sums);
-                            }
-                        }
+                        let (from, len) = (skip + first * row, total.len());
+                        add_up(total, tasks.map(|sums| &sums[from..][..len]));
                         for (index, total) in total.chunks_exact(row).enumerate() {
                             T::from_reals(&total[..dim], out.row(index));
                         }
@@ -113,11 +106,5 @@ impl Plan {
                 },
             );
         }
-    }
-}
-
-fn add<R: Real>(sums: &mut [R], more: &[R]) {
-    for (sum, &more) in sums.iter_mut().zip(more) {
-        *sum = *sum + more;
     }
 }
