@@ -23,6 +23,7 @@
 //! | `models` | models that `transformers` saved, from their folders |
 //! | `on_wgpu` | 8 bits, a cache under autotune, gradients of a few parameters: what wgpu alone can get wrong |
 //! | `seq2seq` | the translation model and its search |
+//! | `trainer` | what the training loop leaves when it is killed, and how it goes on |
 //! | `weights` | weights of other libraries' models by tables, both ways |
 //!
 //! No test draws from Burn's process-wide generators unless it holds `numbers::alone()` of the tests' library: tests run side by side.
@@ -51,4 +52,5 @@ mod positions;
 mod quantized;
 mod replicas;
 mod seq2seq;
+mod trainer;
 mod weights;

@@ -71,8 +71,9 @@
 //!
 //! # Training
 //!
-//! With the feature `train`, [`LanguageModel`](language_model::LanguageModel) and [`Seq2Seq`](seq2seq::Seq2Seq) go into burn-train's `Learner`, on
-//! one device or several; `train` has their batches and steps, and what your own training loop needs on all cores of a CPU. [`loss`] is cross entropy with smoothed labels, with its gradient in closed form.
+//! With the feature `train`, `train::Trainer` trains [`LanguageModel`](language_model::LanguageModel) and [`Seq2Seq`](seq2seq::Seq2Seq), on one device or several,
+//! and so does burn-train's `Learner`; `train` has their batches and steps, and what your own training loop needs on all cores of a CPU. [`loss`] is cross entropy
+//! with smoothed labels, with its gradient in closed form.
 //!
 //! # Features
 //!
@@ -81,7 +82,7 @@
 //! | `hub` | | names on the Hugging Face Hub in `from_pretrained`, from its local cache or the network |
 //! | `chat` | | `chat`: chat templates and conversations; implies `tokenizers` |
 //! | `tokenizers` | | `pretrained::{tokenizer, end_tokens}`, by the crate `tokenizers`; `sentences`; `text` |
-//! | `train` | | `train`: batches and steps for burn-train's learner, or for your own training loop |
+//! | `train` | | `train`: a training loop; batches and steps for it, for burn-train's learner, or for your own loop |
 //! | `flex` | yes | Burn's fast CPU backend |
 //! | `ndarray`, `wgpu`, `vulkan`, `metal`, `webgpu`, `cuda`, `rocm`, `cpu`, `tch`, `remote` | | Burn's backend of the same name |
 //! | `autodiff` | yes | training |

@@ -98,7 +98,6 @@ struct Header<C> {
     state: State,
     /// The parts in their order, with their sizes.
     parts: Vec<(String, usize)>,
-    /// The hash of all parts.
     hash: String,
 }
 
@@ -278,7 +277,6 @@ impl<C> Checkpoint<C> {
         is_there.then(|| self.load(AVERAGE, model)).transpose()
     }
 
-    /// `model` with the parameters of a part.
     pub(super) fn load<M: Module>(&self, part: &str, model: M) -> Result<M, TrainError> {
         let bytes = Bytes::from_bytes_vec(self.part(part)?.to_vec());
         ModuleRecord::from_bytes(bytes)
@@ -315,9 +313,11 @@ fn aside(name: &str, folder: &Path) -> PathBuf {
     folder.join(format!(".unfinished-{name}"))
 }
 
-/// Writes a file and waits until its bytes are on the disk.
+/// Writes a new file and waits until its bytes are on the disk.
 fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), TrainError> {
-    let written = File::create(path).and_then(|mut file| {
+    // A kill may have left one that is the best checkpoint by another name, which must not change.
+    let _ = fs::remove_file(path);
+    let written = File::create_new(path).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });

@@ -99,7 +99,9 @@ where
     /// When the checkpoint is of another model or optimizer.
     pub fn resume(mut self, checkpoint: &Checkpoint<C>) -> Result<Self, TrainError> {
         self.state = checkpoint.state.clone();
-        self.state.finished &= self.is_over();
+        // Steps that are not evaluated yet still have to be.
+        let is_evaluated = self.state.finished || self.state.step_in_epoch == 0;
+        self.state.finished = is_evaluated && self.is_over();
         let fresh = self.model().clone();
         let average = checkpoint.average(fresh.clone())?;
         self.average = average.as_ref().map(MovingAverage::new);
@@ -132,7 +134,7 @@ where
         self.epoch_steps
     }
 
-    /// The learning rate of the last step.
+    /// The learning rate of the last step, of parameters in no group of the schedule.
     pub fn learning_rate(&self) -> f64 {
         self.learning_rate
     }
@@ -148,7 +150,7 @@ where
     pub fn seconds_left(&self) -> Option<f64> {
         let total = last_step(self.config.epochs, self.config.steps, self.epoch_steps)?;
         let more = total.saturating_sub(self.state.step);
-        (self.state.step > 0 && !self.state.finished)
+        (self.state.step > 0 && self.epoch_steps > 0 && !self.state.finished)
             .then(|| self.state.seconds / self.state.step as f64 * more as f64)
     }
 
@@ -159,6 +161,10 @@ where
     /// # Errors
     ///
     /// When a checkpoint cannot be written, a loss is no longer finite, or `observe` fails.
+    ///
+    /// # Panics
+    ///
+    /// When the validation part has no batch, or an epoch no step.
     pub fn run<D, E>(
         &mut self,
         data: &D,
@@ -168,9 +174,13 @@ where
         D: TrainingData<Batch = B>,
         E: From<TrainError>,
     {
+        let device = self.config.device.clone().inner();
+        let is_empty = data.validation(&device).next().is_none();
+        assert!(!is_empty, "Trainer: the validation part has no batch");
         let mut saved = (self.clock)();
         while !self.state.finished {
             let plan = data.steps(self.state.epoch);
+            assert!(!plan.is_empty(), "Trainer: an epoch has no step");
             self.epoch_steps = plan.len();
             while self.state.step_in_epoch < plan.len() && !self.is_over() {
                 self.step(data, &plan[self.state.step_in_epoch])?;
@@ -205,7 +215,6 @@ where
             .write(&self.state, self.model(), self.average(), &self.optimizers)
     }
 
-    /// Whether all epochs or all steps are over.
     fn is_over(&self) -> bool {
         let TrainerConfig { epochs, steps, .. } = self.config;
         epochs.is_some_and(|epochs| self.state.epoch >= epochs)
@@ -224,7 +233,7 @@ where
             train_accuracy: self.state.accuracy,
             validation_accuracy,
         };
-        if self.state.step_in_epoch == self.epoch_steps {
+        if self.state.step_in_epoch >= self.epoch_steps {
             self.state.epoch += 1;
             self.state.step_in_epoch = 0;
             (self.state.loss_sum, self.state.loss_tokens) = (0.0, 0);
@@ -257,7 +266,6 @@ where
         self.finite("loss", self.state.loss_sum).map(drop)
     }
 
-    /// A loss, if it is finite.
     fn finite(&self, name: &'static str, loss: f64) -> Result<f64, TrainError> {
         match loss.is_finite() {
             true => Ok(loss),

@@ -12,7 +12,7 @@ pub trait TrainingData {
     /// What the model's steps take.
     type Batch: TokenBatch;
 
-    /// The training samples of every step of an epoch. Epochs may differ in their order, not in the number of steps.
+    /// The training samples of every step of an epoch, which has one or more. Epochs may differ in their order, not in the number of steps.
     fn steps(&self, epoch: usize) -> Vec<Vec<usize>>;
 
     /// The number of tokens of a training sample that the model reads and predicts.
@@ -21,7 +21,7 @@ pub trait TrainingData {
     /// A batch of training samples on a device.
     fn batch(&self, samples: &[usize], device: &Device) -> Self::Batch;
 
-    /// The batches of the validation part on a device.
+    /// The batches of the validation part on a device, one or more.
     fn validation(&self, device: &Device) -> impl Iterator<Item = Self::Batch>;
 }
 
@@ -45,7 +45,7 @@ pub struct TrainerConfig {
     /// The largest norm of the whole gradient.
     pub clip: Option<f64>,
     /// Steps over which the [`MovingAverage`](super::MovingAverage) is taken that is evaluated, one model every [`AVERAGE_EVERY`] steps. It is
-    /// their mean until there are as many, then an exponential average.
+    /// their mean until there are as many, then an exponential average. Over fewer steps than that, it is the newest of these models.
     pub average: Option<usize>,
 }
 

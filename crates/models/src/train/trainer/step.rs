@@ -25,7 +25,6 @@ where
     B: TokenBatch,
     C: Serialize,
 {
-    /// One step of the optimizer.
     pub(super) fn step(
         &mut self,
         data: &impl TrainingData<Batch = B>,
@@ -37,7 +36,8 @@ where
         for device in std::iter::once(&self.config.device).chain(replicas.devices()) {
             burn_attn::seed(device, seed);
         }
-        self.learning_rate = self.scheduler.step().base();
+        let rates = self.scheduler.step();
+        self.learning_rate = rates.base();
         let (loss, right, gradients, tokens) = self.gradients(data, samples, seed);
         let model = self.model.take();
         let model = model.expect("the model is only away during a step");
@@ -45,8 +45,7 @@ where
             Some(limit) => replicas.clip_by_global_norm(gradients, &model, limit),
             None => gradients,
         };
-        let rate = self.learning_rate;
-        let model = replicas.update(&mut self.optimizers, rate, model, gradients);
+        let model = replicas.update(&mut self.optimizers, rates, model, gradients);
         self.state.tokens += samples.iter().map(|&one| data.tokens(one)).sum::<usize>();
         if let Some(right) = right {
             self.state.accuracy.add(right, tokens);
@@ -120,7 +119,7 @@ where
             Some(average) => {
                 // The mean of all models so far, until there are as many as were asked for.
                 let models = (step / AVERAGE_EVERY) as f64;
-                let most = 1.0 - AVERAGE_EVERY as f64 / steps as f64;
+                let most = (1.0 - AVERAGE_EVERY as f64 / steps as f64).max(0.0);
                 average.updated(model, most.min((models - 1.0) / models))
             }
             None => MovingAverage::new(model),

@@ -1,0 +1,214 @@
+//! The training loop: kills while it saves, runs that are resumed with other ends, data that is not there.
+
+use std::{collections::BTreeMap, fs, ops::ControlFlow, path::Path};
+
+use burn::{
+    lr_scheduler::{
+        LrSchedulerConfig,
+        module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig},
+    },
+    module::ParamGroup,
+    optim::SgdConfig,
+    tensor::Device,
+};
+use burn_attn_models::{
+    language_model::{LanguageModel, LanguageModelConfig},
+    train::{
+        BEST_CHECKPOINT, Checkpoint, CheckpointFolder, LanguageModelBatch, NEWEST_CHECKPOINT,
+        Outcome, TrainError, Trainer, TrainerConfig, TrainingData, warmup_cosine,
+    },
+};
+use burn_attn_tests::{numbers::alone, sentence};
+use tempfile::{TempDir, tempdir};
+
+/// One step for each text of the training part, and a text for validation.
+struct Texts {
+    training: Vec<[u32; 3]>,
+    validation: Vec<[u32; 3]>,
+}
+
+impl TrainingData for Texts {
+    type Batch = LanguageModelBatch;
+
+    fn steps(&self, _: usize) -> Vec<Vec<usize>> {
+        (0..self.training.len()).map(|text| vec![text]).collect()
+    }
+
+    fn tokens(&self, sample: usize) -> usize {
+        self.training[sample].len()
+    }
+
+    fn batch(&self, samples: &[usize], device: &Device) -> LanguageModelBatch {
+        let texts: Vec<_> = samples.iter().map(|&one| self.training[one]).collect();
+        LanguageModelBatch::new(&texts, device)
+    }
+
+    fn validation(&self, device: &Device) -> impl Iterator<Item = LanguageModelBatch> {
+        let texts = self.validation.iter();
+        texts.map(move |text| LanguageModelBatch::new(&[text], device))
+    }
+}
+
+/// Three steps for each epoch.
+fn texts() -> Texts {
+    Texts {
+        training: vec![[3, 5, 7], [11, 13, 17], [2, 4, 6]],
+        validation: vec![[3, 5, 7]],
+    }
+}
+
+fn trainer(folder: &Path, change: impl FnOnce(&mut TrainerConfig)) -> Trainer<LanguageModel, ()> {
+    let schedule = warmup_cosine(0.1, 1, None, 0.0).expect("a schedule");
+    trainer_with(folder, schedule, change)
+}
+
+fn trainer_with(
+    folder: &Path,
+    schedule: ModuleLrScheduler,
+    change: impl FnOnce(&mut TrainerConfig),
+) -> Trainer<LanguageModel, ()> {
+    let mut config = TrainerConfig::new(&Device::default());
+    change(&mut config);
+    let folder = CheckpointFolder {
+        path: folder.into(),
+        config: (),
+        parts: BTreeMap::new(),
+    };
+    let model = LanguageModelConfig::new(19)
+        .with_d_model(6)
+        .with_n_heads(3)
+        .with_n_layers(1);
+    let optimizer = SgdConfig::new().init();
+    Trainer::start(folder, config, optimizer, schedule, |device| {
+        model.init(device)
+    })
+}
+
+/// Trains until so many steps are done.
+fn run(trainer: &mut Trainer<LanguageModel, ()>, texts: &Texts, steps: usize) -> Outcome {
+    let outcome = trainer.run(texts, |trainer, _| -> Result<_, TrainError> {
+        Ok(match trainer.state.step == steps {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    });
+    outcome.expect("it trains")
+}
+
+fn folder() -> TempDir {
+    tempdir().expect("a folder")
+}
+
+fn newest(folder: &Path) -> Checkpoint<()> {
+    Checkpoint::newest(folder).expect("a checkpoint")
+}
+
+#[test]
+fn a_kill_between_two_renames_does_not_cost_the_best_checkpoint() {
+    let (_alone, folder) = (alone(), folder());
+    let folder = folder.path();
+    let config = |epochs| move |config: &mut TrainerConfig| config.epochs = Some(epochs);
+    assert_eq!(
+        run(&mut trainer(folder, config(1)), &texts(), 0),
+        Outcome::Finished
+    );
+    let best = fs::read(folder.join(BEST_CHECKPOINT)).expect("the best");
+    // What a kill leaves after the best checkpoint has its name, and before the newest has.
+    let unfinished = folder.join(format!(".unfinished-{NEWEST_CHECKPOINT}"));
+    fs::hard_link(folder.join(BEST_CHECKPOINT), &unfinished).expect("a second name");
+
+    let resumed = trainer(folder, config(2)).resume(&newest(folder));
+    run(&mut resumed.expect("a trainer"), &texts(), 4);
+    assert_eq!(newest(folder).state.step, 4);
+    assert!(!unfinished.exists());
+    let still = fs::read(folder.join(BEST_CHECKPOINT)).expect("the best");
+    assert!(best == still, "the best checkpoint has changed");
+}
+
+#[test]
+fn a_run_that_is_resumed_with_fewer_epochs_is_over() {
+    let (_alone, folder) = (alone(), folder());
+    let folder = folder.path();
+    run(&mut trainer(folder, |_| ()), &texts(), 3);
+    // The last step of the epoch is done, and still has to be evaluated.
+    let state = newest(folder).state;
+    assert_eq!((state.epoch, state.step_in_epoch), (0, 3));
+    for _ in 0..2 {
+        let resumed = trainer(folder, |config| config.epochs = Some(1)).resume(&newest(folder));
+        let mut resumed = resumed.expect("a trainer");
+        assert_eq!(run(&mut resumed, &texts(), 0), Outcome::Finished);
+        assert_eq!(resumed.state.curve.len(), 1);
+        assert!(resumed.state.curve[0].train > 0.0);
+    }
+}
+
+#[test]
+fn a_run_whose_epochs_became_shorter_ends() {
+    let (_alone, folder) = (alone(), folder());
+    let folder = folder.path();
+    run(&mut trainer(folder, |_| ()), &texts(), 2);
+    let resumed = trainer(folder, |config| config.epochs = Some(2)).resume(&newest(folder));
+    let mut texts = texts();
+    texts.training.truncate(1);
+    let mut resumed = resumed.expect("a trainer");
+    assert_eq!(run(&mut resumed, &texts, 0), Outcome::Finished);
+    assert_eq!((resumed.state.epoch, resumed.state.step), (2, 3));
+}
+
+#[test]
+fn an_average_over_fewer_steps_than_it_skips_is_the_newest_model() {
+    let (_alone, folder) = (alone(), folder());
+    let mut trainer = trainer(folder.path(), |config| config.average = Some(3));
+    run(&mut trainer, &texts(), 20);
+    let average = trainer
+        .average()
+        .expect("an average")
+        .embedding
+        .weight
+        .val();
+    let newest = trainer.model().embedding.weight.val().inner();
+    average.into_data().assert_eq(&newest.into_data(), true);
+}
+
+#[test]
+fn a_group_of_parameters_has_its_own_learning_rate() {
+    let (_alone, folder) = (alone(), folder());
+    let embedding = ParamGroup::from_path("embedding.weight");
+    let schedule = ModuleLrSchedulerConfig::new(LrSchedulerConfig::Constant(0.1))
+        .with_group(embedding, LrSchedulerConfig::Constant(0.0))
+        .init()
+        .expect("a schedule");
+    let mut trainer = trainer_with(folder.path(), schedule, |_| ());
+    let numbers = |trainer: &Trainer<LanguageModel, ()>| {
+        let model = trainer.model();
+        let attention = &model.transformer.layers[0].self_attention;
+        [&model.embedding.weight, &attention.output.weight].map(|weight| weight.val().into_data())
+    };
+    let before = numbers(&trainer);
+    run(&mut trainer, &texts(), 1);
+    let after = numbers(&trainer);
+    before[0].assert_eq(&after[0], true);
+    assert_ne!(before[1], after[1]);
+}
+
+#[test]
+fn data_that_is_not_there_is_said_before_the_first_step() {
+    let _alone = alone();
+    let trained = |texts: Texts| {
+        let folder = folder();
+        sentence(move || run(&mut trainer(folder.path(), |_| ()), &texts, 0))
+    };
+    let without_validation = Texts {
+        validation: Vec::new(),
+        ..texts()
+    };
+    assert_eq!(
+        trained(without_validation),
+        "Trainer: the validation part has no batch"
+    );
+    let without_training = Texts {
+        training: Vec::new(),
+        ..texts()
+    };
+    assert_eq!(trained(without_training), "Trainer: an epoch has no step");
+}
