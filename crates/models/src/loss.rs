@@ -88,6 +88,15 @@ pub fn validation_loss(
     Flat::new(logits, expected, weights, tokens, 0.0).value()
 }
 
+/// The type to add up many numbers of this type in. Half precision has too few digits for sums over the vocabulary and over the tokens; in f16, a
+/// norm of 256 would already be infinite, the factor that limits a large one 0, and small squares too.
+pub(crate) fn wide(dtype: DType) -> DType {
+    match dtype {
+        DType::F64 => DType::F64,
+        _ => DType::F32,
+    }
+}
+
 /// The tokens of a batch one after the other.
 struct Flat {
     /// `[rows, vocabulary]`.
@@ -123,11 +132,7 @@ impl Flat {
             "loss: smoothing must be from 0 to 1, got {smoothing}"
         );
         let rows = batch * len;
-        // Half precision has too few digits for sums over the vocabulary and over the tokens.
-        let computed = match logits.dtype() {
-            DType::F64 => DType::F64,
-            _ => DType::F32,
-        };
+        let computed = wide(logits.dtype());
         let logits = logits.reshape([rows, vocabulary]).cast(computed);
         let expected = expected.inner().reshape([rows, 1]);
         let weights = weights.inner().reshape([rows, 1]).cast(computed) / tokens as f64;
@@ -140,7 +145,6 @@ impl Flat {
         }
     }
 
-    /// The loss, `[1]`.
     fn value(&self) -> Tensor<1> {
         let (logits, smoothing) = (&self.logits, self.smoothing);
         // The largest probability is exp(largest logit) / sum: that gives the logarithm of the sum without another pass of

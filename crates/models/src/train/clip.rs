@@ -5,7 +5,9 @@
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
+
+use crate::loss::wide;
 
 /// Scales the gradients so that their common norm is at most `limit`. Never waits for the device. The squares are added up in f32, or f64 as the
 /// gradients, on the device of the first.
@@ -39,7 +41,6 @@ pub(super) fn check(limit: f64) {
     );
 }
 
-/// The sum of the squares of all gradients, if there are any.
 pub(super) fn squares<M: Module>(gradients: &GradientsParams, module: &M) -> Option<Tensor<1>> {
     let mut squares = Squares {
         gradients,
@@ -60,16 +61,6 @@ pub(super) fn plus(sum: Tensor<1>, more: Tensor<1>) -> Tensor<1> {
     sum + more.to_device(&device).cast(dtype)
 }
 
-/// The type to compute in with gradients of this type: in f16, a norm of 256 would already be infinite, and the factor that limits a large
-/// one 0.
-fn wide(dtype: DType) -> DType {
-    match dtype {
-        DType::F64 => DType::F64,
-        _ => DType::F32,
-    }
-}
-
-/// The gradients multiplied by a number.
 pub(super) fn scaled<M: Module>(
     gradients: GradientsParams,
     module: &M,
@@ -80,7 +71,6 @@ pub(super) fn scaled<M: Module>(
     scaling.gradients
 }
 
-/// Sums the squares of all gradients.
 struct Squares<'a> {
     gradients: &'a GradientsParams,
     sum: Option<Tensor<1>>,
@@ -99,7 +89,6 @@ impl ModuleVisitor for Squares<'_> {
     }
 }
 
-/// Multiplies all gradients by one number.
 struct Scaling {
     gradients: GradientsParams,
     scale: Tensor<1>,

@@ -114,7 +114,6 @@ impl ModuleMapper for Cast {
     }
 }
 
-/// The types of a model's float tensors, in their order.
 #[derive(Default, PartialEq)]
 struct Types(Vec<DType>);
 

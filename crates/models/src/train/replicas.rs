@@ -48,7 +48,6 @@ use super::{
 /// ```
 #[derive(Debug)]
 pub struct Replicas {
-    count: usize,
     /// Empty for a single one, which has all threads anyway.
     pools: Vec<ThreadPool>,
     /// Empty for replicas that share the threads of one device.
@@ -77,7 +76,6 @@ impl Replicas {
         };
         let pools = if count > 1 { count } else { 0 };
         Self {
-            count,
             pools: (0..pools).map(pool).collect(),
             devices: Vec::new(),
             exchange: None,
@@ -92,7 +90,6 @@ impl Replicas {
     pub fn on(devices: &[Device]) -> Self {
         assert!(!devices.is_empty(), "Replicas: there must be a device");
         Self {
-            count: devices.len(),
             pools: Vec::new(),
             devices: devices.iter().cloned().map(Device::autodiff).collect(),
             exchange: None,
@@ -123,7 +120,7 @@ impl Replicas {
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.count
+        self.pools.len().max(self.devices.len()).max(1)
     }
 
     /// The device of each, with autodiff. Empty for replicas that share the threads of the model's device.
@@ -138,7 +135,8 @@ impl Replicas {
     ///
     /// # Panics
     ///
-    /// When there is no shard, or more of them than replicas, and when two replicas or more would share a model that is on several devices.
+    /// When there is no shard, or more of them than replicas, or fewer (but not one) than devices that exchange gradients, which would wait for each
+    /// other; when two replicas or more would share a model that is on several devices.
     ///
     /// # Cost
     ///
@@ -148,9 +146,15 @@ impl Replicas {
         M: Module + TrainStep + Send,
     {
         assert!(
-            (1..=self.count).contains(&shards.len()),
+            (1..=self.count()).contains(&shards.len()),
             "Replicas: there must be from 1 to {} shards, one for each replica at most, got {}",
-            self.count,
+            self.count(),
+            shards.len()
+        );
+        assert!(
+            self.exchange.is_none() || [1, self.count()].contains(&shards.len()),
+            "Replicas: each of {} devices that exchange gradients needs a shard, got {}",
+            self.count(),
             shards.len()
         );
         let steps = match <[M::Input; 1]>::try_from(shards) {
@@ -287,18 +291,17 @@ impl Replicas {
             return gradients.remove(0);
         }
         let shares = Shares::new(model, self.pools.len().max(1));
-        let mut of_shares: Vec<Vec<_>> = (0..self.pools.len().max(1)).map(|_| Vec::new()).collect();
-        for of_replica in gradients {
-            let divided = shares.divide(model, of_replica);
-            of_shares
-                .iter_mut()
-                .zip(divided)
-                .for_each(|(all, one)| all.push(one));
-        }
-        let sums = self.side_by_side(model, of_shares, |_, model, gradients| {
-            sum(&model, gradients)
+        let gradients = gradients.into_iter();
+        let divided = gradients.map(|of_replica| shares.divide(model, of_replica));
+        let sum = divided.reduce(|sum, more| {
+            let pairs = sum.into_iter().zip(more).collect();
+            self.side_by_side(model, pairs, |_, model, (sum, more)| {
+                let mut sum = Sum { sum, more };
+                model.visit(&mut sum);
+                sum.sum
+            })
         });
-        shares.join(model, sums)
+        shares.join(model, sum.expect("a batch has a shard"))
     }
 
     /// Does every work with its number and a clone of the model, on the threads of one replica each; one after the other if there is but
@@ -349,31 +352,18 @@ impl ModuleMapper for Exchanged {
     }
 }
 
-/// Adds up the gradients of the parameters of `model`, in their order.
-fn sum<M: Module>(model: &M, gradients: Vec<GradientsParams>) -> GradientsParams {
-    let mut gradients = gradients.into_iter();
-    let mut sum = Sum {
-        sum: gradients.next().unwrap_or_default(),
-        of_one: GradientsParams::new(),
-    };
-    for of_one in gradients {
-        sum.of_one = of_one;
-        model.visit(&mut sum);
-    }
-    sum.sum
-}
-
+/// Adds the gradients of one replica to those of others.
 struct Sum {
     sum: GradientsParams,
-    of_one: GradientsParams,
+    more: GradientsParams,
 }
 
 impl ModuleVisitor for Sum {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(of_one) = self.of_one.remove::<D>(param.id) {
+        if let Some(more) = self.more.remove::<D>(param.id) {
             let sum = match self.sum.remove::<D>(param.id) {
-                Some(sum) => sum + of_one,
-                None => of_one,
+                Some(sum) => sum + more,
+                None => more,
             };
             self.sum.register(param.id, sum);
         }

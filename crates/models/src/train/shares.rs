@@ -39,13 +39,7 @@ impl Shares {
         model: &M,
         gradients: GradientsParams,
     ) -> Vec<GradientsParams> {
-        let mut divide = Divide {
-            shares: self,
-            gradients,
-            divided: (0..self.count).map(|_| GradientsParams::new()).collect(),
-        };
-        model.visit(&mut divide);
-        divide.divided
+        self.moved(model, vec![gradients], self.count)
     }
 
     /// The gradients of all shares together.
@@ -54,13 +48,23 @@ impl Shares {
         model: &M,
         divided: Vec<GradientsParams>,
     ) -> GradientsParams {
-        let mut join = Join {
+        self.moved(model, divided, 1).remove(0)
+    }
+
+    fn moved<M: Module>(
+        &self,
+        model: &M,
+        from: Vec<GradientsParams>,
+        count: usize,
+    ) -> Vec<GradientsParams> {
+        let to = (0..count).map(|_| GradientsParams::new()).collect();
+        let mut all = Move {
             shares: self,
-            divided,
-            gradients: GradientsParams::new(),
+            from,
+            to,
         };
-        model.visit(&mut join);
-        join.gradients
+        model.visit(&mut all);
+        all.to
     }
 
     /// The parameters of a share, of a model that was updated.
@@ -76,19 +80,16 @@ impl Shares {
 pub(super) struct Parameters(HashMap<ParamId, Box<dyn Any + Send>>);
 
 impl Parameters {
-    /// All of a model.
     pub(super) fn of<M: Module>(model: &M) -> Self {
         let mut all = Self::default();
         model.visit(&mut all);
         all
     }
 
-    /// Takes one out.
     pub(super) fn remove<const D: usize>(&mut self, id: ParamId) -> Option<Param<Tensor<D>>> {
         self.0.remove(&id)?.downcast().ok().map(|param| *param)
     }
 
-    /// Adds those of another share.
     pub(super) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
@@ -120,30 +121,20 @@ impl ModuleVisitor for Sizes {
     }
 }
 
-struct Divide<'a> {
+/// Moves gradients from one set to as many as there are shares, or back.
+struct Move<'a> {
     shares: &'a Shares,
-    gradients: GradientsParams,
-    divided: Vec<GradientsParams>,
+    from: Vec<GradientsParams>,
+    to: Vec<GradientsParams>,
 }
 
-impl ModuleVisitor for Divide<'_> {
+impl ModuleVisitor for Move<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(gradient) = self.gradients.remove::<D>(param.id) {
-            self.divided[self.shares.of[&param.id]].register(param.id, gradient);
-        }
-    }
-}
-
-struct Join<'a> {
-    shares: &'a Shares,
-    divided: Vec<GradientsParams>,
-    gradients: GradientsParams,
-}
-
-impl ModuleVisitor for Join<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(gradient) = self.divided[self.shares.of[&param.id]].remove::<D>(param.id) {
-            self.gradients.register(param.id, gradient);
+        let share = self.shares.of[&param.id];
+        let place = |sets: &[GradientsParams]| share.min(sets.len() - 1);
+        let (from, to) = (place(&self.from), place(&self.to));
+        if let Some(gradient) = self.from[from].remove::<D>(param.id) {
+            self.to[to].register(param.id, gradient);
         }
     }
 }

@@ -12,7 +12,6 @@ pub struct State {
     /// Complete steps of all epochs.
     pub step: usize,
     /// Sum of the training loss over the tokens of the epoch under way.
-    #[serde(with = "exact")]
     pub loss_sum: f64,
     /// Tokens predicted in the epoch under way.
     pub loss_tokens: usize,
@@ -28,7 +27,7 @@ pub struct State {
     pub curve: Vec<CurvePoint>,
 }
 
-/// One epoch of the loss curve. The last one may be part of an epoch, where the run ended.
+/// One epoch of the loss curve, or the part of one after which a run ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// The epoch, counted from 1.
@@ -36,10 +35,8 @@ pub struct CurvePoint {
     /// The step after which it was measured.
     pub step: usize,
     /// Mean training loss (nats per token, smoothed).
-    #[serde(with = "exact")]
     pub train: f64,
     /// Validation loss (nats per token, not smoothed).
-    #[serde(with = "exact")]
     pub validation: f64,
     /// Training tokens predicted right, before the step that learnt from them.
     pub train_accuracy: Accuracy,
@@ -66,21 +63,6 @@ impl Accuracy {
     /// The fraction predicted right; `None` without tokens, as in a short last epoch none of whose steps was counted.
     pub fn fraction(self) -> Option<f64> {
         (self.tokens > 0).then(|| self.right as f64 / self.tokens as f64)
-    }
-}
-
-/// Numbers as strings: a JSON number may be read back with another last bit, which would change the curve of a resumed run.
-mod exact {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(number)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use burn::{
     module::Module,
-    tensor::{DType, Tensor},
+    tensor::Tensor,
     train::{InferenceStep, SequenceOutput, TrainOutput, TrainStep},
 };
 use burn_attn::with_dropout_seed;
@@ -10,7 +10,7 @@ use burn_attn::with_dropout_seed;
 use super::{LanguageModelBatch, Seq2SeqBatch, Targets};
 use crate::{
     language_model::LanguageModel,
-    loss::{smoothed_cross_entropy, validation_loss},
+    loss::{smoothed_cross_entropy, validation_loss, wide},
     seq2seq::Seq2Seq,
 };
 
@@ -97,8 +97,6 @@ fn validation(logits: Tensor<3>, targets: Targets) -> SequenceOutput {
 
 /// Burn's metrics compute in the type of the logits, and half precision has too few digits for a perplexity.
 fn for_metrics(logits: Tensor<3>) -> Tensor<3> {
-    match logits.dtype() {
-        DType::F16 | DType::BF16 => logits.cast(DType::F32),
-        _ => logits,
-    }
+    let dtype = wide(logits.dtype());
+    logits.cast(dtype)
 }

@@ -1,6 +1,8 @@
 //! From the states of a text's tokens to one vector.
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
+
+use crate::loss::wide;
 
 /// How the states of a text become its vector.
 ///
@@ -50,7 +52,7 @@ impl Pooling {
         if batch == 0 {
             return Tensor::zeros([0, d_model], (&states.device(), dtype));
         }
-        let states = wide(states);
+        let states = states.cast(wide(dtype));
         let vectors = lengths.iter().enumerate().map(|(text, &length)| {
             let of_text = states.clone().narrow(0, text, 1).narrow(1, 0, length);
             self.of_text(of_text, length).reshape([1, d_model])
@@ -80,16 +82,8 @@ impl Pooling {
 /// Vectors `[batch, d]` of length 1 in the same directions; those that are zero stay zero.
 pub(crate) fn normalized(vectors: Tensor<2>) -> Tensor<2> {
     let dtype = vectors.dtype();
-    let vectors = wide(vectors);
+    let vectors = vectors.cast(wide(dtype));
     // The bound is under the root, whose gradient at zero is not finite.
     let squares = vectors.clone().square().sum_dim(1).clamp_min(1e-24);
     (vectors / squares.sqrt()).cast(dtype)
-}
-
-/// In at least f32: in f16, sums and squares quickly become zero or infinite.
-fn wide<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
-    match tensor.dtype() {
-        DType::F64 => tensor,
-        _ => tensor.cast(DType::F32),
-    }
 }
