@@ -10,7 +10,6 @@ pub(crate) struct NewTokens<'a> {
     rows: &'a [&'a [u32]],
     /// How many each row has.
     pub(crate) lengths: Vec<usize>,
-    longest: usize,
 }
 
 impl<'a> NewTokens<'a> {
@@ -31,13 +30,8 @@ impl<'a> NewTokens<'a> {
                 );
             }
         }
-        let lengths: Vec<usize> = rows.iter().map(|row| row.len()).collect();
-        let longest = lengths.iter().copied().max().unwrap_or(0);
-        Self {
-            rows,
-            lengths,
-            longest,
-        }
+        let lengths = rows.iter().map(|row| row.len()).collect();
+        Self { rows, lengths }
     }
 
     /// The tokens as `[rows, longest]`. Any token can fill up a row, because what reads them is causal.
@@ -47,7 +41,7 @@ impl<'a> NewTokens<'a> {
 
     /// Their positions in rows that have `so_far` tokens already.
     pub(crate) fn positions(&self, so_far: Vec<usize>) -> Positions {
-        match self.lengths.iter().all(|&length| length == self.longest) {
+        match self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
             true => so_far.into(),
             false => Positions::padded(so_far, self.lengths.clone()),
         }

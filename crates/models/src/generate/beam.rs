@@ -87,10 +87,8 @@ struct Beam<'a> {
     budget: usize,
     /// Those that go on, most probable first: a row of the state each.
     live: Vec<Live>,
-    /// Those that a stop token ended, best first.
+    /// Those that a stop token ended, best first, and after the last step those that the limit ended.
     ended: Vec<Hypothesis>,
-    /// Those that the limit ended, best first.
-    cut_off: Vec<Hypothesis>,
 }
 
 /// A hypothesis that has not ended.
@@ -105,7 +103,6 @@ struct Live {
 struct Candidate {
     parent: usize,
     token: u32,
-    /// Log-probability of that token.
     log_probability: f64,
     /// Log-probability of all tokens.
     total: f64,
@@ -118,7 +115,6 @@ impl<'a> Beam<'a> {
             budget,
             live: vec![Live::default()],
             ended: Vec::new(),
-            cut_off: Vec::new(),
         };
         beam.cut_off_where_full(options);
         beam
@@ -211,19 +207,16 @@ impl<'a> Beam<'a> {
 
     fn cut_off_where_full(&mut self, options: &BeamOptions) {
         if self.budget == 0 {
-            let live = self.live.drain(..);
-            self.cut_off = live
-                .map(|live| Hypothesis::new(live.generation, options))
-                .collect();
+            let cut_off = self.live.drain(..).map(|live| live.generation);
+            let cut_off = cut_off.map(|generation| Hypothesis::new(generation, options));
+            self.ended.extend(cut_off);
         }
     }
 
-    fn best(self, options: &BeamOptions) -> Vec<Hypothesis> {
-        let mut found = self.ended;
-        found.extend(self.cut_off);
-        found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        found.truncate(options.n_best);
-        found
+    fn best(mut self, options: &BeamOptions) -> Vec<Hypothesis> {
+        self.ended.sort_by(|a, b| b.score.total_cmp(&a.score));
+        self.ended.truncate(options.n_best);
+        self.ended
     }
 }
 

@@ -33,7 +33,6 @@ pub struct GeneratedToken {
 /// Changes the logits of the next token of a row, given the row's number and its tokens so far.
 pub(super) type Processor<'a> = Box<dyn FnMut(usize, &[u32], &mut [f32]) + 'a>;
 
-/// A row that is being continued.
 #[derive(Clone)]
 pub(super) struct Row {
     /// The number of its prompt.
@@ -41,11 +40,9 @@ pub(super) struct Row {
     /// How many more tokens it may get; 0 once it has ended.
     pub(super) budget: usize,
     /// The prompt and what was chosen.
-    tokens: Vec<u32>,
+    pub(super) tokens: Vec<u32>,
     /// How many of them the model has read.
-    read: usize,
-    /// Its tokens so far, each once, if they are penalised.
-    seen: BTreeSet<u32>,
+    pub(super) read: usize,
     random: ChaCha8Rng,
 }
 
@@ -61,13 +58,11 @@ impl Row {
         let mut random = ChaCha8Rng::from_seed(key);
         // Rows share no random numbers, so that none depends on what another one does.
         random.set_stream(index as u64);
-        let seen = options.repetition_penalty.map(|_| prompt.iter().copied());
         Self {
             index,
             budget,
             tokens: prompt.to_vec(),
             read: 0,
-            seen: seen.into_iter().flatten().collect(),
             random,
         }
     }
@@ -77,30 +72,10 @@ impl Row {
         &self.tokens[self.read..]
     }
 
-    /// The prompt and what was chosen.
-    pub(super) fn tokens(&self) -> &[u32] {
-        &self.tokens
-    }
-
-    /// How many of its tokens the model has read.
-    pub(super) fn read(&self) -> usize {
-        self.read
-    }
-
     /// Takes back all guesses but the first `agreed` tokens, which `row` has too, and goes on with the unread tokens of `row` and its random numbers.
     pub(super) fn follow(&mut self, row: &Self, agreed: usize) {
-        for token in self.tokens.drain(agreed..) {
-            if !row.seen.contains(&token) {
-                self.seen.remove(&token);
-            }
-        }
-        for &token in &row.tokens[agreed..] {
-            self.tokens.push(token);
-            // None is there unless tokens are penalised.
-            if row.seen.contains(&token) {
-                self.seen.insert(token);
-            }
-        }
+        self.tokens.truncate(agreed);
+        self.tokens.extend(&row.tokens[agreed..]);
         self.read = self.read.min(agreed);
         self.random = row.random.clone();
     }
@@ -112,11 +87,10 @@ impl Row {
         options: &GenerateOptions,
     ) -> Result<(), GenerateError> {
         let token = self.draw(logits, options, &mut None)?;
-        self.add(token, options);
+        self.add(token);
         Ok(())
     }
 
-    /// Chooses its next token.
     pub(super) fn choose(
         &mut self,
         logits: &[f32],
@@ -125,7 +99,7 @@ impl Row {
     ) -> Result<GeneratedToken, GenerateError> {
         let normaliser = log_sum_exp(logits)?;
         let token = self.draw(logits, options, processor)?;
-        self.add(token, options);
+        self.add(token);
         self.budget -= 1;
         let mut finish_reason = (self.budget == 0).then_some(FinishReason::Length);
         if options.stop_tokens.contains(&token) {
@@ -161,17 +135,14 @@ impl Row {
     }
 
     /// Appends a token; all earlier ones are now in the cache.
-    fn add(&mut self, token: u32, options: &GenerateOptions) {
-        if options.repetition_penalty.is_some() {
-            self.seen.insert(token);
-        }
+    fn add(&mut self, token: u32) {
         self.read = self.tokens.len();
         self.tokens.push(token);
     }
 
-    /// Makes the logits of the tokens so far smaller or larger.
     fn penalise(&self, logits: &mut [f32], penalty: f64) {
-        for &token in &self.seen {
+        // Once, however often a token is there.
+        for token in self.tokens.iter().copied().collect::<BTreeSet<u32>>() {
             let logit = f64::from(logits[token as usize]);
             let moved = match logit < 0.0 {
                 true => logit * penalty,

@@ -130,11 +130,11 @@ pub fn speculate<M: Speculative, D: Speculative>(
             pairs.retain(|pair| pair.row.budget > 0);
         }
         if count > 0 {
-            let read = pairs.iter().map(|pair| pair.before + pair.row.read());
+            let read = pairs.iter().map(|pair| pair.before + pair.row.read);
             model.truncate(&mut state, &read.collect::<Vec<_>>());
             let read = pairs
                 .iter()
-                .map(|pair| pair.before_of_draft + pair.guessed.read());
+                .map(|pair| pair.before_of_draft + pair.guessed.read);
             draft.truncate(&mut draft_state, &read.collect::<Vec<_>>());
         }
 
@@ -145,20 +145,20 @@ pub fn speculate<M: Speculative, D: Speculative>(
 
         let unread: Vec<&[u32]> = pairs
             .iter()
-            .map(|pair| &pair.guessed.tokens()[pair.row.read()..])
+            .map(|pair| &pair.guessed.tokens[pair.row.read..])
             .collect();
         model.reserve(&mut state, longest(&unread));
         let logits = model.advance_last(&mut state, &unread, &vec![count + 1; pairs.len()]);
         let logits = NextLogits::of(model, logits, pairs.len() * (count + 1))?;
         let mut logits = logits.rows();
         for pair in &mut pairs {
-            let known = pair.row.tokens().len();
+            let known = pair.row.tokens.len();
             let mut of_row = logits.by_ref().take(count + 1);
             let mut accepted = 0;
             for logits in of_row.by_ref() {
                 let chosen = pair.row.choose(logits, options, &mut None)?;
                 found.generations[chosen.row].push(&chosen);
-                let guess = pair.guessed.tokens().get(known + accepted);
+                let guess = pair.guessed.tokens.get(known + accepted);
                 let is_guessed = guess == Some(&chosen.token);
                 accepted += usize::from(is_guessed);
                 if chosen.finish_reason.is_some() || !is_guessed {
@@ -189,7 +189,7 @@ impl Pair {
     fn budget(&self, max_len: Option<usize>) -> usize {
         // It reads the row and all of its guesses but the last.
         let of_draft = max_len.map_or(usize::MAX, |max_len| {
-            let read = self.before_of_draft + self.row.tokens().len();
+            let read = self.before_of_draft + self.row.tokens.len();
             max_len.saturating_add(1).saturating_sub(read)
         });
         // The last token of a row is chosen, never guessed.
@@ -197,7 +197,6 @@ impl Pair {
     }
 }
 
-/// The rows of both models.
 fn pairs<M: Speculative, D: Speculative>(
     (model, state): (&M, &M::State),
     (draft, draft_state): (&D, &D::State),
@@ -232,7 +231,6 @@ fn pairs<M: Speculative, D: Speculative>(
         .collect())
 }
 
-/// Lets the draft guess `count` more tokens of every row.
 fn guess<D: Speculative>(
     draft: &D,
     state: &mut D::State,
@@ -254,7 +252,6 @@ fn guess<D: Speculative>(
     Ok(())
 }
 
-/// The most tokens of a row.
 fn longest(rows: &[&[u32]]) -> usize {
     rows.iter().map(|tokens| tokens.len()).max().unwrap_or(0)
 }
