@@ -63,7 +63,6 @@ impl Part<'_> {
         Ok(table.part(target, source, of_module))
     }
 
-    /// Whether there is a tensor of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         let name = self.full(name);
         self.weights.is_some_and(|weights| weights.has(&name))
@@ -97,7 +96,7 @@ impl Part<'_> {
         self.without_adapter(&format!("{source}.weight"), like)?;
         Ok(match self.library {
             Library::Pytorch => Table::new().linear(target, source),
-            Library::BurnNn => same_names(target, source, ["weight", "bias"]),
+            Library::BurnNn => Table::new().same_names(target, source, ["weight", "bias"]),
         })
     }
 
@@ -105,16 +104,9 @@ impl Part<'_> {
     pub(super) fn norm(&self, target: &str, source: &str) -> Table {
         match self.library {
             Library::Pytorch => Table::new().norm(target, source),
-            Library::BurnNn => same_names(target, source, ["gamma", "beta"]),
+            Library::BurnNn => Table::new().same_names(target, source, ["gamma", "beta"]),
         }
     }
-}
-
-/// The rows of a module of burn-nn, which has these parameters.
-fn same_names(target: &str, source: &str, names: [&str; 2]) -> Table {
-    names.iter().fold(Table::new(), |table, name| {
-        table.row(joined(target, name), joined(source, name))
-    })
 }
 
 /// A module that takes weights of other libraries, by [`Checkpoint::load`](super::Checkpoint::load), and is written as one of theirs, by

@@ -127,7 +127,8 @@ pub struct Mismatch {
 }
 
 /// A tensor that the model needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{name} {shape:?}")]
 pub struct Missing {
     /// The tensor's name.
     pub name: String,
@@ -136,7 +137,8 @@ pub struct Missing {
 }
 
 /// A tensor that does not fit its parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{name} is {found:?} instead of {needed:?}")]
 pub struct WrongShape {
     /// The tensor's name.
     pub name: String,
@@ -147,7 +149,8 @@ pub struct WrongShape {
 }
 
 /// A tensor whose numbers cannot become those of its parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Error, PartialEq)]
+#[error("{name} holds {found}, but {parameter} {needed:?}")]
 pub struct WrongDType {
     /// The tensor's name.
     pub name: String,
@@ -161,29 +164,20 @@ pub struct WrongDType {
 
 impl Display for Mismatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let missing = self.missing.iter();
-        let missing = missing.map(|Missing { name, shape }| format!("{name} {shape:?}"));
-        let shapes = self.shapes.iter();
-        let shapes = shapes.map(
-            |WrongShape {
-                 name,
-                 found,
-                 needed,
-             }| { format!("{name} is {found:?} instead of {needed:?}") },
-        );
-        let dtypes = self.dtypes.iter().map(|wrong| {
-            let (found, parameter, needed) = (&wrong.found, &wrong.parameter, wrong.needed);
-            format!("{} holds {found}, but {parameter} {needed:?}", wrong.name)
-        });
+        fn texts(wrong: &[impl Display]) -> Vec<String> {
+            wrong.iter().map(ToString::to_string).collect()
+        }
         let untied = self.untied.iter().map(|(a, b)| format!("{a} and {b}"));
-        let no_row = "parameters without a row in the table";
-        let kinds: [(&str, Vec<String>); 6] = [
-            ("missing", missing.collect()),
-            ("of another shape", shapes.collect()),
-            ("of another dtype", dtypes.collect()),
+        let kinds = [
+            ("missing", texts(&self.missing)),
+            ("of another shape", texts(&self.shapes)),
+            ("of another dtype", texts(&self.dtypes)),
             ("unexpected", self.unexpected.clone()),
             ("tied but not equal", untied.collect()),
-            (no_row, self.unlisted.clone()),
+            (
+                "parameters without a row in the table",
+                self.unlisted.clone(),
+            ),
         ];
         let kinds = kinds.iter().filter(|(_, names)| !names.is_empty());
         let kinds = kinds.map(|(what, names)| format!("{what}: {}", first(names)));

@@ -48,9 +48,6 @@ pub(super) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// # Errors
-    ///
-    /// Everything that does not fit.
     pub(super) fn new(
         tensors: &'a Tensors,
         table: &Table,

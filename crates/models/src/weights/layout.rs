@@ -22,9 +22,8 @@ pub(super) struct Layout {
     batches: usize,
     rows: usize,
     transposed: bool,
-    /// The shape of a source tensor, but for the columns at `column_axis`.
+    /// The shape of a source tensor, without the columns.
     shape: Vec<usize>,
-    column_axis: usize,
     /// How many columns each parameter has, and each tensor.
     target: Vec<usize>,
     source: Vec<usize>,
@@ -98,30 +97,25 @@ impl Layout {
             [] => interleaved(columns, &arrangement.interleaved)?,
             d_heads => rotary_pairs(&source, d_heads)?,
         };
-        let mut shape: Vec<usize> = stacked.iter().chain(inner).copied().collect();
-        let column_axis = shape.len() - usize::from(arrangement.transposed);
-        shape.insert(column_axis, 0);
         Ok(Self {
             files,
             batches: outer.iter().product(),
             rows,
             transposed: arrangement.transposed,
-            shape,
-            column_axis,
+            shape: stacked.iter().chain(inner).copied().collect(),
             runs: runs(&target, &source, &groups),
             target,
             source,
         })
     }
 
-    /// The shape of tensor `source`.
     pub(super) fn shape(&self, source: usize) -> Vec<usize> {
         let mut shape = self.shape.clone();
-        shape[self.column_axis] = self.source[source];
+        let columns = shape.len() - usize::from(self.transposed);
+        shape.insert(columns, self.source[source]);
         shape
     }
 
-    /// How many numbers parameter `target` has.
     pub(super) fn len(&self, target: usize) -> usize {
         self.files * self.batches * self.rows * self.target[self.column_of(target)]
     }

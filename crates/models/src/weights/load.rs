@@ -76,7 +76,6 @@ impl Weights {
         }
     }
 
-    /// The tensors of a burnpack in memory.
     pub(crate) fn from_burnpack(bytes: Bytes) -> Result<Self, Reason> {
         Ok(Self::of(source::from_burnpack(bytes)?))
     }

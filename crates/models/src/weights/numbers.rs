@@ -80,7 +80,6 @@ pub(super) fn export(
     Ok(numbers)
 }
 
-/// Numbers plus `summand`, as `dtype`.
 fn converted(data: TensorData, dtype: DType, summand: f64) -> Result<TensorData, Reason> {
     if summand == 0.0 {
         return match data.dtype() == dtype {

@@ -41,9 +41,6 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// # Errors
-    ///
-    /// When a row contradicts itself, the model or another row.
     pub(super) fn new<M: Module>(table: &Table, model: &M) -> Result<Self, WeightsError> {
         let mut visitor = Visitor::default();
         model.visit(&mut visitor);

@@ -165,29 +165,29 @@ impl Table {
     /// Adds the rows of linear layers of PyTorch: `weight` [`transposed`], and `bias` as it is.
     pub fn linear(self, target: impl Into<Names>, source: impl Into<Source>) -> Self {
         let (target, source) = (target.into(), source.into());
-        let below = |name: &str| {
-            let [target, names] =
-                [&target, &source.names].map(|names| names.named(|whole| joined(whole, name)));
-            (
-                target,
-                Source {
-                    names,
-                    ..source.clone()
-                },
-            )
+        let row = |table: Self, name: &str, transposed| {
+            let below = |names: &Names| names.named(|whole| joined(whole, name));
+            let source = Source {
+                names: below(&source.names),
+                transposed,
+                ..source.clone()
+            };
+            table.row(below(&target), source)
         };
-        let ((weight, of_weight), (bias, of_bias)) = (below("weight"), below("bias"));
-        let of_weight = Source {
-            transposed: true,
-            ..of_weight
-        };
-        self.row(weight, of_weight).row(bias, of_bias)
+        row(row(self, "weight", true), "bias", source.transposed)
     }
 
     /// Adds the rows of a norm of PyTorch: `gamma` is `weight`, `beta` is `bias`.
     pub fn norm(self, target: &str, source: &str) -> Self {
         self.row(joined(target, "gamma"), joined(source, "weight"))
             .row(joined(target, "beta"), joined(source, "bias"))
+    }
+
+    /// Adds a row for each of these parameters, which the source calls the same.
+    pub(crate) fn same_names(self, target: &str, source: &str, names: [&str; 2]) -> Self {
+        names.iter().fold(self, |table, name| {
+            table.row(joined(target, name), joined(source, name))
+        })
     }
 
     /// Adds the rows of `part`, with its names below `target` and `source`.

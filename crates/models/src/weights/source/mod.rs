@@ -21,7 +21,7 @@ use std::{
 
 use burn::tensor::{Bytes, DType};
 use burn_store::{
-    BurnpackStore, ModuleStore, bridge,
+    bridge,
     burn_pack::{self, Tensor as PackTensor},
     pytorch_reader::PytorchReader,
 };
@@ -39,7 +39,6 @@ const MAX_HEADER: u64 = 100_000_000;
 /// The longest name of a tensor accepted, in bytes; published ones have fewer than 200.
 const MAX_NAME: usize = 1 << 16;
 
-/// Tensors by their names.
 pub(super) type Tensors = BTreeMap<String, Stored>;
 
 /// A tensor in a file.
@@ -69,7 +68,6 @@ pub(crate) fn is_float(dtype: DType) -> bool {
 }
 
 impl Stored {
-    /// A tensor whose dtype the file calls `dtype_name`.
     fn in_file(shape: Vec<usize>, dtype_name: String, part: FilePart) -> Self {
         Self {
             shape,
@@ -79,8 +77,8 @@ impl Stored {
         }
     }
 
-    fn in_pack((name, tensor): (String, PackTensor)) -> (String, Self) {
-        let dtype = tensor.dtype;
+    fn in_pack(tensor: PackTensor) -> (String, Self) {
+        let (name, dtype) = (tensor.name.clone(), tensor.dtype);
         let stored = Self {
             shape: tensor.shape.to_vec(),
             dtype: is_float(dtype).then_some(dtype),
@@ -90,7 +88,6 @@ impl Stored {
         (name, stored)
     }
 
-    /// The dtype of the numbers, and their reader.
     pub(super) fn open(&self) -> Result<(DType, Reader<'_>), Reason> {
         let dtype = self
             .dtype
@@ -185,32 +182,23 @@ fn start(path: &Path, len: usize) -> Result<Vec<u8>, Reason> {
     Ok(start)
 }
 
-/// The tensors of a burnpack in memory.
 pub(super) fn from_burnpack(bytes: Bytes) -> Result<Tensors, Reason> {
-    let mut store = BurnpackStore::from_bytes(Some(bytes));
-    let tensors = store.get_all_tensors()?.clone();
+    let tensors = burn_pack::Reader::from_bytes(bytes)?.into_tensors()?;
     Ok(tensors.into_iter().map(Stored::in_pack).collect())
 }
 
 fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
     let tensors = || {
-        let packs: Vec<(String, PackTensor)> = match format(path)? {
+        let packs = match format(path)? {
             Format::Safetensors => return safetensors::open(path),
             Format::Gguf => return gguf::open(path),
-            Format::Burnpack => {
-                let tensors = burn_pack::Reader::from_file_exact(path)?.into_tensors()?;
-                let tensors = tensors.into_iter();
-                tensors
-                    .map(|tensor| (tensor.name.clone(), tensor))
-                    .collect()
-            }
+            Format::Burnpack => burn_pack::Reader::from_file_exact(path)?.into_tensors()?,
             Format::Index | Format::Other => {
                 if let Some(reason) = lfs_pointer(path) {
                     return Err(reason.into());
                 }
-                let tensors = PytorchReader::new(path)?.into_tensors().into_iter();
-                let tensors = tensors.map(|(name, tensor)| (name, bridge::from_pytorch(tensor)));
-                tensors.collect()
+                let tensors = PytorchReader::new(path)?.into_tensors();
+                tensors.into_values().map(bridge::from_pytorch).collect()
             }
         };
         check_count(packs.len())?;

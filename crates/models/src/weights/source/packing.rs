@@ -44,7 +44,6 @@ pub(in crate::weights) fn count(shape: &[usize]) -> Option<usize> {
 }
 
 impl Packing {
-    /// The packing of this name, if it is read.
     pub(super) fn of(name: &str) -> Option<Self> {
         let mut packings = PACKINGS.iter();
         packings.find_map(|(known, packing)| (*known == name).then_some(*packing))
@@ -77,26 +76,24 @@ impl Packing {
         Some((count(shape)? / numbers).checked_mul(bytes)? as u64)
     }
 
-    /// The bytes of the numbers in `packed`.
     fn unpacked(self, packed: Vec<u8>) -> Vec<u8> {
+        if let Self::Float(_) = self {
+            return packed;
+        }
         let [numbers, bytes] = self.block();
-        match self {
-            Self::Float(_) => packed,
-            Self::Q8 | Self::Q4 | Self::Q6K => {
-                let mut unpacked =
-                    Vec::with_capacity(packed.len() / bytes * numbers * size_of::<f32>());
-                for block in packed.chunks_exact(bytes) {
-                    self.unpack(block, &mut unpacked);
-                }
-                unpacked
+        let mut unpacked = Vec::with_capacity(packed.len() / bytes * numbers * size_of::<f32>());
+        for block in packed.chunks_exact(bytes) {
+            for at in 0..numbers {
+                unpacked.extend_from_slice(&self.number(block, at).to_le_bytes());
             }
         }
+        unpacked
     }
 
-    /// Appends the numbers of a quantised block.
-    fn unpack(self, block: &[u8], unpacked: &mut Vec<u8>) {
+    /// A number of a quantised block.
+    fn number(self, block: &[u8], at: usize) -> f32 {
         let factor = |at: usize| f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
-        let number = |at: usize| match self {
+        match self {
             Self::Float(_) => unreachable!("it is no block"),
             Self::Q8 => factor(0) * f32::from(block[2 + at] as i8),
             Self::Q4 if at < 16 => factor(0) * (f32::from(block[2 + at] & 15) - 8.0),
@@ -109,9 +106,6 @@ impl Packing {
                 // In this order, as ggml rounds.
                 factor(208) * scale * (f32::from(low | high << 4) - 32.0)
             }
-        };
-        for at in 0..self.block()[0] {
-            unpacked.extend_from_slice(&number(at).to_le_bytes());
         }
     }
 }

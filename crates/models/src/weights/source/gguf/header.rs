@@ -52,7 +52,6 @@ pub(super) struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// At the beginning of a file of `len` bytes.
     pub(super) fn new(file: &'a File, len: u64) -> Self {
         Self {
             left: MAX_HEADER.min(len),
@@ -111,7 +110,6 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// The value of `general.alignment`, of this type.
     fn alignment(&mut self, kind: u64) -> Result<u64, Reason> {
         if kind != U32 {
             return wrong(format!(
@@ -148,14 +146,23 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// A value of the metadata; an empty array for any, none for a long text.
+    /// A value of the metadata; an empty array for any, none for a text that is long or not UTF-8.
     fn value(&mut self, kind: u64) -> Result<Option<Value>, Reason> {
         if kind == TEXT {
-            return self.text();
+            let len = self.number(8)?;
+            if len > MAX_TEXT {
+                return self.skip(len).map(|()| None);
+            }
+            return Ok(String::from_utf8(self.bytes(len)?).ok().map(Value::String));
         }
         if kind == ARRAY {
             let (kind, count) = (self.number(4)?, self.number(8)?);
-            self.skip_values(kind, count)?;
+            match kind {
+                TEXT => (0..count).try_for_each(|_| self.value(TEXT).map(drop))?,
+                ARRAY => return Err("its metadata have arrays of arrays".into()),
+                // A product that overflows is more than any file has, and so is the largest number.
+                _ => self.skip(count.saturating_mul(size(kind)?))?,
+            }
             // It is there, so that nobody takes a default for it.
             return Ok(Some(json!([])));
         }
@@ -170,29 +177,6 @@ impl<'a> Header<'a> {
             12 => json!(f64::from_bits(number)),
             _ => json!(number),
         }))
-    }
-
-    /// A text of the metadata; none if it is long, or not UTF-8.
-    fn text(&mut self) -> Result<Option<Value>, Reason> {
-        let len = self.number(8)?;
-        if len > MAX_TEXT {
-            self.skip(len)?;
-            return Ok(None);
-        }
-        Ok(String::from_utf8(self.bytes(len)?).ok().map(Value::String))
-    }
-
-    /// Skips `count` values of an array.
-    fn skip_values(&mut self, kind: u64, count: u64) -> Result<(), Reason> {
-        match kind {
-            TEXT => (0..count).try_for_each(|_| {
-                let len = self.number(8)?;
-                self.skip(len)
-            }),
-            ARRAY => Err("its metadata have arrays of arrays".into()),
-            // A product that overflows is more than any file has, and so is the largest number.
-            _ => self.skip(count.saturating_mul(size(kind)?)),
-        }
     }
 
     /// A name of a tensor or of a value.
