@@ -6,7 +6,7 @@
 //! ```
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     env,
     error::Error,
     fs, io, iter,
@@ -20,12 +20,12 @@ use hf_hub::{
 };
 
 use super::{
-    hub_side_files::{BESIDE, module_files, no_file},
+    hub_files::{Need, WantedFile, lack, no_file, wanted_files},
     progress::Progress,
-    sentence_modules::{MODULES, SENTENCE_CONFIGS},
-    wanted::{Name, TOKENIZER_CONFIG, Wanted},
+    sentence_modules::MODULES,
+    wanted::{Name, Wanted},
 };
-use crate::weights::{WEIGHT_FILES, shards};
+use crate::weights::WEIGHT_FILES;
 
 /// The bytes of the files of a commit.
 type Sizes = BTreeMap<String, u64>;
@@ -113,25 +113,16 @@ impl Cached<'_> {
     /// Downloads the wanted files that are not there, and returns their folder.
     fn fill(&self, remote: &Remote, wanted: Wanted) -> Result<PathBuf, String> {
         let snapshot = self.snapshot(&remote.commit);
-        let has = |file: &str| remote.sizes.contains_key(file);
-        let weights = WEIGHT_FILES.into_iter().find(|file| has(file));
-        if matches!(wanted, Wanted::ModelConfig | Wanted::Model) && weights.is_none() {
+        let has = |file: &&str| remote.sizes.contains_key(*file);
+        let needs_weights = matches!(wanted, Wanted::ModelConfig | Wanted::Model);
+        if needs_weights && !WEIGHT_FILES.iter().any(has) {
             let names = WEIGHT_FILES.join(", ");
             return Err(format!("the model has none of {names}"));
         }
-        remote.get(wanted.file(), &snapshot)?;
-        if matches!(wanted, Wanted::Model | Wanted::Sentences | Wanted::Chat) {
-            let beside = BESIDE.into_iter().chain(SENTENCE_CONFIGS);
-            for file in beside.filter(|file| has(file)) {
-                remote.get(file, &snapshot)?;
-            }
-            remote.get_or_note(TOKENIZER_CONFIG, &snapshot)?;
-            remote.get_modules(&snapshot)?;
-        }
-        if let Some(weights) = weights.filter(|_| wanted == Wanted::Model) {
-            remote.get(weights, &snapshot)?;
-            for shard in shards_of(&snapshot.join(weights))? {
-                remote.get(&shard, &snapshot)?;
+        // The second time those that the first ones name.
+        for _ in 0..2 {
+            for file in wanted_files(&snapshot, wanted) {
+                remote.get(&file, &snapshot)?;
             }
         }
         // Last, so that a reference to a whole model never becomes one to a part of another.
@@ -202,11 +193,24 @@ impl Remote {
         })
     }
 
-    /// Downloads a file, unless the folder has it.
-    fn get(&self, file: &str, snapshot: &Path) -> Result<(), String> {
-        let Some(&size) = self.sizes.get(file) else {
-            return Err(format!("the model has no {file}"));
-        };
+    /// Downloads a file unless the folder has it, or notes that the model has none.
+    fn get(&self, file: &WantedFile, snapshot: &Path) -> Result<(), String> {
+        let mut names = file.names.iter();
+        if let Some((name, size)) = names.find_map(|name| Some((name, *self.sizes.get(name)?))) {
+            return self.complete(name, size, snapshot);
+        }
+        if file.need == Need::Always {
+            return Err(format!("the model has no {}", file.names.join(" or ")));
+        }
+        // The note only saves the next look-up, and a shared cache may be read-only.
+        let note = no_file(snapshot, &file.names[0]);
+        let folder = note.parent().unwrap_or(snapshot);
+        let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&note, ""));
+        Ok(())
+    }
+
+    /// Downloads a file, unless the folder has all of it.
+    fn complete(&self, file: &str, size: u64, snapshot: &Path) -> Result<(), String> {
         let path = snapshot.join(file);
         let len = || fs::metadata(&path).map_or(0, |found| found.len());
         if path.exists() && len() == size {
@@ -232,31 +236,6 @@ impl Remote {
         Err(format!(
             "{file} has {size} bytes, but the server sent {received}"
         ))
-    }
-
-    /// Downloads a file, or notes that there is none.
-    fn get_or_note(&self, file: &str, snapshot: &Path) -> Result<(), String> {
-        if self.sizes.contains_key(file) {
-            return self.get(file, snapshot);
-        }
-        // The note only saves the next look-up, and a shared cache may be read-only.
-        let note = no_file(snapshot, file);
-        let folder = note.parent().unwrap_or(snapshot);
-        let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&note, ""));
-        Ok(())
-    }
-
-    /// Downloads `modules.json` and the files of the modules.
-    fn get_modules(&self, snapshot: &Path) -> Result<(), String> {
-        self.get_or_note(MODULES, snapshot)?;
-        // One that cannot be read is refused when the model is read.
-        for file in module_files(snapshot).unwrap_or_default() {
-            let mut names = file.names.iter();
-            if let Some(name) = names.find(|name| self.sizes.contains_key(*name)) {
-                self.get(name, snapshot)?;
-            }
-        }
-        Ok(())
     }
 
     fn download(&self, file: &str, size: u64, force: bool) -> Result<(), String> {
@@ -317,42 +296,4 @@ fn sentence(error: &HFError) -> String {
         _ => "",
     };
     format!("{error}{causes}{hint}")
-}
-
-/// A wanted file that this folder does not have.
-fn lack(folder: &Path, wanted: Wanted) -> Option<String> {
-    let is_there = |file: &str| folder.join(file).exists();
-    let unknown = |file: &str| {
-        let is_known = is_there(file) || no_file(folder, file).exists();
-        (!is_known).then(|| file.to_owned())
-    };
-    if !is_there(wanted.file()) {
-        return Some(wanted.file().into());
-    }
-    match wanted {
-        Wanted::Config | Wanted::ModelConfig | Wanted::Tokenizer => None,
-        Wanted::Chat => unknown(TOKENIZER_CONFIG),
-        Wanted::Sentences => unknown(MODULES).or_else(|| {
-            let files = module_files(folder).unwrap_or_default().into_iter();
-            let mut needed = files.filter(|file| file.is_needed);
-            let lacking = needed.find(|file| !file.names.iter().any(|name| is_there(name)));
-            lacking?.names.into_iter().next()
-        }),
-        Wanted::Model => match WEIGHT_FILES.into_iter().find(|file| is_there(file)) {
-            None => Some(WEIGHT_FILES[0].into()),
-            Some(weights) => {
-                // An index that cannot be read is refused when the weights are read.
-                let shards = shards_of(&folder.join(weights)).unwrap_or_default();
-                shards.into_iter().find(|shard| !is_there(shard))
-            }
-        },
-    }
-}
-
-/// The files that an index names; none if the weights are one file.
-fn shards_of(weights: &Path) -> Result<BTreeSet<String>, String> {
-    match weights.extension().is_some_and(|kind| kind == "json") {
-        true => shards(weights).map_err(|error| error.to_string()),
-        false => Ok(BTreeSet::new()),
-    }
 }

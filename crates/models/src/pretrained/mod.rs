@@ -51,7 +51,7 @@ mod gguf;
 #[cfg(feature = "hub")]
 mod hub;
 #[cfg(feature = "hub")]
-mod hub_side_files;
+mod hub_files;
 mod json;
 mod load_options;
 #[cfg(feature = "hub")]
