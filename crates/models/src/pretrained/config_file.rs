@@ -7,6 +7,7 @@ use std::{
 };
 
 use burn_attn::FeedForwardActivation;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::{
@@ -149,20 +150,13 @@ impl ConfigFile {
         Ok(self.size_if_any(field)?.unwrap_or(missing))
     }
 
-    /// A list of sizes, if the field is there and not null.
-    pub(crate) fn sizes_if_any(&mut self, field: &str) -> Result<Option<Vec<usize>>> {
-        self.parsed(field, "a list of whole numbers", |value| {
-            let sizes = value.as_array()?.iter();
-            let sizes = sizes.map(|size| usize::try_from(size.as_u64()?).ok());
-            sizes.collect()
-        })
-    }
-
-    /// A list of real numbers, if the field is there and not null.
-    pub(crate) fn numbers_if_any(&mut self, field: &str) -> Result<Option<Vec<f64>>> {
-        self.parsed(field, "a list of numbers", |value| {
-            value.as_array()?.iter().map(Value::as_f64).collect()
-        })
+    /// A list of numbers, if the field is there and not null.
+    pub(crate) fn list<T: DeserializeOwned>(
+        &mut self,
+        field: &str,
+        expected: &str,
+    ) -> Result<Option<Vec<T>>> {
+        self.parsed(field, expected, |value| Vec::deserialize(value).ok())
     }
 
     /// A real number, or `missing` if the field is not there. Null is refused, as by transformers.
@@ -202,7 +196,6 @@ impl ConfigFile {
         })
     }
 
-    /// A real number that has to be there.
     pub(crate) fn real(&mut self, field: &str) -> Result<f64> {
         let number = self.number_if_any(field)?;
         self.needed(field, number)
@@ -286,19 +279,20 @@ impl ConfigFile {
         }
     }
 
-    /// A field that has to have this value, or be missing.
-    pub(crate) fn only(&mut self, field: &str, value: Value) -> Result<()> {
-        match self.get(field) {
-            Some(found) if !is_equal(found, &value) => {
-                Err(self.unsupported(field, value.to_string()))
-            }
-            _ => Ok(()),
+    /// Fields, with spaces between them, that have to have this value, or be missing.
+    pub(crate) fn only(&mut self, fields: &str, value: Value) -> Result<()> {
+        let mut fields = fields.split_whitespace();
+        let is_other = |field: &&str| self.get(field).is_some_and(|it| !is_equal(it, &value));
+        match fields.find(is_other) {
+            Some(field) => Err(self.unsupported(field, value.to_string())),
+            None => Ok(()),
         }
     }
 
-    /// A field that affects nothing that is computed here.
-    pub(crate) fn ignore(&mut self, field: &str) {
-        self.known.insert(field.to_owned());
+    /// Fields that affect nothing that is computed here, with spaces between them.
+    pub(crate) fn ignore(&mut self, fields: &str) {
+        self.known
+            .extend(fields.split_whitespace().map(str::to_owned));
     }
 
     /// Checks that every field was read or ignored, and names the others.

@@ -38,7 +38,6 @@ pub fn end_tokens(
     Ok(ends)
 }
 
-/// The fields of the tokenizer's files.
 pub(crate) fn tokenizer_fields(folder: &Path) -> Result<Map<String, Value>, PretrainedError> {
     let mut fields = object_if_any(&folder.join(TOKENIZER_CONFIG))?;
     for (name, token) in object_if_any(&folder.join("special_tokens_map.json"))? {

@@ -10,7 +10,6 @@ use crate::weights::{Reason, lfs_pointer};
 /// The largest file accepted, in bytes: published ones have a few thousand.
 const LARGEST: u64 = 1 << 24;
 
-/// The fields of a file.
 pub(crate) fn object(path: &Path) -> Result<Map<String, Value>> {
     match json(path)? {
         Value::Object(fields) => Ok(fields),
@@ -27,7 +26,6 @@ pub(crate) fn object_if_any(path: &Path) -> Result<Map<String, Value>> {
     }
 }
 
-/// Any file in JSON.
 pub(crate) fn json(path: &Path) -> Result<Value> {
     let read = || -> Result<Value, Reason> {
         let file = fs::metadata(path)?;

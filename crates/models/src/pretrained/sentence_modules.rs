@@ -19,7 +19,6 @@ pub(crate) const SENTENCE_CONFIGS: [&str; 7] = [
     "sentence_xlnet_config.json",
 ];
 
-/// One of the modules of a `sentence-transformers` model.
 #[derive(Debug)]
 pub(crate) struct SentenceModule {
     /// Its class in Python.

@@ -15,18 +15,15 @@ pub(super) fn read(path: PathBuf) -> Result<ConfigFile> {
     Ok(of_fields(path, fields))
 }
 
-/// What else has fields.
 pub(super) fn of_fields(path: PathBuf, fields: Map<String, Value>) -> ConfigFile {
     ConfigFile::of_fields(path, FAMILY, fields)
 }
 
-/// The first of these files that is there.
 pub(super) fn first_of(folder: &Path, files: &[&str]) -> Result<Option<ConfigFile>> {
     let mut paths = files.iter().map(|file| folder.join(file));
     paths.find(|path| path.exists()).map(read).transpose()
 }
 
-/// The error about something in a file that is not supported.
 pub(super) fn unsupported(
     path: PathBuf,
     field: impl Into<String>,

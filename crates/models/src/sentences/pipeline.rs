@@ -53,7 +53,6 @@ pub(super) struct Pipeline {
 }
 
 impl Pipeline {
-    /// What the files beside the transformer's weights say.
     pub(super) fn read(source: &Path, options: &LoadOptions) -> Result<Self> {
         let folder = folder_with(source, Wanted::Sentences)?;
         let is_gguf = source.is_file();
@@ -79,12 +78,10 @@ impl Pipeline {
         };
         let module = |number: usize, name: &str| {
             let module = modules.get(number);
-            module.filter(|module| module.name() == Some(name))
+            let module = module.filter(|module| module.name() == Some(name));
+            module.ok_or_else(|| wrong(number, &format!("a {name} of sentence_transformers")))
         };
-        let transformer = module(0, "Transformer")
-            .ok_or_else(|| wrong(0, "a Transformer of sentence_transformers"))?;
-        let of_pooling =
-            module(1, "Pooling").ok_or_else(|| wrong(1, "a Pooling of sentence_transformers"))?;
+        let (transformer, of_pooling) = (module(0, "Transformer")?, module(1, "Pooling")?);
         let prompts = Prompts::of(&folder)?;
         let (pooling, d_model) = pooling(&folder.join(&of_pooling.path), &prompts)?;
         if let Some(said) = of_gguf.filter(|&said| pooling != [said]) {

@@ -81,8 +81,6 @@ impl Stage {
 
 /// Refuses a module that reads or writes anything but the vectors.
 fn of_sentences(file: &mut ConfigFile) -> Result<()> {
-    for field in ["module_input_name", "module_output_name"] {
-        file.only(field, json!("sentence_embedding"))?;
-    }
-    Ok(())
+    let names = "module_input_name module_output_name";
+    file.only(names, json!("sentence_embedding"))
 }

@@ -57,13 +57,9 @@ impl TransformerConfig {
             }
         }
         let empty = "model_args model_kwargs config_args config_kwargs processing_kwargs";
-        for field in empty.split(' ') {
-            file.only(field, json!({}))?;
-        }
+        file.only(empty, json!({}))?;
         let null = "query_length document_length query_expansion tokenizer_name_or_path";
-        for field in null.split(' ') {
-            file.only(field, Value::Null)?;
-        }
+        file.only(null, Value::Null)?;
         // How a GPU is used.
         file.ignore("unpad_inputs");
         let mut max_len = file.size_if_any("max_seq_length")?;
@@ -103,9 +99,7 @@ impl Prompts {
             return Ok(Self::default());
         };
         file.only("model_type", json!("SentenceTransformer"))?;
-        for field in ["__version__", "requirements", "similarity_fn_name"] {
-            file.ignore(field);
-        }
+        file.ignore("__version__ requirements similarity_fn_name");
         let prompts = file.parsed("prompts", "a text for each name", |prompts| {
             serde_json::from_value::<BTreeMap<String, Option<String>>>(prompts.clone()).ok()
         })?;

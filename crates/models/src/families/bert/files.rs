@@ -57,25 +57,13 @@ impl BertConfig {
         let mut file = ConfigFile::read(source, "BERT")?;
         let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
         file.only("position_embedding_type", json!("absolute"))?;
-        file.only("is_decoder", json!(false))?;
-        file.only("add_cross_attention", json!(false))?;
+        file.only("is_decoder add_cross_attention use_bfloat16", json!(false))?;
         file.only("pruned_heads", json!({}))?;
-        file.only("use_bfloat16", json!(false))?;
         // Fields of task heads; ignored.
-        let of_a_head = [
-            "classifier_dropout",
-            "classifier_dropout_prob",
-            "tie_word_embeddings",
-            "directionality",
-            "pooler_fc_size",
-            "pooler_num_attention_heads",
-            "pooler_num_fc_layers",
-            "pooler_size_per_head",
-            "pooler_type",
-        ];
-        for field in of_a_head {
-            file.ignore(field);
-        }
+        file.ignore(
+            "classifier_dropout classifier_dropout_prob tie_word_embeddings directionality pooler_fc_size \
+             pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type",
+        );
         let epsilon = file.number("layer_norm_eps", 1e-12)?;
         let missing = if is_albert { GeluTanh } else { Gelu };
         let activation = file.activation("hidden_act", missing)?;
@@ -97,10 +85,7 @@ impl BertConfig {
             true => {
                 file.only("inner_group_num", json!(1))?;
                 // Of code that was never published.
-                file.ignore("down_scale_factor");
-                file.ignore("gap_size");
-                file.ignore("net_structure_type");
-                file.ignore("num_memory_blocks");
+                file.ignore("down_scale_factor gap_size net_structure_type num_memory_blocks");
                 let groups = file.size_or("num_hidden_groups", 1)?;
                 let config = config
                     .with_d_embedding(file.size_or("embedding_size", 128)?)
@@ -110,9 +95,8 @@ impl BertConfig {
             false => (config, Self::table()),
         };
         let path = file.finish()?;
-        if let Err(error) = config.validate() {
-            return Err(PretrainedError::Config { path, error });
-        }
+        let valid = config.validate();
+        valid.map_err(|error| PretrainedError::Config { path, error })?;
         let table = match source.is_file() {
             true => gguf(table),
             false => table,

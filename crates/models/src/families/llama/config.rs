@@ -24,7 +24,8 @@ pub(super) fn read(
     if file.has("quantization_config") {
         return Err(file.unsupported("quantization_config", "floating-point weights"));
     }
-    for field in ["rms_norm_eps"].iter().chain(spec.needed) {
+    file.needs("rms_norm_eps")?;
+    for field in spec.needed.split_whitespace() {
         file.needs(field)?;
     }
     let n_layers = file.layers("num_hidden_layers")?;
@@ -84,14 +85,12 @@ pub(super) fn read(
         let value: Value = serde_json::from_str(value).expect("JSON of this crate");
         file.only(field, value)?;
     }
-    // The last is how training was split among machines.
-    for field in spec.ignored.iter().chain(&["pretraining_tp"]) {
-        file.ignore(field);
-    }
+    file.ignore(spec.ignored);
+    // How training was split among machines.
+    file.ignore("pretraining_tp");
     Ok((spec, config))
 }
 
-/// How all layers are built.
 fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, PretrainedError> {
     let epsilon = file.number("rms_norm_eps", 1e-6)?;
     let norm = NormConfig::rms_norm().with_epsilon(epsilon);
@@ -142,7 +141,6 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, Pretra
         .with_heads(heads))
 }
 
-/// Which layers have a window.
 fn windows(
     file: &mut ConfigFile,
     windows: Windows,

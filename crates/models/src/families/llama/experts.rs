@@ -52,12 +52,12 @@ fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, Pretraine
     if step == 0 {
         return Err(file.unsupported("decoder_sparse_step", "1 or more"));
     }
-    let dense = file.sizes_if_any("mlp_only_layers")?.unwrap_or_default();
+    let dense: Option<Vec<usize>> = file.list("mlp_only_layers", "a list of whole numbers")?;
+    let dense = dense.unwrap_or_default();
     let sparse = |layer: usize| (layer + 1).is_multiple_of(step) && !dense.contains(&layer);
     Ok((0..n_layers).map(sparse).collect())
 }
 
-/// The table rows of a layer's experts.
 pub(super) fn table(experts: &Experts) -> Table {
     let [inner, outer] =
         ["linear_inner", "linear_outer"].map(|linear| format!("experts.{{expert}}.{linear}"));

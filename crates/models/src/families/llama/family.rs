@@ -5,20 +5,18 @@ use burn_attn::{FeedForwardActivation, NormPlacement, ProjectionBias};
 /// What distinguishes a family, for the reader of `config.json` and for the table of tensors.
 #[derive(Debug)]
 pub(crate) struct FamilySpec {
-    /// `model_type` in `config.json`.
     pub(crate) model_type: &'static str,
-    /// Fields without which a file is refused: transformers has another default for them in each family, which is seldom right here.
-    pub(super) needed: &'static [&'static str],
+    /// Fields, with spaces between them, without which a file is refused: transformers has another default for them in each family, which is seldom right here.
+    pub(super) needed: &'static str,
     /// Fields that may be missing, and otherwise have this value, in JSON.
     pub(super) only: &'static [(&'static str, &'static str)],
     /// Numbers that may be missing, and otherwise have this value.
     pub(super) only_numbers: &'static [(&'static str, f64)],
     /// Fields that affect nothing that is computed here.
-    pub(super) ignored: &'static [&'static str],
+    pub(super) ignored: &'static str,
     pub(super) placement: NormPlacement,
     /// Whether the norms multiply by `1 + weight`.
     pub(super) unit_offset: bool,
-    /// Norms of queries and keys.
     pub(super) qk_norm: QkNorm,
     /// The field of the activation, the one supported value, and its meaning.
     pub(super) activation: (&'static str, &'static str, FeedForwardActivation),
@@ -72,7 +70,6 @@ pub(super) enum Windows {
     Pattern,
 }
 
-/// The experts of a family.
 #[derive(Debug)]
 pub(super) struct Experts {
     pub(super) router: &'static str,
@@ -93,10 +90,10 @@ const NO_BIAS: ProjectionBias = ProjectionBias {
 /// What most families share.
 const PLAIN: FamilySpec = FamilySpec {
     model_type: "",
-    needed: &[],
+    needed: "",
     only: &[],
     only_numbers: &[],
-    ignored: &[],
+    ignored: "",
     placement: NormPlacement::Pre,
     unit_offset: false,
     qk_norm: QkNorm::None,
@@ -119,7 +116,7 @@ const PLAIN: FamilySpec = FamilySpec {
 const LLAMA: FamilySpec = FamilySpec {
     model_type: "llama",
     only: &[("rope_interleaved", "false")],
-    ignored: &["is_llama_config"],
+    ignored: "is_llama_config",
     feed_forward_bias: None,
     gguf_rotary_pairs: true,
     ..PLAIN
@@ -127,8 +124,8 @@ const LLAMA: FamilySpec = FamilySpec {
 
 const MISTRAL: FamilySpec = FamilySpec {
     model_type: "mistral",
-    needed: &["num_key_value_heads", "sliding_window"],
-    ignored: &["attention_bias"],
+    needed: "num_key_value_heads sliding_window",
+    ignored: "attention_bias",
     projection_bias: Some(NO_BIAS),
     windows: Windows::All,
     ..PLAIN
@@ -137,7 +134,7 @@ const MISTRAL: FamilySpec = FamilySpec {
 const QWEN2: FamilySpec = FamilySpec {
     model_type: "qwen2",
     only: &[("use_mrope", "false")],
-    ignored: &["attention_bias"],
+    ignored: "attention_bias",
     projection_bias: Some(ProjectionBias {
         query: true,
         key: true,
@@ -150,7 +147,7 @@ const QWEN2: FamilySpec = FamilySpec {
 
 const QWEN3: FamilySpec = FamilySpec {
     model_type: "qwen3",
-    needed: &["num_key_value_heads", "head_dim"],
+    needed: "num_key_value_heads head_dim",
     qk_norm: QkNorm::PerHead,
     windows: Windows::LastIfUsed,
     ..PLAIN
@@ -174,15 +171,9 @@ const GEMMA: FamilySpec = FamilySpec {
 
 const GEMMA2: FamilySpec = FamilySpec {
     model_type: "gemma2",
-    needed: &[
-        "num_key_value_heads",
-        "head_dim",
-        "sliding_window",
-        "attn_logit_softcapping",
-        "final_logit_softcapping",
-    ],
+    needed: "num_key_value_heads head_dim sliding_window attn_logit_softcapping final_logit_softcapping",
     // `hidden_act` may stand beside the newer `hidden_activation`, and is not read. `cache_implementation` is how transformers makes its caches.
-    ignored: &["hidden_act", "cache_implementation", "sliding_window_size"],
+    ignored: "hidden_act cache_implementation sliding_window_size",
     score_softcap: true,
     windows: Windows::Alternating,
     ..GEMMA
@@ -190,15 +181,10 @@ const GEMMA2: FamilySpec = FamilySpec {
 
 const GEMMA3: FamilySpec = FamilySpec {
     model_type: "gemma3_text",
-    needed: &["num_key_value_heads", "head_dim", "sliding_window"],
-    ignored: &[
-        "hidden_act",
-        "cache_implementation",
-        // In the configuration of Gemma 3, whose attention does not read the field.
-        "attn_logit_softcapping",
-        // Version 5 of transformers writes this field beside the list of layer types, and does not read it.
-        "_sliding_window_pattern",
-    ],
+    needed: "num_key_value_heads head_dim sliding_window",
+    // The attention of Gemma 3 does not read `attn_logit_softcapping`. Version 5 of transformers writes `_sliding_window_pattern` beside the list of
+    // layer types, and does not read it.
+    ignored: "hidden_act cache_implementation attn_logit_softcapping _sliding_window_pattern",
     qk_norm: QkNorm::PerHead,
     windows: Windows::Pattern,
     rope_theta: 1_000_000.0,
@@ -215,14 +201,9 @@ const OLMO2: FamilySpec = FamilySpec {
 
 const MIXTRAL: FamilySpec = FamilySpec {
     model_type: "mixtral",
-    needed: &["num_key_value_heads"],
+    needed: "num_key_value_heads",
     // Those of the router are for training.
-    ignored: &[
-        "attention_bias",
-        "router_aux_loss_coef",
-        "output_router_logits",
-        "router_jitter_noise",
-    ],
+    ignored: "attention_bias router_aux_loss_coef output_router_logits router_jitter_noise",
     projection_bias: Some(NO_BIAS),
     windows: Windows::All,
     rope_theta: 1_000_000.0,
@@ -237,18 +218,14 @@ const MIXTRAL: FamilySpec = FamilySpec {
 
 const QWEN3_MOE: FamilySpec = FamilySpec {
     model_type: "qwen3_moe",
-    needed: &["num_key_value_heads"],
+    needed: "num_key_value_heads",
     only: &[
         ("qkv_bias", "false"),
         ("shared_expert_intermediate_size", "0"),
         ("use_qk_norm", "true"),
     ],
-    ignored: &[
-        "router_aux_loss_coef",
-        "output_router_logits",
-        // Of Qwen 3.
-        "max_window_layers",
-    ],
+    // The last is of Qwen 3.
+    ignored: "router_aux_loss_coef output_router_logits max_window_layers",
     qk_norm: QkNorm::PerHead,
     windows: Windows::AllIfUsed,
     experts: Some(Experts {
@@ -262,20 +239,10 @@ const QWEN3_MOE: FamilySpec = FamilySpec {
 
 const GPT_OSS: FamilySpec = FamilySpec {
     model_type: "gpt_oss",
-    needed: &[
-        "num_key_value_heads",
-        "head_dim",
-        "sliding_window",
-        "attention_bias",
-    ],
+    needed: "num_key_value_heads head_dim sliding_window attention_bias",
     only_numbers: &[("swiglu_alpha", 1.702), ("swiglu_limit", 7.0)],
-    ignored: &[
-        "router_aux_loss_coef",
-        "output_router_logits",
-        // Older names of the numbers of experts and of positions, which transformers does not read.
-        "experts_per_token",
-        "initial_context_length",
-    ],
+    // The last two are older names of the numbers of experts and of positions, which transformers does not read.
+    ignored: "router_aux_loss_coef output_router_logits experts_per_token initial_context_length",
     activation: ("hidden_act", "silu", FeedForwardActivation::ClampedSwiGlu),
     feed_forward_bias: Some(true),
     sinks: true,
@@ -291,7 +258,6 @@ const GPT_OSS: FamilySpec = FamilySpec {
     ..PLAIN
 };
 
-/// All families.
 pub(crate) const FAMILIES: [&FamilySpec; 10] = [
     &LLAMA, &MISTRAL, &QWEN2, &QWEN3, &GEMMA2, &GEMMA3, &OLMO2, &MIXTRAL, &QWEN3_MOE, &GPT_OSS,
 ];

@@ -7,7 +7,6 @@ use serde_json::json;
 use super::family::FamilySpec;
 use crate::pretrained::{ConfigFile, PretrainedError};
 
-/// The rotary positions of all layers.
 pub(super) fn of_all_layers(
     file: &mut ConfigFile,
     spec: &FamilySpec,
@@ -24,7 +23,7 @@ pub(super) fn of_all_layers(
         .with_max_len(max_len)
         .with_base(file.number("rope_theta", spec.rope_theta)?);
     // Of llama.cpp, which computes them from the parameters of Llama 3.1.
-    match file.numbers_if_any("rope_freqs")? {
+    match file.list("rope_freqs", "a list of numbers")? {
         Some(factors) => Ok(config.with_scaling(RotaryScaling::LongRope {
             factors,
             attention_factor: 1.0,
