@@ -30,7 +30,7 @@
 //! # Published models
 //!
 //! The `from_pretrained` of a family, or of [`LanguageModel`](language_model::LanguageModel) for any that continues a text, reads a folder that `transformers` saved, or, with the feature `hub`, a name on the Hugging Face Hub.
-//! `from_pretrained_with` takes a [dtype](pretrained::LoadOptions), such as bf16. With the feature `tokenizers`, `pretrained::tokenizer` reads the model's tokenizer, and `sentences` the pipelines of `sentence-transformers`. [`pretrained`] says where files are looked for.
+//! It takes a device, or [options](pretrained::LoadOptions) with a dtype, such as bf16. With the feature `tokenizers`, `pretrained::tokenizer` reads the model's tokenizer, and `sentences` the pipelines of `sentence-transformers`. [`pretrained`] says where files are looked for.
 //!
 //! ```no_run
 //! use burn::tensor::Device;

@@ -62,7 +62,7 @@ fn language_models_in_half_precision() {
         let exact = numbers(exact.forward(tokens(&device)));
         for (dtype, expected, tolerance) in DTYPES {
             let options = LoadOptions::new(&device).dtype(dtype);
-            let model = LanguageModel::from_pretrained_with(folder(name), &options);
+            let model = LanguageModel::from_pretrained(folder(name), options);
             let model = model.expect("a model");
             assert_dtype(&model, expected);
             let logits = model.forward(tokens(&device));
@@ -88,10 +88,10 @@ fn encoders_in_half_precision() {
     let exact_logits = numbers(logits(&t5));
     for (dtype, expected, tolerance) in DTYPES {
         let options = LoadOptions::new(&device).dtype(dtype);
-        let bert = Bert::from_pretrained_with(folder("bert"), &options).expect("a model");
+        let bert = Bert::from_pretrained(folder("bert"), options.clone()).expect("a model");
         assert_dtype(&bert, expected);
         assert_like("BERT", bert.forward(input()), &exact, (expected, tolerance));
-        let t5 = t5::from_pretrained_with(folder("t5"), &options).expect("a model");
+        let t5 = t5::from_pretrained(folder("t5"), options).expect("a model");
         assert_dtype(&t5, expected);
         let logits = logits(&t5);
         if dtype == FloatDType::BF16 {
@@ -106,7 +106,7 @@ fn encoders_in_half_precision() {
 #[test]
 fn a_dtype_that_no_parameter_has_is_refused() {
     let options = LoadOptions::new(&devices::any()).dtype(FloatDType::Flex32);
-    let error = LanguageModel::from_pretrained_with(folder("gpt2"), &options).unwrap_err();
+    let error = LanguageModel::from_pretrained(folder("gpt2"), options).unwrap_err();
     assert!(matches!(error, PretrainedError::DType { .. }), "{error:?}");
     assert!(
         error.to_string().ends_with(" does not compute in Flex32"),

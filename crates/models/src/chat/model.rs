@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use burn::tensor::Device;
-
 use super::{ChatError, Conversation, Template};
 use crate::{
     generate::GenerateError,
@@ -44,23 +42,17 @@ impl ChatModel {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or a field, a value or a tensor is not supported, which the error names; when the model has no logits.
+    /// As [`LanguageModel::from_pretrained`], and when the model has no logits or a file beside it cannot be read.
     ///
     /// # Cost
     ///
     /// That of [`LanguageModel::from_pretrained`].
-    pub fn from_pretrained(source: impl AsRef<Path>, device: &Device) -> Result<Self, ChatError> {
-        Self::from_pretrained_with(source, &device.into())
-    }
-
-    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters. It also fails when the device does not compute
-    /// in the dtype.
-    pub fn from_pretrained_with(
+    pub fn from_pretrained(
         source: impl AsRef<Path>,
-        options: &LoadOptions,
+        options: impl Into<LoadOptions>,
     ) -> Result<Self, ChatError> {
         let source = source.as_ref();
-        let model = LanguageModel::from_pretrained_with(source, options)?;
+        let model = LanguageModel::from_pretrained(source, options)?;
         if !model.has_logits() {
             return Err(GenerateError::NoLogits.into());
         }

@@ -38,9 +38,7 @@ impl Message {
 /// How messages become one text.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// The file of the template.
     path: PathBuf,
-    /// The template, compiled.
     environment: Environment<'static>,
     /// `bos_token` and the like, by name.
     tokens: Map<String, Value>,
@@ -111,7 +109,6 @@ impl Template {
     }
 }
 
-/// An environment with the compiled template.
 fn compiled(source: &str) -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = python::environment();
     environment.add_filter("tojson", json::tojson);

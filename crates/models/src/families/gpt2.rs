@@ -8,7 +8,6 @@
 
 use std::path::Path;
 
-use burn::tensor::Device;
 use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement};
 use serde_json::json;
 
@@ -68,35 +67,26 @@ use crate::{
 /// ```
 pub fn from_pretrained(
     source: impl AsRef<Path>,
-    device: &Device,
+    options: impl Into<LoadOptions>,
 ) -> Result<LanguageModel, PretrainedError> {
-    load(source.as_ref(), &device.into())
-}
-
-pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel, PretrainedError> {
+    let source = source.as_ref();
     let mut file = ConfigFile::read(source, "GPT-2")?;
     let config = config(&mut file)?;
     let names = ["transformer", "wte.weight", "lm_head.weight"];
-    loaded((source, file), config, names, |_| table(), options)
+    loaded((source, file), config, names, |_| table(), &options.into())
 }
 
 /// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`; [`save`](crate::weights::save()) writes them back by it.
 pub fn table() -> Table {
     // Its `Conv1D` has the layout of our linear layers.
+    let names = ["weight", "bias"];
     let layer = Table::new()
         .norm("self_attention_residual.norm", "ln_1")
-        .row(
-            "self_attention.query_key_value.weight",
-            "attn.c_attn.weight",
-        )
-        .row("self_attention.query_key_value.bias", "attn.c_attn.bias")
-        .row("self_attention.output.weight", "attn.c_proj.weight")
-        .row("self_attention.output.bias", "attn.c_proj.bias")
+        .same_names("self_attention.query_key_value", "attn.c_attn", names)
+        .same_names("self_attention.output", "attn.c_proj", names)
         .norm("feed_forward_residual.norm", "ln_2")
-        .row("feed_forward.linear_inner.weight", "mlp.c_fc.weight")
-        .row("feed_forward.linear_inner.bias", "mlp.c_fc.bias")
-        .row("feed_forward.linear_outer.weight", "mlp.c_proj.weight")
-        .row("feed_forward.linear_outer.bias", "mlp.c_proj.bias")
+        .same_names("feed_forward.linear_inner", "mlp.c_fc", names)
+        .same_names("feed_forward.linear_outer", "mlp.c_proj", names)
         .ignore("attn.bias")
         .ignore("attn.masked_bias");
     Table::new()
@@ -112,32 +102,21 @@ pub fn table() -> Table {
         .rename("ln_f.*", "transformer.ln_f.*")
 }
 
-/// The configuration that a `config.json` describes.
 fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
     file.only("model_type", json!("gpt2"))?;
     file.only("scale_attn_weights", json!(true))?;
-    file.only("scale_attn_by_inverse_layer_idx", json!(false))?;
-    file.only("reorder_and_upcast_attn", json!(false))?;
-    file.only("add_cross_attention", json!(false))?;
+    let unsupported =
+        "scale_attn_by_inverse_layer_idx reorder_and_upcast_attn add_cross_attention use_bfloat16";
+    file.only(unsupported, json!(false))?;
     if !file.flag("tie_word_embeddings", true)? {
         return Err(file.unsupported("tie_word_embeddings", "true"));
     }
     file.only("pruned_heads", json!({}))?;
-    file.only("use_bfloat16", json!(false))?;
     // For other heads, for training, and for the tokenizer.
-    let ignored = [
-        "summary_activation",
-        "summary_first_dropout",
-        "summary_proj_to_labels",
-        "summary_type",
-        "summary_use_proj",
-        "embd_pdrop",
-        "n_special",
-        "predict_special_tokens",
-    ];
-    for field in ignored {
-        file.ignore(field);
-    }
+    file.ignore(
+        "summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj \
+         embd_pdrop n_special predict_special_tokens",
+    );
     let d_model = file.size("n_embd")?;
     let max_len = file.size("n_positions")?;
     file.only("n_ctx", json!(max_len))?;

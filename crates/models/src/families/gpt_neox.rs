@@ -10,7 +10,6 @@
 
 use std::path::Path;
 
-use burn::tensor::Device;
 use burn_attn::{
     BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, ProjectionBias,
     positions::{PositionEncoding, RotaryConfig, RotaryScaling},
@@ -35,12 +34,9 @@ use crate::{
 /// PyTorch equivalent: `GPTNeoXForCausalLM` of Hugging Face's `transformers`.
 pub fn from_pretrained(
     source: impl AsRef<Path>,
-    device: &Device,
+    options: impl Into<LoadOptions>,
 ) -> Result<LanguageModel, PretrainedError> {
-    load(source.as_ref(), &device.into())
-}
-
-pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel, PretrainedError> {
+    let source = source.as_ref();
     let mut file = ConfigFile::read(source, "GPT-NeoX")?;
     let config = config(&mut file)?;
     // A head width of 0 is refused with the rest of the configuration.
@@ -52,7 +48,7 @@ pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel
         }
     };
     let names = ["gpt_neox", "embed_in.weight", "embed_out.weight"];
-    loaded((source, file), config, names, table, options)
+    loaded((source, file), config, names, table, &options.into())
 }
 
 /// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`;
@@ -85,17 +81,14 @@ pub fn table(d_head: usize) -> Table {
         .rename("lm_head.weight", "embed_out.weight")
 }
 
-/// The configuration that a `config.json` describes.
 fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
     file.only("model_type", json!("gpt_neox"))?;
     file.only("pruned_heads", json!({}))?;
     file.only("use_bfloat16", json!(false))?;
     // For another head, and a model that is causal either way.
-    file.ignore("classifier_dropout");
-    file.ignore("is_decoder");
+    file.ignore("classifier_dropout is_decoder");
     // In the 20B's file; `transformers` does not read these fields.
-    file.ignore("attention_probs_dropout_prob");
-    file.ignore("hidden_dropout_prob");
+    file.ignore("attention_probs_dropout_prob hidden_dropout_prob");
     let d_model = file.size("hidden_size")?;
     let n_heads = file.size("num_attention_heads")?;
     let max_len = file.positions("max_position_embeddings")?;
@@ -136,8 +129,7 @@ fn rotary(
     d_head: usize,
     max_len: usize,
 ) -> Result<RotaryConfig, PretrainedError> {
-    file.ignore("rope_theta");
-    file.ignore("partial_rotary_factor");
+    file.ignore("rope_theta partial_rotary_factor");
     let is_older = file.has("rope_scaling");
     let group = match is_older {
         true => {

@@ -33,11 +33,10 @@ pub(super) fn loaded(
     let sizes = weights.tensors().flat_map(|(_, shape)| shape);
     let widest = *sizes.max().unwrap_or(&0);
     if width > widest {
-        return Err(PretrainedError::Width {
-            path,
-            width,
-            widest,
-        });
+        let reason = format!(
+            "states or heads of width {width}, but no tensor of the weights is wider than {widest}"
+        );
+        return Err(PretrainedError::Size { path, reason });
     }
     let positions = config.rotary_positions();
     let d_head = match of_a_head {
@@ -50,12 +49,11 @@ pub(super) fn loaded(
     let sizes = weights.tensors().map(|(_, shape)| of_shape(shape));
     let numbers = sizes.fold(0, usize::saturating_add);
     if rotary > numbers.max(SMALL_TABLE) {
-        return Err(PretrainedError::Positions {
-            path,
-            positions,
-            table: rotary,
-            weights: numbers,
-        });
+        let reason = format!(
+            "{positions} positions, whose table would have {rotary} numbers, more than the {numbers} of the weights; \
+             lower max_position_embeddings, or the factor of its scaling, to the longest text that is needed"
+        );
+        return Err(PretrainedError::Size { path, reason });
     }
     let is_bare = weights.has(embedding);
     let lacks_head = is_bare && !config.tied && !weights.has(head);

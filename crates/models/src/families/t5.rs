@@ -12,7 +12,6 @@
 
 use std::path::Path;
 
-use burn::tensor::Device;
 use burn_attn::{
     BlockConfig, FeedForwardActivation, HeadsConfig, NormConfig, NormPlacement,
     positions::{PositionEncoding, RelativeBiasConfig},
@@ -60,30 +59,20 @@ const MAX_LEN: usize = 512;
 /// ```
 pub fn from_pretrained(
     source: impl AsRef<Path>,
-    device: &Device,
+    options: impl Into<LoadOptions>,
 ) -> Result<Seq2Seq, PretrainedError> {
-    from_pretrained_with(source, &device.into())
-}
-
-/// [`from_pretrained`] with options, such as the dtype of the parameters. It also fails when the device does not compute in the dtype.
-pub fn from_pretrained_with(
-    source: impl AsRef<Path>,
-    options: &LoadOptions,
-) -> Result<Seq2Seq, PretrainedError> {
+    let options = options.into();
     let mut file = ConfigFile::read(source.as_ref(), "T5")?;
-    let Found {
-        mut config,
-        gated,
-        may_have_head,
-    } = read(&mut file)?;
+    let mut config = read(&mut file)?;
     let path = file.finish()?;
-    if let Err(error) = config.validate() {
-        return Err(PretrainedError::Config { path, error });
-    }
+    let valid = config.validate();
+    valid.map_err(|error| PretrainedError::Config { path, error })?;
     let weights = options.weights(source.as_ref())?;
-    if may_have_head {
-        config.tied = !weights.tensors().any(|(name, _)| name == HEAD);
+    if config.tied && config.output_factor.is_none() {
+        config.tied = !weights.has(HEAD);
     }
+    let block = config.block.as_ref();
+    let gated = block.is_some_and(|block| block.activation.is_gated());
     let table = match config.tied {
         true => table(gated).tied(HEAD, "shared.weight"),
         false => table(gated),
@@ -147,42 +136,29 @@ fn stack(gated: bool, decoder: bool) -> Table {
         .norm("norm", "final_layer_norm")
 }
 
-/// What a `config.json` describes.
-struct Found {
-    config: Seq2SeqConfig,
-    /// Whether the feed-forward networks have a gate.
-    gated: bool,
-    /// Whether only the weights tell if the model has a separate head.
-    may_have_head: bool,
-}
-
 /// The feed-forward networks by their names in `transformers`, and their activations.
-const FEED_FORWARD: [(&str, &str, FeedForwardActivation); 8] = {
+const FEED_FORWARD: [(&str, (&str, FeedForwardActivation)); 8] = {
     use FeedForwardActivation::{GeGluTanh, Gelu, GeluTanh, ReGlu, Relu, Silu, SwiGlu};
     [
-        ("relu", "relu", Relu),
-        ("gelu", "gelu", Gelu),
-        ("gelu_new", "gelu_new", GeluTanh),
-        ("silu", "silu", Silu),
+        ("relu", ("relu", Relu)),
+        ("gelu", ("gelu", Gelu)),
+        ("gelu_new", ("gelu_new", GeluTanh)),
+        ("silu", ("silu", Silu)),
         // What `transformers` takes for it, as T5 1.1 was trained.
-        ("gated-gelu", "gelu_new", GeGluTanh),
-        ("gated-gelu_new", "gelu_new", GeGluTanh),
-        ("gated-relu", "relu", ReGlu),
-        ("gated-silu", "silu", SwiGlu),
+        ("gated-gelu", ("gelu_new", GeGluTanh)),
+        ("gated-gelu_new", ("gelu_new", GeGluTanh)),
+        ("gated-relu", ("relu", ReGlu)),
+        ("gated-silu", ("silu", SwiGlu)),
     ]
 };
 
-fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<Seq2SeqConfig, PretrainedError> {
     file.only("model_type", json!("t5"))?;
     file.only("is_decoder", json!(false))?;
     // For other heads, and for random initialisation.
-    file.ignore("classifier_dropout");
-    file.ignore("initializer_factor");
-    let choices = FEED_FORWARD.map(|(name, function, activation)| {
-        (name, (name.starts_with("gated-"), function, activation))
-    });
-    let (gated, function, activation) = file.choice("feed_forward_proj", &choices)?;
-    file.only("is_gated_act", json!(gated))?;
+    file.ignore("classifier_dropout initializer_factor");
+    let (function, activation) = file.choice("feed_forward_proj", &FEED_FORWARD)?;
+    file.only("is_gated_act", json!(activation.is_gated()))?;
     file.only("dense_act_fn", json!(function))?;
 
     let buckets = file.size_if_any("relative_attention_num_buckets")?;
@@ -205,14 +181,14 @@ fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
         .with_heads(heads);
     let d_model = file.size("d_model")?;
     let n_layers = file.layers("num_layers")?;
-    // Since version 5, transformers always writes `tie_word_embeddings` as true. `scale_decoder_outputs` then has its former value, and the
-    // model has its own head if the weights have one.
+    // Since version 5, transformers always writes `tie_word_embeddings` as true. `scale_decoder_outputs` then has its former value, and
+    // the model has its own head if the weights have one.
     let tied = file.flag("tie_word_embeddings", true)?;
     let scaled = file.flag("scale_decoder_outputs", tied)?;
     if scaled && !tied {
         return Err(file.unsupported("scale_decoder_outputs", "false, as tie_word_embeddings"));
     }
-    let config = Seq2SeqConfig::new(file.size("vocab_size")?)
+    Ok(Seq2SeqConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(file.size("num_heads")?)
         .with_n_encoder_layers(n_layers)
@@ -227,10 +203,5 @@ fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
         .with_absolute_position(AbsolutePosition::None)
         .with_scaled_embedding(false)
         .with_tied(tied)
-        .with_output_factor(scaled.then(|| (d_model as f64).powf(-0.5)));
-    Ok(Found {
-        config,
-        gated,
-        may_have_head: tied && !scaled,
-    })
+        .with_output_factor(scaled.then(|| (d_model as f64).powf(-0.5))))
 }

@@ -20,11 +20,13 @@ pub enum PretrainedError {
         /// Why it does not work as a name on the Hub.
         reason: String,
     },
-    /// The configuration is missing, or not a JSON object.
-    #[error("{path} cannot be read as the configuration of a model: {reason}", path = path.display())]
+    /// A file is missing, or not what it should be.
+    #[error("{path} cannot be read as {expected}: {reason}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
+        /// What it should be: the configuration of a model, or a tokenizer.
+        expected: &'static str,
         /// What is wrong with it.
         reason: String,
     },
@@ -70,34 +72,13 @@ pub enum PretrainedError {
         /// The error of the model's own configuration.
         error: ConfigError,
     },
-    /// The configuration belongs to another model than the weights.
-    #[error(
-        "{path} describes states or heads of width {width}, but no tensor of the weights is wider than {widest}",
-        path = path.display()
-    )]
-    Width {
+    /// The configuration describes a larger model than that of the weights.
+    #[error("{path} describes {reason}", path = path.display())]
+    Size {
         /// The file.
         path: PathBuf,
-        /// The width of the states, or of all heads together.
-        width: usize,
-        /// The largest size of a tensor.
-        widest: usize,
-    },
-    /// The table of positions would be larger than the model.
-    #[error(
-        "{path} describes {positions} positions, whose table would have {table} numbers, more than the {weights} of the weights; \
-         lower max_position_embeddings, or the factor of its scaling, to the longest text that is needed",
-        path = path.display()
-    )]
-    Positions {
-        /// The file.
-        path: PathBuf,
-        /// Positions that heads rotate.
-        positions: usize,
-        /// Numbers of the table.
-        table: usize,
-        /// Numbers of all tensors.
-        weights: usize,
+        /// What it describes, and what the weights have.
+        reason: String,
     },
     /// The device does not compute in the dtype that was asked for.
     #[error("{device} does not compute in {dtype:?}")]
@@ -107,27 +88,29 @@ pub enum PretrainedError {
         /// The device.
         device: String,
     },
-    /// `tokenizer.json` is missing, or not a tokenizer.
-    #[error("{path} cannot be read as a tokenizer: {reason}", path = path.display())]
-    Tokenizer {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
     /// The weights do not fit.
     #[error(transparent)]
     Weights(#[from] WeightsError),
 }
 
 impl PretrainedError {
+    /// The file of a configuration.
     pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
         Self::File {
             path: path.into(),
+            expected: "the configuration of a model",
+            reason: reason.to_string(),
+        }
+    }
+
+    #[cfg(feature = "tokenizers")]
+    pub(crate) fn tokenizer(path: &Path, reason: impl ToString) -> Self {
+        Self::File {
+            path: path.into(),
+            expected: "a tokenizer",
             reason: reason.to_string(),
         }
     }
 }
 
-/// The result of reading a published model.
 pub(crate) type Result<T, E = PretrainedError> = std::result::Result<T, E>;

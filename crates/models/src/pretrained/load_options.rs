@@ -7,7 +7,7 @@ use burn::tensor::{Device, FloatDType};
 use super::{PretrainedError, Result, source::folder_with, wanted::Wanted};
 use crate::weights::{Weights, is_float};
 
-/// Options of `from_pretrained_with`.
+/// Where and how `from_pretrained` loads a model. It takes a `&device` too, for the device's default dtype.
 ///
 /// ```
 /// use burn::tensor::{Device, FloatDType};

@@ -11,8 +11,8 @@
 //! | [`llama::from_pretrained`](crate::llama::from_pretrained) | [ten families](crate::llama) |
 //! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
 //!
-//! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. The functions of `LanguageModel`, `Bert`,
-//! `SentenceEncoder` and `t5` are also there as `from_pretrained_with`, which takes [`LoadOptions`], such as bf16 parameters. With the feature `tokenizers`, this module also has `tokenizer`, which reads `tokenizer.json`, and `end_tokens`.
+//! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. In the place of a device, each call takes
+//! [`LoadOptions`], such as bf16 parameters. With the feature `tokenizers`, this module also has `tokenizer`, which reads `tokenizer.json`, and `end_tokens`.
 //!
 //! # GGUF
 //!

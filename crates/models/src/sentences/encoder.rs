@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Tensor;
 use tokenizers::{
     Encoding, PostProcessor, Tokenizer, TruncationDirection,
     normalizers::{Lowercase, NormalizerWrapper, Sequence},
@@ -62,31 +62,21 @@ impl SentenceEncoder {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or a module, a field, a value or a tensor is not supported. The error names the file, field or tensor.
+    /// When a file cannot be read, or a module, a field, a value or a tensor is not supported, which the error names; when the device does not compute
+    /// in the dtype of the options.
     ///
     /// # Cost
     ///
     /// That of [`Bert::from_pretrained`]. Weights are read, or downloaded, after the other files.
     pub fn from_pretrained(
         source: impl AsRef<Path>,
-        device: &Device,
+        options: impl Into<LoadOptions>,
     ) -> Result<Self, PretrainedError> {
-        Self::from_pretrained_with(source, &device.into())
-    }
-
-    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters.
-    ///
-    /// # Errors
-    ///
-    /// As [`from_pretrained`](Self::from_pretrained), and when the device does not compute in the dtype.
-    pub fn from_pretrained_with(
-        source: impl AsRef<Path>,
-        options: &LoadOptions,
-    ) -> Result<Self, PretrainedError> {
-        let pipeline = Pipeline::read(source.as_ref(), options)?;
+        let options = options.into();
+        let pipeline = Pipeline::read(source.as_ref(), &options)?;
         let source = pipeline.source;
         let mut tokenizer = tokenizer(&source)?;
-        let bert = Bert::from_pretrained_with(&source, options)?;
+        let bert = Bert::from_pretrained(&source, options)?;
         let [_, d_embedding] = bert.tokens.weight.dims();
         let projected = bert.projection.as_ref().map(|layer| layer.weight.dims());
         let found = projected.map_or(d_embedding, |[_, d_model]| d_model);
@@ -97,10 +87,7 @@ impl SentenceEncoder {
             return Err(unsupported(source, "hidden_size", found, supported));
         }
         let path = folder(&source)?.join("tokenizer.json");
-        let unfit = |reason: String| PretrainedError::Tokenizer {
-            path: path.clone(),
-            reason,
-        };
+        let unfit = |reason: String| PretrainedError::tokenizer(&path, reason);
         let transformer = pipeline.transformer;
         if transformer.do_lower_case {
             lower_case(&mut tokenizer).map_err(|error| unfit(error.to_string()))?;

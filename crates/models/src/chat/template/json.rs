@@ -51,7 +51,6 @@ struct Style {
     between: String,
     after_key: String,
     indent: Option<String>,
-    /// Whether the keys of every mapping are sorted.
     sorted: bool,
 }
 

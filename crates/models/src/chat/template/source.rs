@@ -79,7 +79,6 @@ fn tag_len(text: &str) -> Option<usize> {
     None
 }
 
-/// The first token of a text.
 fn token(text: &str) -> &str {
     let while_true = |is: fn(char) -> bool| text.find(|c: char| !is(c)).unwrap_or(text.len());
     let first = text.chars().next().unwrap_or(' ');

@@ -131,18 +131,9 @@ impl Bert {
     /// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
     pub fn from_pretrained(
         source: impl AsRef<Path>,
-        device: &Device,
+        options: impl Into<LoadOptions>,
     ) -> Result<Self, PretrainedError> {
-        Self::from_pretrained_with(source, &device.into())
-    }
-
-    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters. It also fails when the device does not compute
-    /// in the dtype.
-    pub fn from_pretrained_with(
-        source: impl AsRef<Path>,
-        options: &LoadOptions,
-    ) -> Result<Self, PretrainedError> {
-        let source = source.as_ref();
+        let (source, options) = (source.as_ref(), options.into());
         let (config, table) = BertConfig::from_file(source)?;
         let weights = options.weights(source)?;
         let has_pooler = weights.tensors().any(|(name, _)| {

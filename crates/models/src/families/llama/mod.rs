@@ -21,8 +21,6 @@ mod table;
 
 use std::path::Path;
 
-use burn::tensor::Device;
-
 pub(crate) use family::FAMILIES;
 use family::FamilySpec;
 
@@ -46,19 +44,16 @@ use crate::{
 /// Beyond [`LanguageModel::from_pretrained`], one rotary table of `2 · max_len · d_head / 2` numbers; Gemma 3 has two.
 pub fn from_pretrained(
     source: impl AsRef<Path>,
-    device: &Device,
+    options: impl Into<LoadOptions>,
 ) -> Result<LanguageModel, PretrainedError> {
-    load(source.as_ref(), &device.into())
-}
-
-pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel, PretrainedError> {
+    let source = source.as_ref();
     let (file, spec, config) = read(source)?;
     let table = |config: &LanguageModelConfig| match source.is_file() {
         true => table::gguf(spec, config),
         false => table::table(spec, config),
     };
     let names = ["model", "embed_tokens.weight", "lm_head.weight"];
-    loaded((source, file), config, names, table, options)
+    loaded((source, file), config, names, table, &options.into())
 }
 
 /// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) a file that `transformers`
