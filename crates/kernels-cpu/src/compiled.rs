@@ -2,7 +2,7 @@
 
 use crate::{
     attention::kernel::{backward::TileBackward, decode::Decode, forward::TileForward},
-    linear::{rotation::RotaryRows, skinny_gemm::SplitK},
+    linear::{rotary_rows::RotaryRows, split_k::SplitK},
     simd::real::Real,
     threads::parallel::Execution,
 };

@@ -3,11 +3,13 @@
 use core::ops::RangeInclusive;
 
 use burn::tensor::{Device, Int, Tensor};
-use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, DistanceAxis};
+use burn_attn_kernels_cpu::{AttentionDropout, BlockSize, CausalAlignment, DistanceAxis};
 
 use crate::{
-    AttentionBias, AttentionDropout, AttentionOptions, bias::DistancePart, blocks::VisibleBlocks,
+    bias::{AttentionBias, DistancePart},
+    blocks::VisibleBlocks,
     distance::all_distances,
+    options::AttentionOptions,
 };
 
 pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {

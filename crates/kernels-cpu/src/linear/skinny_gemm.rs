@@ -4,17 +4,13 @@
 
 use core::ops::Range;
 
-use pulp::{Simd, WithSimd};
-
 use crate::{
     compiled::{Compiled, Kernel},
     extent::elements,
-    simd::{
-        gemm::{Beta, Gemm},
-        real::{MAX_LANES, Real},
-    },
+    linear::split_k::{DEPTH, SplitK},
+    simd::real::MAX_LANES,
     threads::{
-        parallel::{Execution, add_up, for_each},
+        parallel::{Execution, for_each},
         scratch::with_scratch,
     },
     view::element::Element,
@@ -22,8 +18,6 @@ use crate::{
 
 /// With more rows than this, use [`Linear`](crate::tiled::Linear) or a library.
 pub const SKINNY_ROWS: usize = 16;
-/// Terms that are added at once: so many rows of the weight are read side by side, each from start to end.
-const DEPTH: usize = 8;
 /// Numbers of the product that are added up at once.
 const ADDED: usize = 1 << 12;
 /// Where the slices of the depth (split-K) end, in 64ths: enough slices for every core of a small machine, the last ones small, so
@@ -55,6 +49,12 @@ impl<T: Element> SkinnyGemm<'_, T> {
             end.next_multiple_of(DEPTH).min(self.depth)
         };
         slice.checked_sub(1).map_or(0, end)..end(slice)
+    }
+
+    fn workers(&self, execution: Execution) -> usize {
+        // A number of the matrix counts as several operations, because it comes from memory.
+        let operations = (self.rows + 8) as f64 * self.depth as f64 * self.columns as f64;
+        execution.workers(ENDS.len(), operations)
     }
 
     /// Row stride of the sums. A power of two would cause L1 set conflicts.
@@ -91,10 +91,8 @@ impl<T: Element> SkinnyGemm<'_, T> {
 
     /// The sums of each slice.
     fn sum_slices(&self, sums: &mut [T::Real], execution: Execution) {
-        // A number of the matrix counts as several operations, because it comes from memory.
-        let operations = (self.rows + 8) as f64 * self.depth as f64 * self.columns as f64;
         for_each(
-            execution.workers(ENDS.len(), operations),
+            self.workers(execution),
             DEPTH * MAX_LANES,
             sums.chunks_exact_mut(self.sums()).enumerate(),
             |(slice, sums), rest| {
@@ -127,73 +125,18 @@ impl<T: Element> SkinnyGemm<'_, T> {
             |(first, out), _: &mut [T::Real]| {
                 let end = first + out.len();
                 let slices = sums.chunks_exact(self.sums());
-                add_up(out, slices.map(|sums| &sums[first..end]));
+                let slices = slices.map(|sums| &sums[first..end]);
+                for (slice, sums) in slices.enumerate() {
+                    if slice == 0 {
+                        out.copy_from_slice(sums);
+                        continue;
+                    }
+                    for (total, &sum) in out.iter_mut().zip(sums) {
+                        *total = *total + sum;
+                    }
+                }
             },
         );
-    }
-}
-
-/// One slice of the depth (split-K): some terms of every sum.
-pub struct SplitK<'a, R> {
-    x: &'a [R],
-    weight: &'a [R],
-    /// Rows, depth and columns.
-    sizes: [usize; 3],
-    terms: Range<usize>,
-    /// `[rows, columns]`, rows padded.
-    sums: &'a mut [R],
-    sums_rs: usize,
-    /// The last columns, which do not fill a vector: `[DEPTH, MAX_LANES]`.
-    rest: &'a mut [R],
-}
-
-impl<R: Real> WithSimd for SplitK<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let (x, weight) = (self.x, self.weight);
-        let [rows, depth, columns] = self.sizes;
-        let lanes = R::lanes::<S>();
-        let whole = columns / lanes * lanes;
-        if self.terms.is_empty() {
-            self.sums.fill(R::default());
-        }
-        self.rest.fill(R::default());
-        for k in self.terms.clone().step_by(DEPTH) {
-            let count = DEPTH.min(self.terms.end - k);
-            let matrix = &weight[k * columns..];
-            let mut product = |rhs, rhs_rs, skip: usize, columns| {
-                Gemm {
-                    rows,
-                    depth: count,
-                    lhs: &x[k..],
-                    lhs_rs: depth,
-                    lhs_cs: 1,
-                    rhs,
-                    rhs_rs,
-                    out: &mut self.sums[skip..],
-                    out_rs: self.sums_rs,
-                    beta: match k == self.terms.start {
-                        true => Beta::Zero,
-                        false => Beta::One,
-                    },
-                }
-                .run(simd, columns);
-            };
-            product(matrix, columns, 0, whole);
-            if whole == columns {
-                continue;
-            }
-            let rows = self
-                .rest
-                .chunks_exact_mut(MAX_LANES)
-                .zip(matrix.chunks_exact(columns));
-            for (rest, row) in rows.take(count) {
-                rest[..columns - whole].copy_from_slice(&row[whole..]);
-            }
-            product(&*self.rest, MAX_LANES, whole, lanes);
-        }
     }
 }
 

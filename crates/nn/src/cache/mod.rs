@@ -6,14 +6,15 @@ mod buffer;
 mod check;
 mod config;
 mod join;
+mod position_bias;
 
 use burn::tensor::{DType, Device, Tensor};
 
 use crate::{error::expect_valid, positions::indices};
 pub(crate) use append::Appended;
-use bias::PositionBias;
 use buffer::{Buffer, Layout};
 pub use config::{CacheStorage, KvCacheConfig};
+use position_bias::PositionBias;
 
 /// The keys and values of one attention layer, for its `n_kv_heads` heads.
 ///

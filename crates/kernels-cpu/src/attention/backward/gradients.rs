@@ -2,13 +2,14 @@
 
 use crate::{
     InputError, Problem,
-    attention::{
-        backward::plan::heads,
-        inputs::{Inputs, writable},
-    },
+    attention::inputs::{Inputs, writable},
     extent::elements,
     options::exactly,
-    view::{element::Element, rows::Rows, rows_mut::RowsMut},
+    view::{
+        element::Element,
+        rows::Rows,
+        rows_mut::{HeadMut, RowsMut},
+    },
 };
 
 /// What the forward pass computed, and the incoming gradients.
@@ -97,4 +98,14 @@ impl<T: Element> Gradients<'_, T> {
         }
         Ok(())
     }
+}
+
+/// The heads of a gradient, if it is required.
+pub(crate) fn heads<T: Send>(
+    rows: Option<RowsMut<'_, T>>,
+    sizes: [usize; 3],
+    dim: usize,
+) -> impl Iterator<Item = HeadMut<'_, T>> + Send {
+    rows.into_iter()
+        .flat_map(move |rows| rows.heads(sizes, dim))
 }

@@ -10,7 +10,7 @@ use core::ops::Range;
 use crate::{
     Problem,
     attention::{
-        backward::gradients::Gradients,
+        backward::gradients::{Gradients, heads},
         inputs::Inputs,
         kernel::{
             backward::pieces,
@@ -246,16 +246,6 @@ impl Plan {
         }
         slots
     }
-}
-
-/// The heads of a gradient, if it is required.
-pub(crate) fn heads<T: Send>(
-    rows: Option<RowsMut<'_, T>>,
-    sizes: [usize; 3],
-    dim: usize,
-) -> impl Iterator<Item = HeadMut<'_, T>> + Send {
-    rows.into_iter()
-        .flat_map(move |rows| rows.heads(sizes, dim))
 }
 
 /// Cuts the next `len` elements off a slice, if there is one.

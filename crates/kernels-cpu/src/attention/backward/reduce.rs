@@ -3,8 +3,8 @@
 use crate::{
     attention::{
         backward::{
-            gradients::Gradients,
-            plan::{Plan, heads},
+            gradients::{Gradients, heads},
+            plan::Plan,
         },
         kernel::tile::padded,
     },

@@ -8,8 +8,8 @@ use crate::{
     Problem,
     attention::kernel::{
         operands::{Operands, WriteRow, dot_products},
-        scores::Scores,
         screened::{Screened, all_finite},
+        seen::Scores,
         sums::{BiasGradient, SumOverQueries, dot},
         tile::{BACKWARD_KEYS, QUERIES, WIDEST_PANEL, padded, prescale},
         transpose::{pack_rows, rows_to_panels},

@@ -7,10 +7,10 @@ use pulp::Simd;
 use crate::{
     Broadcast,
     attention::kernel::{
-        scores::{Scores, Scoring},
+        scores::Scoring,
+        seen::{Scores, Seen},
         tile::{Queries, WIDEST_PANEL},
         transpose::transpose_eights,
-        visibility::Seen,
     },
     simd::real::Real,
 };

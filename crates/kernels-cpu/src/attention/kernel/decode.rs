@@ -7,11 +7,11 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Problem,
     attention::kernel::{
-        scores::{Scores, Scoring},
+        scores::Scoring,
         screened::all_finite,
+        seen::{Scores, Seen, Visibility},
         softmax::online_softmax_row,
         tile::{Panel, Queries, blocks, padded},
-        visibility::{Seen, Visibility},
     },
     simd::real::{MAX_LANES, Real},
     threads::scratch::{LINE_NUMBERS, take},

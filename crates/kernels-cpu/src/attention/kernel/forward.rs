@@ -8,8 +8,8 @@ use crate::{
     Problem,
     attention::kernel::{
         operands::{Operands, WriteRow, dot_products},
-        scores::Scores,
         screened::{Screened, all_finite},
+        seen::Scores,
         softmax::{finish, online_softmax},
         tile::{FORWARD_KEYS, QUERIES, WIDEST_PANEL, padded, prescale},
         transpose::rows_to_panels,

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `tile.rs`, `transpose.rs` | how queries and keys are divided into tiles, panels and blocks; conversion between rows and panels |
+//! | `seen.rs` | the keys that a panel sees, and their scores |
 //! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
 //! | `scores.rs`, `softcap.rs`, `bias.rs`, `softmax.rs` | from the dot products to the weights: softcap, biases, mask, dropout, exponential |
 //! | `operands.rs` | what a tile reads: its head, its options, and the blocks of keys that it sees |
@@ -17,6 +18,7 @@ pub(crate) mod forward;
 pub(crate) mod operands;
 pub(crate) mod scores;
 pub(crate) mod screened;
+pub(crate) mod seen;
 pub(crate) mod softcap;
 pub(crate) mod softmax;
 pub(crate) mod sums;

@@ -6,9 +6,9 @@ use pulp::Simd;
 
 use crate::{
     attention::kernel::{
-        scores::{Scores, Scoring},
+        scores::Scoring,
+        seen::{Scores, Seen},
         tile::{Queries, Tile, blocks},
-        visibility::Seen,
     },
     simd::{
         gemm::{Beta, Gemm},

@@ -9,30 +9,12 @@ use pulp::Simd;
 use crate::{
     AttentionDropout, Options, Problem,
     attention::kernel::{
+        seen::{Scores, Seen, Visibility},
         softcap::Softcap,
         tile::{Queries, WIDEST_PANEL},
-        visibility::{Seen, Visibility},
     },
     simd::real::Real,
 };
-
-/// The scores of a panel, or their gradients.
-pub(crate) struct Scores<'a, R> {
-    pub(crate) seen: &'a Seen,
-    /// One row per key, `stride` numbers apart.
-    pub(crate) numbers: &'a mut [R],
-    pub(crate) stride: usize,
-}
-
-impl<R: Real> Scores<'_, R> {
-    /// The columns of the panel, one row per key.
-    #[inline(always)]
-    pub(crate) fn rows(&mut self) -> impl Iterator<Item = &mut [R]> {
-        let (count, columns) = (self.seen.keys.len(), self.seen.panel.columns);
-        let rows = self.numbers.chunks_mut(self.stride).take(count);
-        rows.map(move |row| &mut row[..columns])
-    }
-}
 
 /// The options that act on scores.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use core::ops::Range;
 use pulp::Simd;
 
 use crate::{
-    attention::kernel::{scores::Scores, tile::FORWARD_KEYS},
+    attention::kernel::{seen::Scores, tile::FORWARD_KEYS},
     simd::real::Real,
     view::rows::Block,
 };

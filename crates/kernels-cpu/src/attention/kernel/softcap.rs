@@ -4,7 +4,7 @@ use core::f64::consts::LOG2_E;
 
 use pulp::Simd;
 
-use crate::{attention::kernel::scores::Scores, math, simd::real::Real};
+use crate::{attention::kernel::seen::Scores, math, simd::real::Real};
 
 /// `softcap · tanh(score / softcap)`
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use pulp::Simd;
 
 use crate::{
     attention::kernel::{
-        scores::Scores,
+        seen::Scores,
         tile::Tile,
         transpose::{micro_panel_widths, transpose_eights},
     },

@@ -10,7 +10,8 @@ use pulp::Simd;
 use crate::{
     Blocks, DistanceAxis, PositionMask,
     attention::kernel::{
-        scores::{Scores, Scoring},
+        scores::Scoring,
+        seen::{Scores, Seen, Visibility},
         tile::{Panel, Queries, WIDEST_PANEL},
     },
     mask::blocks::within,
@@ -19,34 +20,6 @@ use crate::{
 
 /// A shorter run of keys is not worth a separate step: the run is joined with its neighbours, and some of its keys are hidden one by one.
 const SHORTEST_RUN: usize = 32;
-
-/// How much of a panel and a block is visible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Visibility {
-    /// Nothing: the block is skipped.
-    Hidden,
-    /// Everything: no mask is applied.
-    Visible,
-    /// Some of the pairs may be hidden.
-    Partial,
-}
-
-impl Visibility {
-    fn of(some_hidden: bool, some_visible: bool) -> Self {
-        match (some_hidden, some_visible) {
-            (true, true) => Self::Partial,
-            (true, false) => Self::Hidden,
-            (false, _) => Self::Visible,
-        }
-    }
-}
-
-/// A panel and the keys of a block that it sees, from the first to the last by causality, window and key length.
-pub(crate) struct Seen {
-    pub(crate) panel: Panel,
-    pub(crate) keys: Range<usize>,
-    pub(crate) visibility: Visibility,
-}
 
 impl<R: Real> Scoring<'_, R> {
     /// The keys that causality, window and key length leave to any query of `queries`.

@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-use crate::{attention::kernel::scores::Scores, simd::real::Real};
+use crate::{attention::kernel::seen::Scores, simd::real::Real};
 
 /// Turns scores into weights, and the gradients of weights into those of scores.
 ///
