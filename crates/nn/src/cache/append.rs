@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{KvCache, bias::PositionBias};
+use super::{KvCache, position_bias::PositionBias};
 
 /// The keys and values to attend to after an append.
 pub(crate) struct Appended {
