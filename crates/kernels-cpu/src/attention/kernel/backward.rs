@@ -229,7 +229,8 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 if of_distances {
                     let (start, queries) = (seen.keys.start, panel.queries);
                     let (_, last) = scoring.distances(queries.batch_item, queries.first, start);
-                    for (skipped, row) in gradients.rows().enumerate() {
+                    let rows = gradients.numbers.chunks(stride);
+                    for (row, skipped) in rows.zip(0..count) {
                         let sums = &mut self.distance_gradient[last - skipped..];
                         for (sum, &gradient) in sums.iter_mut().zip(&row[..queries.count]) {
                             *sum = *sum + gradient;

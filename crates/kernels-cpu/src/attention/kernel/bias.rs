@@ -20,11 +20,13 @@ impl<R: Real> Scoring<'_, R> {
     #[inline(always)]
     pub(crate) fn add_biases<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         if let Some(bias) = self.distance_bias {
-            let queries = scores.seen.panel.queries;
-            let (entries, first) =
-                self.distances(queries.batch_item, queries.first, scores.seen.keys.start);
+            let Seen { panel, keys, .. } = scores.seen;
+            let queries = panel.queries;
+            let (entries, first) = self.distances(queries.batch_item, queries.first, keys.start);
             let head = &bias[queries.head * entries..][..entries];
-            for (skipped, row) in scores.rows().enumerate() {
+            // Rows of `stride` numbers: of the panel's columns, the compiler does not vectorise them.
+            let rows = scores.numbers.chunks_mut(scores.stride);
+            for (row, skipped) in rows.zip(0..keys.len()) {
                 let biases = &head[first - skipped..][..queries.count];
                 for (score, &bias) in row.iter_mut().zip(biases) {
                     *score = plus_bias(*score, bias);

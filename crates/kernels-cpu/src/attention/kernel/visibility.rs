@@ -205,7 +205,7 @@ impl<R: Real> Scoring<'_, R> {
         let Seen { panel, keys, .. } = scores.seen;
         let queries = &panel.queries;
         if let Some([queries, keys]) = self.segment_ids(queries, keys) {
-            for (row, key) in scores.rows().zip(keys) {
+            for (row, key) in scores.numbers.chunks_mut(scores.stride).zip(keys) {
                 for (score, query) in row.iter_mut().zip(queries) {
                     *score = if query == key {
                         *score
