@@ -13,7 +13,7 @@ use crate::{
     score::{scored, sum_of},
     scoring::{Config, Scoring},
     tile::{Four, side, store_scores, unit, zeros},
-    visible::{clamped, has_visible, pairs, place, tile_is_visible, tiles_of_keys},
+    visible::{clamped, has_visible, pairs, place, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
@@ -54,7 +54,6 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     scoring: &Scoring<M>,
     gradient: &mut Tensor<f32>,
     tiles_of_head: u32,
-    heads_of_batch: u32,
     #[comptime] summed: Sums,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
@@ -72,8 +71,8 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let tiles_kv = len_kv.div_ceil(size);
     // Batch item and head of the gradient. The grid is rounded up: extra cubes repeat the last head.
     let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
-    let own_head = (cube / tiles_of_head).min(heads_of_batch - 1) as usize;
     let own_heads = gradient.shape(1);
+    let own_head = ((cube / tiles_of_head) as usize).min(gradient.shape(0) * own_heads - 1);
     let mut batches = own_head / own_heads;
     let mut batches_end = batches + 1;
     if comptime!(summed.batches) {
@@ -121,7 +120,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let first = tile_q * size;
                 let queries = side::<F, N>(query, batch, head, first, scoring.scale);
                 let upstream = side::<F, N>(output_gradient, batch, head, first, one);
-                let own = pairs(place, &unit, first, 0usize.runtime(), false, config);
+                let own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
                 let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
                 let delta = load_statistics(statistics, own, DELTA);
                 let seen = tiles_of_keys::<M>(scoring, place, first, config);
@@ -137,23 +136,12 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                         let start = tile_kv * size;
                         let keys = side::<F, N>(key, batch, head / group, start, one);
                         let values = side::<F, N>(value, batch, head / group, start, one);
-                        let pairs = pairs(place, &unit, first, start, false, config);
-                        let visible = tile_is_visible::<M>(scoring, place, first, start, config);
                         let mut scored = scored::<F, M, N>(
-                            query, queries, key, keys, scoring, pairs, visible, &mut unit,
+                            queries, keys, scoring, place, &mut unit, false, config,
                         );
-                        weights(&mut scored, &logsumexp, pairs);
+                        weights(&mut scored, &logsumexp);
                         let gradients = score_gradients::<F, M, N>(
-                            &scored,
-                            output_gradient,
-                            upstream,
-                            value,
-                            values,
-                            &delta,
-                            scoring,
-                            pairs,
-                            &mut unit,
-                            false,
+                            &scored, upstream, values, &delta, scoring, &mut unit, false,
                         );
                         #[unroll]
                         for i in 0..vectors_per_unit {

@@ -119,9 +119,7 @@ pub(crate) fn gradients(
 
 /// Of any strides, but with the numbers of a row beside each other.
 fn rows(name: &str, operand: &Operand, expected: &[usize], elem: ElemType) {
-    shape(name, operand, expected);
-    in_memory(name, operand);
-    of_type(name, operand, elem);
+    fits(name, operand, expected, elem);
     let beside = operand.strides.last() == Some(&1) || operand.shape.last() == Some(&1);
     assert!(
         beside,
@@ -131,9 +129,7 @@ fn rows(name: &str, operand: &Operand, expected: &[usize], elem: ElemType) {
 }
 
 fn row_major(name: &str, operand: &Operand, expected: &[usize], elem: ElemType) {
-    shape(name, operand, expected);
-    in_memory(name, operand);
-    of_type(name, operand, elem);
+    fits(name, operand, expected, elem);
     let mut step = 1;
     for (&size, &stride) in operand.shape.iter().zip(&operand.strides).rev() {
         assert!(
@@ -184,11 +180,14 @@ fn of_type(name: &str, operand: &Operand, expected: ElemType) {
     );
 }
 
-fn shape(name: &str, operand: &Operand, expected: &[usize]) {
+/// Of this shape and type, all of it in its memory.
+fn fits(name: &str, operand: &Operand, expected: &[usize], elem: ElemType) {
     assert!(
         operand.shape == expected && operand.strides.len() == expected.len(),
         "{name} is {:?} with strides {:?}, but must be {expected:?}",
         operand.shape,
         operand.strides
     );
+    in_memory(name, operand);
+    of_type(name, operand, elem);
 }

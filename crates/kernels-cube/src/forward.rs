@@ -10,8 +10,8 @@ use crate::{
     dropout::drop_weights,
     score::{largest_of, mark_seen, scored, sum_of, zero_where},
     scoring::{Config, LEAST, Scoring},
-    tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
-    visible::{all_seen, has_visible, pairs, site, tile_is_visible, tiles_of_keys},
+    tile::{Four, Unit, add_weighted_rows, clear_flags, side, unit, zeros},
+    visible::{has_visible, site, tiles_of_keys},
 };
 
 #[cube(launch_unchecked)]
@@ -24,17 +24,15 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     output: &mut Tensor<F>,
     logsumexp: &mut Tensor<f32>,
     minus_infinity: f32,
-    heads_of_batch: u32,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
     let parts = comptime!(config.parts_v);
-    let quads = comptime!(tile.size / 4);
     let groups = comptime!(tile.groups());
     let dim_v = value.shape(3);
-    let site = site::<F, M, N>(query, key, scoring, heads_of_batch, config);
+    let site = site::<F, M, N>(query, key, scoring, config);
     let (place, first) = (site.place, site.first);
     let (batch, head) = (place.batch, place.head);
     let one = f32::new(1.0);
@@ -53,81 +51,52 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         if has_visible::<M>(scoring, place, first / tile.size, number) {
             let start = number * tile.size;
             let keys = side::<F, N>(key, batch, site.head_kv, start, one);
-            let pairs = pairs(place, &unit, first, start, false, config);
-            let visible = tile_is_visible::<M>(scoring, place, first, start, config);
-            let all_seen = all_seen::<M>(scoring, visible);
-            let mut scored = scored::<F, M, N>(
-                query,
-                site.queries,
-                key,
-                keys,
-                scoring,
-                pairs,
-                visible,
-                &mut unit,
-            );
+            let mut scored =
+                scored::<F, M, N>(site.queries, keys, scoring, place, &mut unit, false, config);
             // With tiles of size 32 the maxima overlap the keys: wait until all units have read them.
             if comptime!(tile.scores() < 2 * tile.operand()) {
                 sync_cube();
             }
-            // Maxima of the unit's columns, in the part of the pool that values will fill.
+            let mut tops = Array::<f32>::new(rows);
             #[unroll]
-            for four in 0..comptime!(rows / 4) {
-                let mut top = Four::new(0.0f32);
+            for row in 0..rows {
+                let mut of_row = scored.scores[comptime!(row * groups)];
                 #[unroll]
-                for i in 0..4usize {
-                    let first = comptime!((four * 4 + i) * groups);
-                    let mut of_row = scored.scores[first];
-                    #[unroll]
-                    for group in 1..groups {
-                        of_row = of_row.max(scored.scores[comptime!(first + group)]);
-                    }
-                    top.insert(i, largest_of(of_row));
+                for group in 1..groups {
+                    of_row = of_row.max(scored.scores[comptime!(row * groups + group)]);
                 }
-                let to = comptime!(tile.scores())
-                    + (unit.y * comptime!(rows / 4) + four) * quads
-                    + unit.x;
-                unit.pool[to] = top;
+                tops[row] = largest_of(of_row);
             }
             clear_flags(&mut unit);
-            sync_cube();
+            // In the part of the pool that values will fill.
+            reduce_rows(&mut tops, &mut unit, comptime!(tile.scores()), true);
             mark_seen(&scored.hidden, &mut unit);
             #[unroll]
-            for four in 0..comptime!(rows / 4) {
-                let from = comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + four) * quads;
-                let mut top = unit.pool[from];
-                for x in 1..comptime!(tile.across()) {
-                    top = top.max(unit.pool[from + x]);
+            for row in 0..rows {
+                let maximum = maxima[row].max(tops[row]);
+                let rescale = (maxima[row] - maximum).exp();
+                maxima[row] = maximum;
+                totals[row] *= rescale;
+                #[unroll]
+                for group in 0..groups {
+                    let index = comptime!(row * groups + group);
+                    let weights = (scored.scores[index] - Four::new(maximum)).exp();
+                    let weights = zero_where(weights, scored.hidden[group], row);
+                    scored.scores[index] = weights;
+                    totals[row] += sum_of(weights);
                 }
                 #[unroll]
-                for i in 0..4usize {
-                    let row = comptime!(four * 4 + i);
-                    let maximum = maxima[row].max(top.extract(i));
-                    let rescale = (maxima[row] - maximum).exp();
-                    maxima[row] = maximum;
-                    totals[row] *= rescale;
-                    #[unroll]
-                    for group in 0..groups {
-                        let index = comptime!(row * groups + group);
-                        let weights = (scored.scores[index] - Four::new(maximum)).exp();
-                        let weights = zero_where(weights, scored.hidden[group], row);
-                        scored.scores[index] = weights;
-                        totals[row] += sum_of(weights);
-                    }
-                    #[unroll]
-                    for part in 0..comptime!(parts * groups) {
-                        sums[comptime!(row * parts * groups + part)] *= Four::new(rescale);
-                    }
+                for part in 0..comptime!(parts * groups) {
+                    sums[comptime!(row * parts * groups + part)] *= Four::new(rescale);
                 }
             }
-            drop_weights::<M>(&mut scored.scores, scoring, pairs);
+            drop_weights::<M>(&mut scored.scores, scoring, scored.pairs);
 
             let values = side::<F, N>(value, batch, site.head_kv, start, one);
             add_weighted_rows::<F, N>(
                 &scored.scores,
-                value,
                 values,
-                all_seen,
+                scored.all_seen,
                 &mut sums,
                 &mut unit,
                 parts,
@@ -135,56 +104,71 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         }
     }
 
-    // The totals of the units of a row.
     sync_cube();
+    reduce_rows(&mut totals, &mut unit, 0usize, false);
     #[unroll]
-    for four in 0..comptime!(rows / 4) {
-        let mut total = Four::new(0.0f32);
+    for index in 0..rows {
+        let row = first + unit.y * rows + index;
+        if row < place.len_q {
+            let result = normalized(maxima[index], totals[index], sinks, head, minus_infinity);
+            let to = batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
+            #[unroll]
+            for part in 0..comptime!(parts * groups) {
+                let four = sums[comptime!(index * parts * groups + part)];
+                let skip = comptime!(part / groups * tile.size + tile.skip(part % groups));
+                #[unroll]
+                for j in 0..4usize {
+                    let column = comptime!(skip + j) + unit.x * 4;
+                    if column < dim_v {
+                        let number = four.extract(j) * result.factor;
+                        let number = select(result.empty, f32::new(0.0), number);
+                        output[to + column] = F::cast_from(number);
+                    }
+                }
+            }
+            if unit.x == 0 {
+                logsumexp[(batch * query.shape(1) + head) * place.len_q + row] = result.logsumexp;
+            }
+        }
+    }
+}
+
+/// The largest number of each row of the tile, or the sum, from those of its units, through the pool from `from` on. Has a barrier inside.
+#[cube]
+fn reduce_rows(
+    numbers: &mut Array<f32>,
+    unit: &mut Unit,
+    #[comptime] from: usize,
+    #[comptime] largest: bool,
+) {
+    let tile = comptime!(unit.tile);
+    let quads = comptime!(tile.size / 4);
+    let fours = comptime!(tile.rows / 4);
+    #[unroll]
+    for four in 0..fours {
+        let mut of_unit = Four::new(0.0f32);
         #[unroll]
         for i in 0..4usize {
-            total.insert(i, totals[comptime!(four * 4 + i)]);
+            of_unit.insert(i, numbers[comptime!(four * 4 + i)]);
         }
-        let to = (unit.y * comptime!(rows / 4) + four) * quads + unit.x;
-        unit.pool[to] = total;
+        unit.pool[from + (unit.y * fours + four) * quads + unit.x] = of_unit;
     }
     sync_cube();
     #[unroll]
-    for four in 0..comptime!(rows / 4) {
-        let from = (unit.y * comptime!(rows / 4) + four) * quads;
-        let mut total = unit.pool[from];
+    for four in 0..fours {
+        let first = from + (unit.y * fours + four) * quads;
+        let mut result = unit.pool[first];
         for x in 1..comptime!(tile.across()) {
-            total += unit.pool[from + x];
+            let number = unit.pool[first + x];
+            if comptime!(largest) {
+                result = result.max(number);
+            } else {
+                result += number;
+            }
         }
         #[unroll]
         for i in 0..4usize {
-            let index = comptime!(four * 4 + i);
-            let row = first + unit.y * rows + index;
-            if row < place.len_q {
-                let result =
-                    normalized(maxima[index], total.extract(i), sinks, head, minus_infinity);
-                let to =
-                    batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
-                #[unroll]
-                for part in 0..comptime!(parts * groups) {
-                    let four = sums[comptime!(index * parts * groups + part)];
-                    let skip = comptime!(part / groups * tile.size + tile.skip(part % groups));
-                    #[unroll]
-                    for j in 0..4usize {
-                        let column = comptime!(skip + j) + unit.x * 4;
-                        if column < dim_v {
-                            output[to + column] = F::cast_from(select(
-                                result.empty,
-                                f32::new(0.0),
-                                four.extract(j) * result.factor,
-                            ));
-                        }
-                    }
-                }
-                if unit.x == 0 {
-                    logsumexp[(batch * query.shape(1) + head) * place.len_q + row] =
-                        result.logsumexp;
-                }
-            }
+            numbers[comptime!(four * 4 + i)] = result.extract(i);
         }
     }
 }
@@ -213,16 +197,13 @@ pub(crate) fn normalized(
     let mut sum = sum;
     let mut rescale = f32::new(1.0);
     #[comptime]
-    match sinks {
-        ComptimeOption::Some(sinks) => {
-            let sink = sinks[head];
-            let top = maximum.max(sink);
-            rescale = (maximum - top).exp();
-            sum = sum * rescale + (sink - top).exp();
-            maximum = top;
-        }
-        ComptimeOption::None => {}
-    };
+    if let ComptimeOption::Some(sinks) = sinks {
+        let sink = sinks[head];
+        let top = maximum.max(sink);
+        rescale = (maximum - top).exp();
+        sum = sum * rescale + (sink - top).exp();
+        maximum = top;
+    }
     // A NaN is not 0.
     let empty = sum == f32::new(0.0);
     Normalized {

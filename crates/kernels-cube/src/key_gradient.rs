@@ -11,9 +11,7 @@ use crate::{
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
-    visible::{
-        all_seen, has_visible, head_of_cube, pairs, place, tile_is_visible, tiles_of_queries,
-    },
+    visible::{has_visible, head_of_cube, pairs, place, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
@@ -27,7 +25,6 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     scoring: &Scoring<M>,
     of_key: &mut ComptimeOption<OwnedTensor<F>>,
     of_value: &mut ComptimeOption<OwnedTensor<F>>,
-    heads_of_batch: u32,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
@@ -39,7 +36,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     let group = query.shape(1) / heads_kv;
     let len_q = query.shape(2);
     let len_kv = key.shape(2);
-    let head_kv_of_batch = head_of_cube(heads_of_batch);
+    let head_kv_of_batch = head_of_cube(key.shape(0) * heads_kv);
     let batch = head_kv_of_batch / heads_kv;
     let head_kv = head_kv_of_batch % heads_kv;
     let first = CUBE_POS_X as usize * tile.size;
@@ -58,14 +55,10 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 let start = number * tile.size;
                 let queries = side::<F, N>(query, batch, head, start, scoring.scale);
                 let upstream = side::<F, N>(output_gradient, batch, head, start, one);
-                let pairs = pairs(place, &unit, first, start, true, config);
-                let visible = tile_is_visible::<M>(scoring, place, start, first, config);
-                let all_seen = all_seen::<M>(scoring, visible);
-                let mut scored = scored::<F, M, N>(
-                    key, keys, query, queries, scoring, pairs, visible, &mut unit,
-                );
-                let logsumexp = load_statistics(statistics, pairs, LOGSUMEXP);
-                weights(&mut scored, &logsumexp, pairs);
+                let mut scored =
+                    scored::<F, M, N>(keys, queries, scoring, place, &mut unit, true, config);
+                let logsumexp = load_statistics(statistics, scored.pairs, LOGSUMEXP);
+                weights(&mut scored, &logsumexp);
                 clear_flags(&mut unit);
                 sync_cube();
                 mark_seen(&scored.hidden, &mut unit);
@@ -76,37 +69,26 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                     for i in 0..vectors_per_unit {
                         after_dropout[i] = scored.scores[i];
                     }
-                    drop_weights::<M>(&mut after_dropout, scoring, pairs);
+                    drop_weights::<M>(&mut after_dropout, scoring, scored.pairs);
                     add_weighted_rows::<F, N>(
                         &after_dropout,
-                        output_gradient,
                         upstream,
-                        all_seen,
+                        scored.all_seen,
                         &mut value_sums,
                         &mut unit,
                         value_parts,
                     );
                 }
                 if comptime!(of_key.is_some()) {
-                    let delta = load_statistics(statistics, pairs, DELTA);
+                    let delta = load_statistics(statistics, scored.pairs, DELTA);
                     let gradients = score_gradients::<F, M, N>(
-                        &scored,
-                        value,
-                        values,
-                        output_gradient,
-                        upstream,
-                        &delta,
-                        scoring,
-                        pairs,
-                        &mut unit,
-                        true,
+                        &scored, values, upstream, &delta, scoring, &mut unit, true,
                     );
                     sync_cube();
                     add_weighted_rows::<F, N>(
                         &gradients,
-                        query,
                         queries,
-                        all_seen,
+                        scored.all_seen,
                         &mut key_sums,
                         &mut unit,
                         key_parts,
@@ -117,29 +99,13 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     }
 
     let place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
-    let own = pairs(place, &unit, first, 0usize.runtime(), true, config);
+    let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
     #[comptime]
-    match of_key {
-        ComptimeOption::Some(gradient) => {
-            let to = batch * gradient.stride(0) + head_kv * gradient.stride(1);
-            store_gradient::<F>(
-                &key_sums,
-                scoring.scale,
-                gradient,
-                to,
-                own,
-                len_kv,
-                key_parts,
-            );
-        }
-        ComptimeOption::None => {}
-    };
+    if let ComptimeOption::Some(gradient) = of_key {
+        store_gradient::<F>(&key_sums, scoring.scale, gradient, own, key_parts);
+    }
     #[comptime]
-    match of_value {
-        ComptimeOption::Some(gradient) => {
-            let to = batch * gradient.stride(0) + head_kv * gradient.stride(1);
-            store_gradient::<F>(&value_sums, one, gradient, to, own, len_kv, value_parts);
-        }
-        ComptimeOption::None => {}
-    };
+    if let ComptimeOption::Some(gradient) = of_value {
+        store_gradient::<F>(&value_sums, one, gradient, own, value_parts);
+    }
 }

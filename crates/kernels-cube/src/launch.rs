@@ -38,29 +38,26 @@ pub fn forward(
 ) -> Result<(), Refusal> {
     let call = Call::new(client, inputs, Pass::Forward);
     check::results(output, logsumexp, &call.problem, inputs.query.elem);
+    let size = vector_size([&inputs.query, &inputs.key, &inputs.value]);
     let call = match call.of_few_queries() {
         Some(call) => {
-            call.forward_of_few_queries(output, logsumexp);
+            call.forward_of_few_queries(output, logsumexp, size);
             call
         }
         None => {
             let call = call.with_tile_kinds();
-            call.forward(output, logsumexp);
+            call.forward(output, logsumexp, size);
             call
         }
     };
-    let size = vector_size([&inputs.query, &inputs.key, &inputs.value]);
     call.confirm(Pass::Forward, size, &[Some(output), Some(logsumexp)])
 }
 
 #[allow(unsafe_code, reason = "a launch without bounds checks")]
 impl Call<'_> {
-    fn forward(&self, output: &Operand, logsumexp: &Operand) {
+    fn forward(&self, output: &Operand, logsumexp: &Operand, size: VectorSize) {
         let inputs = self.inputs;
         let heads = self.problem.batch * self.problem.heads_q;
-        let operands = [&inputs.query, &inputs.key, &inputs.value];
-        let size = vector_size(operands);
-        let [query, key, value] = operands.map(Operand::arg);
         // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
         unsafe {
             forward_kernel::launch_unchecked(
@@ -68,15 +65,14 @@ impl Call<'_> {
                 self.cubes(self.config.tile.cover(self.problem.len_q), heads),
                 self.cube_dim(),
                 size,
-                query,
-                key,
-                value,
+                inputs.query.arg(),
+                inputs.key.arg(),
+                inputs.value.arg(),
                 optional(inputs.sinks.as_ref()),
                 self.scoring(),
                 output.arg(),
                 logsumexp.arg(),
                 f32::NEG_INFINITY,
-                heads as u32,
                 self.config,
                 [inputs.query.elem, self.mask_elem()],
             );
@@ -219,7 +215,7 @@ impl Backward<'_> {
         let p = &self.call.problem;
         let heads = p.batch * p.heads_q;
         let cubes = self.call.cubes(self.call.config.tile.cover(p.len_q), heads);
-        launch!(query_gradient, self, cubes, gradient.arg(), heads as u32);
+        launch!(query_gradient, self, cubes, gradient.arg());
     }
 
     fn key_and_value(&self, key: Option<&Operand>, value: Option<&Operand>) {
@@ -231,14 +227,7 @@ impl Backward<'_> {
         let cubes = self
             .call
             .cubes(self.call.config.tile.cover(p.len_kv), heads);
-        launch!(
-            key_gradient,
-            self,
-            cubes,
-            optional(key),
-            optional(value),
-            heads as u32
-        );
+        launch!(key_gradient, self, cubes, optional(key), optional(value));
     }
 
     fn bias(&self, gradient: &Operand) {
@@ -250,16 +239,8 @@ impl Backward<'_> {
 
     fn bias_tiles(&self, gradient: &Operand, summed: Sums, tiles: usize, heads: usize) {
         let cubes = self.call.spread(tiles * heads);
-        let (tiles, heads) = (tiles as u32, heads as u32);
-        launch!(
-            bias_gradient,
-            self,
-            cubes,
-            gradient.arg(),
-            tiles,
-            heads,
-            summed
-        );
+        let tiles = tiles as u32;
+        launch!(bias_gradient, self, cubes, gradient.arg(), tiles, summed);
     }
 
     fn distance_bias(&self, gradient: &Operand) {

@@ -11,7 +11,7 @@ use crate::{
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
-    visible::{Pairs, all_seen, has_visible, pairs, site, tile_is_visible, tiles_of_keys},
+    visible::{Pairs, has_visible, pairs, site, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
@@ -24,19 +24,18 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
     gradient: &mut Tensor<F>,
-    heads_of_batch: u32,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let tile = comptime!(config.tile);
     let parts = comptime!(config.parts_qk);
     let one = f32::new(1.0);
-    let site = site::<F, M, N>(query, key, scoring, heads_of_batch, config);
-    let (place, first) = (site.place, site.first);
+    let site = site::<F, M, N>(query, key, scoring, config);
+    let (place, first, queries) = (site.place, site.first, site.queries);
     let (batch, head) = (place.batch, place.head);
     let upstream = side::<F, N>(output_gradient, batch, head, first, one);
     let mut unit = unit(tile);
-    let own = pairs(place, &unit, first, 0usize.runtime(), false, config);
+    let own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
     let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
     let delta = load_statistics(statistics, own, DELTA);
     let mut sums = zeros(comptime!(tile.vectors_per_unit() * parts));
@@ -47,55 +46,36 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
             let start = number * tile.size;
             let keys = side::<F, N>(key, batch, site.head_kv, start, one);
             let values = side::<F, N>(value, batch, site.head_kv, start, one);
-            let pairs = pairs(place, &unit, first, start, false, config);
-            let visible = tile_is_visible::<M>(scoring, place, first, start, config);
-            let all_seen = all_seen::<M>(scoring, visible);
-            let mut scored = scored::<F, M, N>(
-                query,
-                site.queries,
-                key,
-                keys,
-                scoring,
-                pairs,
-                visible,
-                &mut unit,
-            );
-            weights(&mut scored, &logsumexp, pairs);
+            let mut scored =
+                scored::<F, M, N>(queries, keys, scoring, place, &mut unit, false, config);
+            weights(&mut scored, &logsumexp);
             clear_flags(&mut unit);
             let gradients = score_gradients::<F, M, N>(
-                &scored,
-                output_gradient,
-                upstream,
-                value,
-                values,
-                &delta,
-                scoring,
-                pairs,
-                &mut unit,
-                true,
+                &scored, upstream, values, &delta, scoring, &mut unit, true,
             );
             mark_seen(&scored.hidden, &mut unit);
             sync_cube();
-            add_weighted_rows::<F, N>(&gradients, key, keys, all_seen, &mut sums, &mut unit, parts);
+            let all_seen = scored.all_seen;
+            add_weighted_rows::<F, N>(&gradients, keys, all_seen, &mut sums, &mut unit, parts);
         }
     }
 
-    let to = batch * gradient.stride(0) + head * gradient.stride(1);
-    store_gradient::<F>(&sums, scoring.scale, gradient, to, own, place.len_q, parts);
+    store_gradient::<F>(&sums, scoring.scale, gradient, own, parts);
 }
 
-/// Writes a unit's part of a gradient, times `factor`: its rows, and columns from its first on.
+/// Writes a unit's part of a gradient, times `factor`: its rows, and columns from its first on. The head of `pairs` is that of the gradient.
 #[cube]
 pub(crate) fn store_gradient<F: Float>(
     sums: &Array<Four>,
     factor: f32,
     gradient: &mut Tensor<F>,
-    to: usize,
     pairs: Pairs,
-    end: usize,
     #[comptime] parts: usize,
 ) {
     let tile = comptime!(pairs.config.tile);
+    let place = pairs.place;
+    let to = place.batch * gradient.stride(0) + place.head * gradient.stride(1);
+    let end = gradient.shape(2);
     let dim = gradient.shape(3);
     let stride = gradient.stride(2);
     #[unroll]

@@ -3,9 +3,11 @@
 use cubecl::prelude::*;
 
 use crate::{
-    scoring::{LEAST, Scoring},
+    scoring::{Config, LEAST, Scoring},
     tile::{Four, Side, Unit, dot_products, zeros},
-    visible::{Pairs, entry_of, head_of_row, is_hidden, query_of_row},
+    visible::{
+        Pairs, Place, entry_of, head_of_row, is_hidden, pairs, query_of_row, tile_is_visible,
+    },
 };
 
 /// The hyperbolic tangent with a small relative error on every driver.
@@ -25,35 +27,48 @@ fn accurate_tanh(x: f32) -> f32 {
 /// A unit's part of a tile of scores.
 #[derive(CubeType)]
 pub(crate) struct Scored {
+    pub(crate) pairs: Pairs,
     /// [`LEAST`] where hidden.
     pub(crate) scores: Array<Four>,
     /// The derivative of the softcap, if there is one.
     pub(crate) dsoftcap: Array<Four>,
     /// Which scores are hidden, as [`score`] returns it.
     pub(crate) hidden: Array<u32>,
+    /// Whether every column of the tile is known to be seen by some row.
+    pub(crate) all_seen: bool,
 }
 
 /// The scores of the rows of `left` and the columns, which are rows of `right`.
 #[cube]
 pub(crate) fn scored<F: Float, M: Numeric, N: Size>(
-    left: &Tensor<Vector<F, N>>,
-    left_side: Side,
-    right: &Tensor<Vector<F, N>>,
-    right_side: Side,
+    left: Side<'_, F, N>,
+    right: Side<'_, F, N>,
     scoring: &Scoring<M>,
-    pairs: Pairs,
-    visible: bool,
+    place: Place,
     unit: &mut Unit,
+    #[comptime] keys_in_rows: bool,
+    #[comptime] config: Config,
 ) -> Scored {
-    let count = comptime!(pairs.config.tile.vectors_per_unit());
+    let pairs = pairs(place, unit, left.first, right.first, keys_in_rows, config);
+    let query = select(keys_in_rows, right.first, left.first);
+    let key = select(keys_in_rows, left.first, right.first);
+    let visible = tile_is_visible::<M>(scoring, place, query, key, config);
+    // A bias may hide what position and lengths leave visible.
+    let mut all_seen = visible;
+    if comptime!(scoring.bias.is_some() || scoring.distance_bias.is_some()) {
+        all_seen = false.runtime();
+    }
+    let count = comptime!(config.tile.vectors_per_unit());
     let mut scores = zeros(count);
     let mut dsoftcap = Array::<Four>::new(count);
-    dot_products::<F, N>(left, left_side, right, right_side, &mut scores, unit);
+    dot_products(left, right, &mut scores, unit);
     let hidden = score::<M>(&mut scores, &mut dsoftcap, scoring, pairs, visible);
     Scored {
+        pairs,
         scores,
         dsoftcap,
         hidden,
+        all_seen,
     }
 }
 
@@ -111,28 +126,22 @@ pub(crate) fn score<M: Numeric>(
                 let key = select(keys_in_rows, row + i, column).min(place.len_kv - 1);
                 let mut hides = false.runtime();
                 #[comptime]
-                match &scoring.bias {
-                    ComptimeOption::Some(bias) => {
-                        let number = bias[entry_of(bias, place.batch, head, query, key)];
-                        hides = number < f32::new(LEAST);
-                        sum.insert(j, sum.extract(j) + number);
-                    }
-                    ComptimeOption::None => {}
-                };
+                if let ComptimeOption::Some(bias) = &scoring.bias {
+                    let number = bias[entry_of(bias, place.batch, head, query, key)];
+                    hides = number < f32::new(LEAST);
+                    sum.insert(j, sum.extract(j) + number);
+                }
                 #[comptime]
-                match &scoring.distance_bias {
-                    ComptimeOption::Some(bias) => {
-                        let mut zero = place.len_kv as i32 - 1;
-                        if comptime!(scoring.query_offsets.is_some()) {
-                            zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
-                        }
-                        let distance = (query as i32 - key as i32 + zero) as usize;
-                        let number = bias[head * bias.shape(1) + distance];
-                        hides = hides || number < f32::new(LEAST);
-                        sum.insert(j, sum.extract(j) + number);
+                if let ComptimeOption::Some(bias) = &scoring.distance_bias {
+                    let mut zero = place.len_kv as i32 - 1;
+                    if comptime!(scoring.query_offsets.is_some()) {
+                        zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
                     }
-                    ComptimeOption::None => {}
-                };
+                    let distance = (query as i32 - key as i32 + zero) as usize;
+                    let number = bias[head * bias.shape(1) + distance];
+                    hides = hides || number < f32::new(LEAST);
+                    sum.insert(j, sum.extract(j) + number);
+                }
                 // A bias of −∞ hides, even what is NaN without it.
                 if hides {
                     bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);

@@ -111,7 +111,8 @@ pub(crate) fn unit(#[comptime] tile: Tile) -> Unit {
 /// One side of a product: a matrix `[rows, dim]` in a tensor.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(crate) struct Side {
+pub(crate) struct Side<'a, F: Float, N: Size> {
+    pub(crate) tensor: &'a Tensor<Vector<F, N>>,
     /// Index of its first element, in numbers.
     pub(crate) base: usize,
     /// From one row to the next, in numbers.
@@ -128,14 +129,15 @@ pub(crate) struct Side {
 
 /// The rows of a head of a `[batch, heads, len, dim]` tensor, from `first` on.
 #[cube]
-pub(crate) fn side<F: Float, N: Size>(
-    tensor: &Tensor<Vector<F, N>>,
+pub(crate) fn side<'a, F: Float, N: Size>(
+    tensor: &'a Tensor<Vector<F, N>>,
     batch: usize,
     head: usize,
     first: usize,
     factor: f32,
-) -> Side {
-    Side {
+) -> Side<'a, F, N> {
+    Side::<'a, F, N> {
+        tensor,
         base: batch * tensor.stride(0) + head * tensor.stride(1),
         stride: tensor.stride(2),
         first,
@@ -150,12 +152,12 @@ pub(crate) fn side<F: Float, N: Size>(
 /// Something is always read, if need be another number: a branch around a read would make the next read wait.
 #[cube]
 fn load_four<F: Float, N: Size>(
-    tensor: &Tensor<Vector<F, N>>,
-    rows: Side,
+    rows: Side<'_, F, N>,
     row: usize,
     column: usize,
     wanted: bool,
 ) -> Four {
+    let tensor = rows.tensor;
     let size = tensor.vector_size().comptime();
     let from = rows.base + row.min(rows.end - 1) * rows.stride;
     let wanted = wanted && row < rows.end;
@@ -184,8 +186,7 @@ fn load_four<F: Float, N: Size>(
 /// Puts columns `chunk * CHUNK ..` of the tile's rows into shared memory, transposed, times their factor: `[CHUNK][size / 4]`.
 #[cube]
 fn load_transposed<F: Float, N: Size>(
-    tensor: &Tensor<Vector<F, N>>,
-    rows: Side,
+    rows: Side<'_, F, N>,
     chunk: usize,
     unit: &mut Unit,
     #[comptime] to: usize,
@@ -206,8 +207,7 @@ fn load_transposed<F: Float, N: Size>(
             #[unroll]
             for i in 0..4usize {
                 let row = rows.first + quad * 4 + i;
-                read[i] =
-                    load_four::<F, N>(tensor, rows, row, column, true) * Four::new(rows.factor);
+                read[i] = load_four(rows, row, column, true) * Four::new(rows.factor);
             }
             #[unroll]
             for j in 0..4usize {
@@ -226,8 +226,7 @@ fn load_transposed<F: Float, N: Size>(
 /// are not `seen` become zeros, whatever they hold.
 #[cube]
 fn load_rows<F: Float, N: Size>(
-    tensor: &Tensor<Vector<F, N>>,
-    rows: Side,
+    rows: Side<'_, F, N>,
     skip: usize,
     all_seen: bool,
     unit: &mut Unit,
@@ -244,7 +243,7 @@ fn load_rows<F: Float, N: Size>(
         let row = rows.first + skip + k;
         let column = comptime!(part * tile.size) + quad * 4;
         let wanted = all_seen || unit.seen[skip + k] != 0;
-        let numbers = load_four::<F, N>(tensor, rows, row, column, wanted);
+        let numbers = load_four(rows, row, column, wanted);
         unit.pool[comptime!(tile.scores()) + k * quads + (quad ^ (k / 4))] = numbers;
     }
 }
@@ -319,18 +318,16 @@ pub(crate) fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
 /// Adds the products of the rows of `left` and of `right`, each times its factor, to the unit's part of a tile of scores.
 #[cube]
 pub(crate) fn dot_products<F: Float, N: Size>(
-    left: &Tensor<Vector<F, N>>,
-    left_side: Side,
-    right: &Tensor<Vector<F, N>>,
-    right_side: Side,
+    left: Side<'_, F, N>,
+    right: Side<'_, F, N>,
     sums: &mut Array<Four>,
     unit: &mut Unit,
 ) {
     let second = comptime!(unit.tile.operand());
-    for chunk in 0..left_side.dim.div_ceil(CHUNK) {
+    for chunk in 0..left.dim.div_ceil(CHUNK) {
         sync_cube();
-        load_transposed::<F, N>(left, left_side, chunk, unit, 0usize);
-        load_transposed::<F, N>(right, right_side, chunk, unit, second);
+        load_transposed(left, chunk, unit, 0usize);
+        load_transposed(right, chunk, unit, second);
         sync_cube();
         product(0usize, second, sums, unit, 0usize, 1usize);
     }
@@ -341,8 +338,7 @@ pub(crate) fn dot_products<F: Float, N: Size>(
 #[cube]
 pub(crate) fn add_weighted_rows<F: Float, N: Size>(
     scores: &Array<Four>,
-    tensor: &Tensor<Vector<F, N>>,
-    rows: Side,
+    rows: Side<'_, F, N>,
     all_seen: bool,
     sums: &mut Array<Four>,
     unit: &mut Unit,
@@ -355,7 +351,7 @@ pub(crate) fn add_weighted_rows<F: Float, N: Size>(
     for part in 0..parts {
         for half in 0..comptime!(tile.size / CHUNK) {
             sync_cube();
-            load_rows::<F, N>(tensor, rows, half * CHUNK, all_seen, unit, part);
+            load_rows(rows, half * CHUNK, all_seen, unit, part);
             sync_cube();
             let first = half * comptime!(tile.operand());
             product(first, second, sums, unit, part, parts);

@@ -45,7 +45,7 @@ pub(crate) struct Pairs {
 #[cube]
 pub(crate) fn pairs(
     place: Place,
-    unit: &Unit,
+    unit: &mut Unit,
     row: usize,
     column: usize,
     #[comptime] keys_in_rows: bool,
@@ -63,32 +63,31 @@ pub(crate) fn pairs(
 /// The tile of queries of a cube.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(crate) struct Site {
+pub(crate) struct Site<'a, F: Float, N: Size> {
     pub(crate) place: Place,
     /// The head of its keys and values.
     pub(crate) head_kv: usize,
     /// The first query.
     pub(crate) first: usize,
     /// The queries, times the scale.
-    pub(crate) queries: Side,
+    pub(crate) queries: Side<'a, F, N>,
 }
 
 /// Of a grid of tiles by heads. With a causal mask the last tile has the most keys: it goes first.
 #[cube]
-pub(crate) fn site<F: Float, M: Numeric, N: Size>(
-    query: &Tensor<Vector<F, N>>,
+pub(crate) fn site<'a, F: Float, M: Numeric, N: Size>(
+    query: &'a Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     scoring: &Scoring<M>,
-    heads_of_batch: u32,
     #[comptime] config: Config,
-) -> Site {
+) -> Site<'a, F, N> {
     let size = comptime!(config.tile.size);
     let heads = query.shape(1);
     let len_q = query.shape(2);
-    let head_of_batch = head_of_cube(heads_of_batch);
+    let head_of_batch = head_of_cube(query.shape(0) * heads);
     let (batch, head) = (head_of_batch / heads, head_of_batch % heads);
     let first = (len_q.div_ceil(size) - 1 - CUBE_POS_X as usize) * size;
-    Site {
+    Site::<'a, F, N> {
         place: place::<M>(scoring, batch, head, len_q, key.shape(2)),
         head_kv: head / (heads / key.shape(1)),
         first,
@@ -99,8 +98,8 @@ pub(crate) fn site<F: Float, M: Numeric, N: Size>(
 /// The head of this cube, counting through all batch items. The grid is rounded up: extra cubes recompute the last head and write the same
 /// bits.
 #[cube]
-pub(crate) fn head_of_cube(heads_of_batch: u32) -> usize {
-    (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_batch - 1) as usize
+pub(crate) fn head_of_cube(heads_of_batch: usize) -> usize {
+    ((CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y) as usize).min(heads_of_batch - 1)
 }
 
 #[cube]
@@ -133,12 +132,9 @@ pub(crate) fn clamped(
 ) -> i32 {
     let mut number = otherwise;
     #[comptime]
-    match numbers {
-        ComptimeOption::Some(numbers) => {
-            number = numbers[at].max(least).min(most);
-        }
-        ComptimeOption::None => {}
-    };
+    if let ComptimeOption::Some(numbers) = numbers {
+        number = numbers[at].max(least).min(most);
+    }
     number
 }
 
@@ -218,12 +214,9 @@ pub(crate) fn tile_is_visible<M: Numeric>(
 fn kind<M: Numeric>(scoring: &Scoring<M>, place: Place, tile_q: usize, tile_kv: usize) -> u32 {
     let mut kind = comptime!(VISIBLE | HIDDEN).runtime();
     #[comptime]
-    match &scoring.tile_kinds {
-        ComptimeOption::Some(kinds) => {
-            kind = kinds[entry_of(kinds, place.batch, place.head, tile_q, tile_kv)];
-        }
-        ComptimeOption::None => {}
-    };
+    if let ComptimeOption::Some(kinds) = &scoring.tile_kinds {
+        kind = kinds[entry_of(kinds, place.batch, place.head, tile_q, tile_kv)];
+    }
     kind
 }
 
@@ -236,16 +229,6 @@ pub(crate) fn has_visible<M: Numeric>(
     tile_kv: usize,
 ) -> bool {
     kind(scoring, place, tile_q, tile_kv) != HIDDEN
-}
-
-/// Whether every column of a tile is seen by some row. A bias may hide what position and lengths leave visible.
-#[cube]
-pub(crate) fn all_seen<M: Numeric>(scoring: &Scoring<M>, visible: bool) -> bool {
-    let mut all = visible;
-    if comptime!(scoring.bias.is_some() || scoring.distance_bias.is_some()) {
-        all = false.runtime();
-    }
-    all
 }
 
 /// The head that a row of a unit belongs to, `row` counting from the unit's first.
@@ -314,30 +297,21 @@ pub(crate) fn is_masked<M: Numeric>(
 ) -> bool {
     let mut hidden = false.runtime();
     #[comptime]
-    match &scoring.segments {
-        ComptimeOption::Some(segments) => {
-            let first = place.batch * (place.len_q + place.len_kv);
-            hidden = hidden || segments[first + query] != segments[first + place.len_q + key];
-        }
-        ComptimeOption::None => {}
-    };
+    if let ComptimeOption::Some(segments) = &scoring.segments {
+        let first = place.batch * (place.len_q + place.len_kv);
+        hidden = hidden || segments[first + query] != segments[first + place.len_q + key];
+    }
     #[comptime]
-    match &scoring.masked {
-        ComptimeOption::Some(masked) => {
-            let at = entry_of(masked, place.batch, head, query, key);
-            hidden = hidden || masked[at] != M::from_int(0i64);
-        }
-        ComptimeOption::None => {}
-    };
+    if let ComptimeOption::Some(masked) = &scoring.masked {
+        let at = entry_of(masked, place.batch, head, query, key);
+        hidden = hidden || masked[at] != M::from_int(0i64);
+    }
     #[comptime]
-    match &scoring.visible_blocks {
-        ComptimeOption::Some(visible) => {
-            let row = query / scoring.block_queries as usize;
-            let column = key / scoring.block_keys as usize;
-            let at = entry_of(visible, place.batch, head, row, column);
-            hidden = hidden || visible[at] == M::from_int(0i64);
-        }
-        ComptimeOption::None => {}
-    };
+    if let ComptimeOption::Some(visible) = &scoring.visible_blocks {
+        let row = query / scoring.block_queries as usize;
+        let column = key / scoring.block_keys as usize;
+        let at = entry_of(visible, place.batch, head, row, column);
+        hidden = hidden || visible[at] == M::from_int(0i64);
+    }
     hidden
 }

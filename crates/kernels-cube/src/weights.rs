@@ -50,9 +50,9 @@ pub(crate) fn load_statistics(
 
 /// Turns scores into weights, exactly 0 where hidden.
 #[cube]
-pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>, pairs: Pairs) {
-    let keys_in_rows = comptime!(pairs.keys_in_rows);
-    let tile = comptime!(pairs.config.tile);
+pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>) {
+    let keys_in_rows = comptime!(scored.pairs.keys_in_rows);
+    let tile = comptime!(scored.pairs.config.tile);
     let groups = comptime!(tile.groups());
     #[unroll]
     for index in 0..comptime!(tile.vectors_per_unit()) {
@@ -72,22 +72,20 @@ pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>, pairs: Pairs)
 #[cube]
 pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
     weights: &Scored,
-    left: &Tensor<Vector<F, N>>,
-    left_side: Side,
-    right: &Tensor<Vector<F, N>>,
-    right_side: Side,
+    left: Side<'_, F, N>,
+    right: Side<'_, F, N>,
     delta: &Array<f32>,
     scoring: &Scoring<M>,
-    pairs: Pairs,
     unit: &mut Unit,
     #[comptime] before_softcap: bool,
 ) -> Array<Four> {
+    let pairs = weights.pairs;
     let keys_in_rows = comptime!(pairs.keys_in_rows);
     let config = comptime!(pairs.config);
     let groups = comptime!(config.tile.groups());
     let count = comptime!(config.tile.vectors_per_unit());
     let mut gradients = zeros(count);
-    dot_products::<F, N>(left, left_side, right, right_side, &mut gradients, unit);
+    dot_products(left, right, &mut gradients, unit);
     drop_weights::<M>(&mut gradients, scoring, pairs);
     #[unroll]
     for index in 0..count {

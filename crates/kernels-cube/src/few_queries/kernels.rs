@@ -11,7 +11,7 @@ use crate::{
     forward::normalized,
     score::{largest_of, score, sum_of, zero_where},
     scoring::{Config, LEAST, Scoring},
-    tile::Four,
+    tile::{Four, side},
     visible::{Pairs, head_of_cube, place, tiles_of_keys},
 };
 
@@ -31,7 +31,6 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     scoring: &Scoring<M>,
     sums: &mut Tensor<f32>,
     statistics: &mut Tensor<f32>,
-    cubes_of_all: u32,
     #[comptime] units_per_row: usize,
     #[comptime] parts: usize,
     #[comptime] config: Config,
@@ -46,8 +45,8 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     let group = heads / heads_kv;
     let len_kv = key.shape(2);
     let dim_v = value.shape(3);
-    let cube = head_of_cube(cubes_of_all);
     let of_group = group.div_ceil(own_heads);
+    let cube = head_of_cube(key.shape(0) * heads_kv * of_group);
     let batch = cube / of_group / heads_kv;
     let head_kv = cube / of_group % heads_kv;
     // The last cube of a group may begin with heads of the one before, and write the same.
@@ -64,18 +63,9 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     }
 
     let mut pool = Shared::<[f32]>::new_slice(comptime!(pool(rows)));
-    dot_products::<F, N>(
-        query,
-        batch * query.stride(0) + head * query.stride(1),
-        scoring.scale,
-        key,
-        batch * key.stride(0) + head_kv * key.stride(1),
-        start,
-        count,
-        &mut pool,
-        rows,
-        queries,
-    );
+    let own = side::<F, N>(query, batch, head, 0usize, scoring.scale);
+    let keys = side::<F, N>(key, batch, head_kv, start, f32::new(1.0));
+    dot_products(own, keys, count, &mut pool, rows, queries);
     sync_cube();
     let mut scores = Array::<Four>::new(rows);
     let mut dsoftcap = Array::<Four>::new(rows);
@@ -132,16 +122,8 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
         }
     }
     sync_cube();
-    weighted_rows::<F, N>(
-        value,
-        batch * value.stride(0) + head_kv * value.stride(1),
-        start,
-        count,
-        &mut pool,
-        units_per_row,
-        parts,
-        rows,
-    );
+    let values = side::<F, N>(value, batch, head_kv, start, f32::new(1.0));
+    weighted_rows(values, count, &mut pool, units_per_row, parts, rows);
     sync_cube();
 
     let size = value.vector_size().comptime();

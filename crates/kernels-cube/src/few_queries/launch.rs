@@ -8,13 +8,7 @@ use super::{
 };
 #[cfg(test)]
 use crate::supports::FORCED;
-use crate::{
-    Operand,
-    call::Call,
-    operands::{optional, vector_size},
-    scoring::Config,
-    supports::LARGEST_TENSOR,
-};
+use crate::{Operand, call::Call, operands::optional, scoring::Config, supports::LARGEST_TENSOR};
 
 #[allow(unsafe_code, reason = "launches without bounds checks")]
 impl Call<'_> {
@@ -52,7 +46,12 @@ impl Call<'_> {
     }
 
     /// Output and logsumexp of a call that [`Call::of_few_queries`] has made.
-    pub(crate) fn forward_of_few_queries(&self, output: &Operand, logsumexp: &Operand) {
+    pub(crate) fn forward_of_few_queries(
+        &self,
+        output: &Operand,
+        logsumexp: &Operand,
+        size: VectorSize,
+    ) {
         let inputs = self.inputs;
         let p = &self.problem;
         let (batch, heads_q, len_q, dim_v) = (p.batch, p.heads_q, p.len_q, p.dim_v);
@@ -61,9 +60,6 @@ impl Call<'_> {
         let splits = self.splits();
         let sums = self.scratch(&[batch, heads_q, len_q, splits, dim_v]);
         let statistics = self.scratch(&[batch, heads_q, len_q, splits, 2]);
-        let operands = [&inputs.query, &inputs.key, &inputs.value];
-        let size = vector_size(operands);
-        let [query, key, value] = operands.map(Operand::arg);
         let vectors = dim_v / size;
         let units_per_row = vectors.next_power_of_two().min(UNITS);
         let cube_dim = CubeDim::new_1d(UNITS as u32);
@@ -74,13 +70,12 @@ impl Call<'_> {
                 self.cubes(splits, cubes),
                 cube_dim,
                 size,
-                query,
-                key,
-                value,
+                inputs.query.arg(),
+                inputs.key.arg(),
+                inputs.value.arg(),
                 self.scoring(),
                 sums.arg(),
                 statistics.arg(),
-                cubes as u32,
                 units_per_row,
                 vectors.div_ceil(units_per_row),
                 self.config,

@@ -3,6 +3,7 @@
 use cubecl::prelude::*;
 
 use super::shape::{KEYS, LANES, UNITS};
+use crate::tile::Side;
 
 /// Rows that a unit reads at a time: reads that do not wait for each other.
 const AT_ONCE: usize = 4;
@@ -11,25 +12,22 @@ const AT_ONCE: usize = 4;
 /// one head, then as many of the next.
 #[cube]
 pub(super) fn dot_products<F: Float, N: Size>(
-    query: &Tensor<Vector<F, N>>,
-    query_base: usize,
-    scale: f32,
-    key: &Tensor<Vector<F, N>>,
-    key_base: usize,
-    start: usize,
+    query: Side<'_, F, N>,
+    key: Side<'_, F, N>,
     count: usize,
     pool: &mut Shared<[f32]>,
     #[comptime] rows: usize,
     #[comptime] queries: usize,
 ) {
-    let size = key.vector_size().comptime();
+    let (of_query, of_key) = (query.tensor, key.tensor);
+    let size = of_key.vector_size().comptime();
     let lane = UNIT_POS as usize % LANES;
-    let of_key = UNIT_POS as usize / LANES;
-    let columns = key.shape(3) / size;
-    let last = key.shape(2) - 1;
+    let own_key = UNIT_POS as usize / LANES;
+    let columns = key.dim / size;
+    let last = key.end - 1;
     let keys = comptime!(UNITS / LANES);
     for round in 0..count.div_ceil(comptime!(keys * AT_ONCE)) {
-        let first = round * comptime!(keys * AT_ONCE) + of_key;
+        let first = round * comptime!(keys * AT_ONCE) + own_key;
         let mut dots = Array::<Vector<f32, N>>::new(comptime!(rows * AT_ONCE));
         #[unroll]
         for i in 0..comptime!(rows * AT_ONCE) {
@@ -40,17 +38,17 @@ pub(super) fn dot_products<F: Float, N: Size>(
             let mut read = Array::<Vector<f32, N>>::new(AT_ONCE);
             #[unroll]
             for k in 0..AT_ONCE {
-                let row = (start + first + comptime!(k * keys)).min(last);
-                let from = key_base + row * key.stride(2);
-                read[k] = Vector::<f32, N>::cast_from(key[from / size + column]);
+                let row = (key.first + first + comptime!(k * keys)).min(last);
+                let from = key.base + row * key.stride;
+                read[k] = Vector::<f32, N>::cast_from(of_key[from / size + column]);
             }
             #[unroll]
             for i in 0..rows {
-                let from = query_base
-                    + comptime!(i / queries) * query.stride(1)
-                    + comptime!(i % queries) * query.stride(2);
-                let numbers = Vector::<f32, N>::cast_from(query[from / size + column])
-                    * Vector::<f32, N>::new(scale);
+                let from = query.base
+                    + comptime!(i / queries) * of_query.stride(1)
+                    + comptime!(i % queries) * query.stride;
+                let numbers = Vector::<f32, N>::cast_from(of_query[from / size + column])
+                    * Vector::<f32, N>::new(query.factor);
                 #[unroll]
                 for k in 0..AT_ONCE {
                     let to = comptime!(i * AT_ONCE + k);
@@ -80,21 +78,20 @@ pub(super) fn dot_products<F: Float, N: Size>(
 /// sum the same rows.
 #[cube]
 pub(super) fn weighted_rows<F: Float, N: Size>(
-    value: &Tensor<Vector<F, N>>,
-    base: usize,
-    start: usize,
+    value: Side<'_, F, N>,
     count: usize,
     pool: &mut Shared<[f32]>,
     #[comptime] units_per_row: usize,
     #[comptime] parts: usize,
     #[comptime] rows: usize,
 ) {
-    let size = value.vector_size().comptime();
+    let tensor = value.tensor;
+    let size = tensor.vector_size().comptime();
     let groups = comptime!(UNITS / units_per_row);
     let column = UNIT_POS as usize % units_per_row;
     let group = UNIT_POS as usize / units_per_row;
-    let last_column = value.shape(3) / size - 1;
-    let last = value.shape(2) - 1;
+    let last_column = value.dim / size - 1;
+    let last = value.end - 1;
     let mut sums = Array::<Vector<f32, N>>::new(comptime!(rows * parts));
     #[unroll]
     for i in 0..comptime!(rows * parts) {
@@ -108,9 +105,9 @@ pub(super) fn weighted_rows<F: Float, N: Size>(
             let mut read = Array::<Vector<f32, N>>::new(AT_ONCE);
             #[unroll]
             for k in 0..AT_ONCE {
-                let row = (start + first + comptime!(k * groups)).min(last);
-                let from = base + row * value.stride(2);
-                read[k] = Vector::<f32, N>::cast_from(value[from / size + column]);
+                let row = (value.first + first + comptime!(k * groups)).min(last);
+                let from = value.base + row * value.stride;
+                read[k] = Vector::<f32, N>::cast_from(tensor[from / size + column]);
             }
             #[unroll]
             for i in 0..rows {
