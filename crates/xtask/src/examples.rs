@@ -68,3 +68,6 @@ pub fn falling(text: &str) -> Result<(), Vec<f64>> {
         _ => Err(losses),
     }
 }
+
+#[cfg(test)]
+mod tests;
