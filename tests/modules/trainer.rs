@@ -156,6 +156,20 @@ fn a_run_whose_epochs_became_shorter_ends() {
 }
 
 #[test]
+fn the_loss_of_an_epoch_is_that_of_its_steps() {
+    let _alone = alone();
+    let tokens = [1, 4].map(|steps| {
+        let folder = folder();
+        let mut trainer = trainer(folder.path(), |_| ());
+        run(&mut trainer, &texts(), steps);
+        trainer.state.loss_tokens
+    });
+    // The fourth step is the first of the second epoch.
+    assert!(tokens[0] > 0);
+    assert_eq!(tokens[0], tokens[1]);
+}
+
+#[test]
 fn an_average_over_fewer_steps_than_it_skips_is_the_newest_model() {
     let (_alone, folder) = (alone(), folder());
     let mut trainer = trainer(folder.path(), |config| config.average = Some(3));

@@ -119,6 +119,18 @@ fn eight_bits_are_nearly_exact() {
 }
 
 #[test]
+fn rows_of_zeros_are_kept_exactly() {
+    for (_, device) in devices::cpu() {
+        let module = bare(&device);
+        let x = Tensor::<3>::zeros([1, 3, WIDTH], &device);
+        let input = MultiHeadAttentionInput::new(x.clone(), x.clone(), x);
+        let config = KvCacheConfig::new(3).with_storage(CacheStorage::Int8);
+        let output = module.forward_cached(input, &mut module.cache(1, &config));
+        assert_eq!(numbers(&output), [0.0; 3 * WIDTH]);
+    }
+}
+
+#[test]
 fn sequences_that_join_keep_their_codes() {
     let device = devices::any();
     let x = tensor([2, 9, D_MODEL], 1, &device);

@@ -178,6 +178,8 @@ fn sequences_and_lengths_that_are_not_there() {
         "KvCache: sequence 0 cannot be truncated to 3 tokens: its window would need tokens from 1 on, but those before 6 \
          have been dropped"
     );
+    let possible = [0, 7, 8, 9].map(|length| cache.can_truncate(&[length]));
+    assert_eq!(possible, [true, false, true, true]);
     assert_eq!(
         sentence(|| module.cache(2, &KvCacheConfig::new(0))),
         "KvCacheConfig: max_len must be at least 1, got 0"

@@ -216,7 +216,7 @@ fn relatives_of_llama_that_are_not_supported() {
 }
 
 #[test]
-fn more_layers_than_anybody_has() {
+fn fewer_or_more_layers_than_anybody_has() {
     assert_refused(
         |config| {
             config.insert(
@@ -226,10 +226,14 @@ fn more_layers_than_anybody_has() {
         },
         "config.json: num_hidden_layers is 1000000000000000000, but BERT supports less than 2147483648",
     );
-    assert_refused(
-        |config| {
-            config.insert("num_hidden_layers".into(), json!(10_001));
-        },
-        "config.json: num_hidden_layers is 10001, but BERT supports 1 to 10000 layers",
-    );
+    for layers in [0, 10_001] {
+        assert_refused(
+            |config| {
+                config.insert("num_hidden_layers".into(), json!(layers));
+            },
+            &format!(
+                "config.json: num_hidden_layers is {layers}, but BERT supports 1 to 10000 layers"
+            ),
+        );
+    }
 }
