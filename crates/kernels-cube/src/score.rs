@@ -24,6 +24,15 @@ fn accurate_tanh(x: f32) -> f32 {
     select(square < f32::new(0.01), series, bounded.tanh())
 }
 
+/// The derivative of the hyperbolic tangent, `1 − tanh²(x)`, as `4e / (1 + e)²` with `e = exp(−2 · |x|)`: the difference would
+/// cancel where the tangent is near 1.
+#[cube]
+fn dtanh(x: f32) -> f32 {
+    let e = (f32::new(-2.0) * x.abs()).exp();
+    let sum = f32::new(1.0) + e;
+    f32::new(4.0) * e / (sum * sum)
+}
+
 /// A unit's part of a tile of scores.
 #[derive(CubeType)]
 pub(crate) struct Scored {
@@ -106,7 +115,7 @@ pub(crate) fn score<M: Numeric>(
                 // A score far below the softcap is itself, without the rounding of the ratio.
                 let is_small = ratio.abs() < f32::new(1e-4);
                 capped.insert(j, select(is_small, number, scoring.softcap * tanh));
-                derivative.insert(j, f32::new(1.0) - tanh * tanh);
+                derivative.insert(j, dtanh(ratio));
             }
             scores[i] = capped;
             dsoftcap[i] = derivative;

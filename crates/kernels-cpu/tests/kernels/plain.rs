@@ -93,7 +93,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
     let mut largest_exponent: f64 = 0.0;
     let mut in_range = true;
     let largest_real = T::Real::MAX.to_f64();
-    // A weight or a softcap's derivative below the smallest normal number may be 0.
+    // A weight, a softcap's derivative, or a product of them and a query or key may be 0 if it is below the smallest normal number.
     let least = T::Real::MIN_POSITIVE.to_f64() / T::EPSILON_OF_REAL;
     for row in 0..p.query_rows() {
         let (query, head) = (row % p.len_q, row / p.len_q % p.heads_q);
@@ -264,18 +264,20 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             let error = error * slopes[key] + size * errors_of_dsoftcap[key];
             let error = error * scale.abs();
             let size = size * (slopes[key] + least) * scale.abs();
+            // The scale may come last, after a product that is 0 then.
+            let flushed = least * scale.abs();
             for d in 0..p.dim_qk {
                 let (q, k) = (q[d], k(key)[d]);
                 of_query.add_gradient(
                     row * p.dim_qk + d,
                     round(of_dot * k),
-                    size * k.abs(),
+                    size * k.abs() + flushed,
                     error * k.abs(),
                 );
                 of_key.add_gradient(
                     key_row(key) * p.dim_qk + d,
                     round(of_dot * q),
-                    size * q.abs(),
+                    size * q.abs() + flushed,
                     error * q.abs(),
                 );
             }

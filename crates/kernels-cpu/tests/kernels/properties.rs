@@ -69,7 +69,14 @@ fn scores_and_slopes_below_the_range_of_a_softcap_are_near() {
         seed: 20640,
         extremes: 180,
     };
-    for choices in [far_below, saturated] {
+    // The product of a small derivative and a key is below the smallest normal number, and a large scale comes after it.
+    let product = Choices {
+        sizes: [2, 8, 42, 8, 1, 234, 252],
+        options: 3_505_696_808,
+        seed: 45005,
+        extremes: 212,
+    };
+    for choices in [far_below, saturated, product] {
         let case = choices.case::<f64>(12);
         assert_near::<f64>(&case, &case.oracle(), USUAL);
     }

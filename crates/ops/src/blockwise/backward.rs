@@ -17,7 +17,7 @@ use crate::{
         DropoutRows, cast, float_dtype, is_minus_infinity,
         part::{Part, aligned, narrow},
         reshape,
-        scalars::times_scalar,
+        scalars::{dtanh, times_scalar},
         scores::{Terms, scores, times, times_transposed, zero_where},
         statistics_dtype,
     },
@@ -230,13 +230,8 @@ impl<B: Backend> Block<B> {
         if !of_products {
             return;
         }
-        let gradient = match &self.terms.squashed {
-            Some(squashed) => {
-                // The gradient of tanh.
-                let slope = B::float_mul(squashed.clone(), squashed.clone());
-                let slope = B::float_add_scalar(B::float_neg(slope), 1.0.into());
-                B::float_mul(gradient, slope)
-            }
+        let gradient = match &self.terms.ratios {
+            Some(ratios) => B::float_mul(gradient, dtanh::<B>(ratios.clone())),
             None => gradient,
         };
         let gradient = self.grouped(gradient);

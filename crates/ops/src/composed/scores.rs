@@ -18,8 +18,8 @@ use crate::backend::ScoreInputs;
 
 /// What masked scores were computed from.
 pub(crate) struct Terms<B: Backend> {
-    /// The hyperbolic tangents of the scores, if there is a softcap.
-    pub(crate) squashed: Option<FloatTensor<B>>,
+    /// The ratios of the scores to the softcap, if there is one.
+    pub(crate) ratios: Option<FloatTensor<B>>,
     /// True where a pair is hidden, of the shape of the scores.
     pub(crate) hidden: Option<BoolTensor<B>>,
     /// The query, scaled, with zeros for rows that see nothing: `[batch, heads_kv, heads_q / heads_kv · len_q, dim_qk]`.
@@ -68,12 +68,12 @@ pub(crate) fn scores<B: Backend>(
     let scores = reshape::<B>(scores, shape.clone());
     let hidden = hidden.over(&shape);
 
-    let (scores, squashed) = match scalars.softcap {
+    let (scores, ratios) = match scalars.softcap {
         Some(softcap) => {
             // The product of a hidden pair may overflow to NaN, by which the gradient of tanh would multiply.
             let scores = zero_where::<B>(scores, hidden.clone());
-            let (capped, squashed) = cap::<B>(scores, softcap);
-            (capped, Some(squashed))
+            let (capped, ratios) = cap::<B>(scores, softcap);
+            (capped, Some(ratios))
         }
         None => (scores, None),
     };
@@ -87,7 +87,7 @@ pub(crate) fn scores<B: Backend>(
         None => scores,
     };
     let terms = Terms {
-        squashed,
+        ratios,
         hidden,
         query,
         key,
