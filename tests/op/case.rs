@@ -5,8 +5,8 @@ use burn_attn::{
     AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window, alibi_slopes, ops,
 };
 use burn_attn_kernels_cpu::{
-    AttentionDropout, BlockSize, Blocks, Broadcast, Mask, Options, PositionMask, Problem, Segments,
-    oracle,
+    AttentionDropout, BlockSize, Blocks, Broadcast, FirstKeys, Mask, Options, PositionMask,
+    Problem, Segments, oracle,
 };
 use burn_attn_tests::numbers::uniform_f64;
 
@@ -33,6 +33,8 @@ pub struct Case {
     pub value: Vec<f64>,
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
+    /// Keys that causality and window do not hide, per batch item, and whether causality does.
+    pub first_keys: Option<(Vec<usize>, bool)>,
     pub key_lengths: Option<Vec<usize>>,
     pub query_offsets: Option<Vec<i64>>,
     pub segments: Option<(Vec<i64>, Vec<i64>)>,
@@ -88,6 +90,7 @@ impl Case {
             value: uniform_f64(3, problem.value_elements()),
             causal: None,
             window: None,
+            first_keys: None,
             key_lengths: None,
             query_offsets: None,
             segments: None,
@@ -169,6 +172,10 @@ impl Case {
             options: Options {
                 mask: Mask {
                     by_position: PositionMask::new(self.causal, self.window),
+                    first_keys: self.first_keys.as_ref().map(|(counts, causal)| FirstKeys {
+                        counts,
+                        causal: *causal,
+                    }),
                     key_lengths: self.key_lengths.as_deref(),
                     query_offsets: self.query_offsets.as_deref(),
                     segments: segments.map(|(queries, keys)| Segments { queries, keys }),
@@ -229,32 +236,20 @@ impl Case {
 
     pub fn query(&self, device: &Device, dtype: DType) -> Tensor<4> {
         let p = self.problem;
-        Self::tensor(
-            &self.query,
-            [p.batch, p.heads_q, p.len_q, p.dim_qk],
-            device,
-            dtype,
-        )
+        let shape = [p.batch, p.heads_q, p.len_q, p.dim_qk];
+        Self::tensor(&self.query, shape, device, dtype)
     }
 
     pub fn key(&self, device: &Device, dtype: DType) -> Tensor<4> {
         let p = self.problem;
-        Self::tensor(
-            &self.key,
-            [p.batch, p.heads_kv, p.len_kv, p.dim_qk],
-            device,
-            dtype,
-        )
+        let shape = [p.batch, p.heads_kv, p.len_kv, p.dim_qk];
+        Self::tensor(&self.key, shape, device, dtype)
     }
 
     pub fn value(&self, device: &Device, dtype: DType) -> Tensor<4> {
         let p = self.problem;
-        Self::tensor(
-            &self.value,
-            [p.batch, p.heads_kv, p.len_kv, p.dim_v],
-            device,
-            dtype,
-        )
+        let shape = [p.batch, p.heads_kv, p.len_kv, p.dim_v];
+        Self::tensor(&self.value, shape, device, dtype)
     }
 
     /// Query, key and value.
@@ -268,10 +263,11 @@ impl Case {
 
     pub fn mask(&self, device: &Device) -> AttentionMask {
         let p = self.problem;
-        let mut mask = AttentionMask::none();
-        if let Some(alignment) = self.causal {
-            mask = mask.and(AttentionMask::causal_aligned(alignment));
-        }
+        let causal = match self.causal {
+            Some(alignment) => AttentionMask::causal_aligned(alignment),
+            None => AttentionMask::none(),
+        };
+        let mut mask = causal.clone();
         if let Some(window) = self.window {
             let reach = |bound: Option<usize>| bound.unwrap_or(usize::MAX);
             mask = mask.and(AttentionMask::window(
@@ -279,12 +275,18 @@ impl Case {
                 reach(window.right),
             ));
         }
+        let first = |counts: &[usize]| {
+            let counts: Vec<i64> = counts.iter().map(|&count| count as i64).collect();
+            AttentionMask::key_lengths(Tensor::from_data(counts.as_slice(), device))
+        };
+        if let Some((counts, are_causal)) = &self.first_keys {
+            mask = mask.or(first(counts));
+            if *are_causal {
+                mask = mask.and(causal);
+            }
+        }
         if let Some(lengths) = &self.key_lengths {
-            let lengths: Vec<i64> = lengths.iter().map(|&length| length as i64).collect();
-            mask = mask.and(AttentionMask::key_lengths(Tensor::from_data(
-                lengths.as_slice(),
-                device,
-            )));
+            mask = mask.and(first(lengths));
         }
         if let Some((queries, keys)) = &self.segments {
             let tensor = |ids: &Vec<i64>, len| {

@@ -60,6 +60,24 @@ pub fn every_case() -> Vec<Case> {
             ..usual("causal window top-left")
         },
         Case {
+            causal: Some(BottomRight),
+            first_keys: Some((vec![8, 0], false)),
+            ..usual("causal, or one of the first keys")
+        },
+        Case {
+            causal: Some(TopLeft),
+            window: window(Some(1), None),
+            first_keys: Some((vec![2, 11], true)),
+            key_lengths: lengths(),
+            ..usual("a causal window, or one of the first keys")
+        },
+        Case {
+            window: window(Some(1), Some(2)),
+            first_keys: Some((vec![3, 1], false)),
+            segments: segments(),
+            ..usual("a window, or one of the first keys").with_alibi()
+        },
+        Case {
             key_lengths: lengths(),
             ..usual("key lengths")
         },

@@ -23,3 +23,4 @@ mod random_calls;
 mod rotation;
 mod strided;
 mod subsets;
+mod unions;

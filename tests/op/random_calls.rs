@@ -76,6 +76,7 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
         value: problem.value,
         causal: problem.causal,
         window: problem.window,
+        first_keys: problem.first_keys,
         key_lengths: problem.key_lengths,
         query_offsets: problem.query_offsets,
         segments: problem.segments,

@@ -32,7 +32,7 @@
 //! | item | what it is |
 //! | --- | --- |
 //! | [`Problem`] | the seven sizes of one call, and where each row is in the flat buffers |
-//! | [`Mask`] | which keys a query may see: [`PositionMask`] ([`CausalAlignment`], [`Window`]), key lengths, [`Segments`], [`Blocks`], a bool tensor |
+//! | [`Mask`] | which keys a query may see: [`PositionMask`] ([`CausalAlignment`], [`Window`]), [`FirstKeys`], key lengths, [`Segments`], [`Blocks`], a bool tensor |
 //! | [`Options`] | mask, bias, sinks, softcap, scale and dropout of a call |
 //! | [`Broadcast`] | a `[batch, heads, len_q, len_kv]` operand, any of whose sizes may be 1 |
 //! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand that kernels get for both |
@@ -79,7 +79,7 @@ pub use bias::{DistanceAxis, RelativeBuckets, RelativeBucketsError, alibi_slopes
 pub use broadcast::{Broadcast, BroadcastError};
 pub use dropout::{AttentionDropout, AttentionDropoutRow, DropoutError};
 pub use mask::{
-    BlockSize, Blocks, CausalAlignment, Mask, MaskError, PositionMask, Segments, Window,
+    BlockSize, Blocks, CausalAlignment, FirstKeys, Mask, MaskError, PositionMask, Segments, Window,
 };
 pub use options::{InputError, Options};
 pub use problem::{Problem, ProblemError};

@@ -33,6 +33,20 @@ pub struct Segments<'a> {
     pub keys: &'a [i64],
 }
 
+/// The first keys of each batch item, which [`PositionMask`] does not hide: of a union of masks, such as a causal mask or the first keys
+/// (prefix language models), or a window or the first keys (attention sinks).
+///
+/// # Source
+/// Raffel et al., *Exploring the Limits of Transfer Learning* (2020), section 3.2.1; Xiao et al., *Efficient Streaming Language Models
+/// with Attention Sinks* (2023), section 3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstKeys<'a> {
+    /// `[batch]`: how many keys of each batch item (tokens).
+    pub counts: &'a [usize],
+    /// Whether they stay hidden from the queries before them.
+    pub causal: bool,
+}
+
 /// Everything that may hide a key from a query; a key is visible if no part hides it.
 ///
 /// The default hides nothing.
@@ -64,6 +78,8 @@ pub struct Segments<'a> {
 pub struct Mask<'a> {
     /// Hides the keys outside a range around the position of the query.
     pub by_position: PositionMask,
+    /// Keys that `by_position` does not hide.
+    pub first_keys: Option<FirstKeys<'a>>,
     /// `[batch]`: hides the keys at and after this index, in tokens.
     pub key_lengths: Option<&'a [usize]>,
     /// `[batch]`: query `i` of batch item `b` stands at position `query_offsets[b] + i` among the keys, whatever the causal
@@ -97,11 +113,17 @@ impl Mask<'_> {
             }
         };
         let len_kv = problem.len_kv;
-        if let Some(lengths) = self.key_lengths {
-            check("key_lengths", lengths.len(), problem.batch)?;
+        let first_keys = self.first_keys.map(|first| first.counts);
+        for (name, lengths) in [
+            ("key_lengths", self.key_lengths),
+            ("first_keys", first_keys),
+        ] {
+            let Some(lengths) = lengths else { continue };
+            check(name, lengths.len(), problem.batch)?;
             if let Some(batch_item) = lengths.iter().position(|&length| length > len_kv) {
                 let length = lengths[batch_item];
                 return Err(MaskError::KeyLength {
+                    name,
                     batch_item,
                     length,
                     len_kv,
@@ -155,17 +177,31 @@ impl Mask<'_> {
         query as isize + offset
     }
 
-    /// The keys that causality, window and key length leave to a query; all others are hidden, in every head.
+    /// The keys that causality, window, first keys and key length leave to a query: how many keys from the first one on, and a range,
+    /// which may contain them. All others are hidden, in every head.
     ///
-    /// Segments, blocks and the bool tensor may hide keys inside the range: ask [`visible`](Self::visible) about those. A
-    /// kernel skips what is outside. The range may be empty, and its ends never decrease from one query to the next.
+    /// Segments, blocks and the bool tensor may hide keys among them: ask [`visible`](Self::visible) about those. A
+    /// kernel skips what is outside. The range may be empty. The number and the ends of the range never decrease from one query to the
+    /// next.
     #[must_use]
-    pub fn key_range(&self, problem: &Problem, batch_item: usize, query: usize) -> Range<usize> {
+    pub fn seen_keys(
+        &self,
+        problem: &Problem,
+        batch_item: usize,
+        query: usize,
+    ) -> (usize, Range<usize>) {
         let position = self.position(problem, batch_item, query);
         let length = self
             .key_lengths
             .map_or(problem.len_kv, |lengths| lengths[batch_item]);
-        self.by_position.key_range(position, length)
+        let first = self.first_keys.map_or(0, |first| {
+            let count = first.counts[batch_item].min(length);
+            match first.causal {
+                true => count.min(position.saturating_add(1).max(0) as usize),
+                false => count,
+            }
+        });
+        (first, self.by_position.key_range(position, length))
     }
 
     /// Whether a query may see a key: `true` unless a part of the mask hides it. `head` is the query head.
@@ -185,7 +221,8 @@ impl Mask<'_> {
             segments.queries[batch_item * problem.len_q + query]
                 == segments.keys[batch_item * problem.len_kv + key]
         });
-        self.key_range(problem, batch_item, query).contains(&key)
+        let (first, range) = self.seen_keys(problem, batch_item, query);
+        (key < first || range.contains(&key))
             && same_segment
             && self
                 .blocks

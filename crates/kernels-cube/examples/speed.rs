@@ -70,6 +70,8 @@ fn main() {
                     masked: None,
                     visible_blocks: None,
                     key_lengths: None,
+                    first_keys: None,
+                    first_keys_are_causal: false,
                     query_offsets: None,
                     segments: None,
                     by_position: PositionMask::new(

@@ -132,7 +132,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let start = seen.start.max(from);
                 let end = seen.end.min(from + keys_count);
                 for tile_kv in start..end {
-                    if has_visible::<M>(scoring, place, tile_q, tile_kv) {
+                    if has_visible::<M>(scoring, place, tile_q, tile_kv, config) {
                         let start = tile_kv * size;
                         let keys = side::<F, N>(key, batch, head / group, start, one);
                         let values = side::<F, N>(value, batch, head / group, start, one);

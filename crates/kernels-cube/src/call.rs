@@ -107,6 +107,7 @@ impl<'a> Call<'a> {
             over_all(&inputs.masked).into(),
             blocks.into(),
             optional(inputs.key_lengths.as_ref()),
+            optional(inputs.first_keys.as_ref()),
             optional(inputs.query_offsets.as_ref()),
             optional(inputs.segments.as_ref()),
             self.tile_kinds
@@ -120,6 +121,7 @@ impl<'a> Call<'a> {
             inputs.by_position.offset(p.len_q, p.len_kv) as i32,
             distance(reach.left),
             distance(reach.right),
+            distance(inputs.first_keys_are_causal.then_some(0)),
             seed as u32,
             (seed >> 32) as u32,
             inputs.dropout.map_or(0, |dropout| dropout.threshold()),

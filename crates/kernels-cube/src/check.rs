@@ -60,6 +60,7 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
         ),
         ("sinks", &inputs.sinks, &[heads_q], F32),
         ("key_lengths", &inputs.key_lengths, &[batch], I32),
+        ("first_keys", &inputs.first_keys, &[batch], I32),
         ("query_offsets", &inputs.query_offsets, &[batch], I32),
         ("segments", &inputs.segments, &[batch, lens], I32),
     ] {

@@ -48,7 +48,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     for number in tiles.start..tiles.end {
-        if has_visible::<M>(scoring, place, first / tile.size, number) {
+        if has_visible::<M>(scoring, place, first / tile.size, number, config) {
             let start = number * tile.size;
             let keys = side::<F, N>(key, batch, site.head_kv, start, one);
             let mut scored =

@@ -51,7 +51,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
         let place = place::<M>(scoring, batch, head, len_q, len_kv);
         let tiles = tiles_of_queries::<M>(scoring, place, first, config);
         for number in tiles.start..tiles.end {
-            if has_visible::<M>(scoring, place, number, first / tile.size) {
+            if has_visible::<M>(scoring, place, number, first / tile.size, config) {
                 let start = number * tile.size;
                 let queries = side::<F, N>(query, batch, head, start, scoring.scale);
                 let upstream = side::<F, N>(output_gradient, batch, head, start, one);

@@ -44,6 +44,10 @@ pub struct Inputs {
     pub visible_blocks: Option<(Operand, BlockSize)>,
     /// `[batch]` in i32; counted as 0 if negative, as `len_kv` if larger.
     pub key_lengths: Option<Operand>,
+    /// `[batch]` in i32; counted as 0 if negative, as `len_kv` if larger.
+    pub first_keys: Option<Operand>,
+    /// Whether the first keys stay hidden from the queries before them.
+    pub first_keys_are_causal: bool,
     /// `[batch]` in i32, clamped to `-len_q ..= len_kv`.
     pub query_offsets: Option<Operand>,
     /// `[batch, len_q + len_kv]` in i32: of the queries, then of the keys. One tensor, because a device may bind few.
@@ -60,13 +64,14 @@ pub struct Inputs {
 
 impl Inputs {
     /// Which optional tensors there are, the sinks last.
-    pub(crate) fn present(&self) -> [bool; 8] {
+    pub(crate) fn present(&self) -> [bool; 9] {
         [
             self.bias.is_some(),
             self.distance_bias.is_some(),
             self.masked.is_some(),
             self.visible_blocks.is_some(),
             self.key_lengths.is_some(),
+            self.first_keys.is_some(),
             self.query_offsets.is_some(),
             self.segments.is_some(),
             self.sinks.is_some(),

@@ -42,7 +42,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     for number in tiles.start..tiles.end {
-        if has_visible::<M>(scoring, place, first / tile.size, number) {
+        if has_visible::<M>(scoring, place, first / tile.size, number, config) {
             let start = number * tile.size;
             let keys = side::<F, N>(key, batch, site.head_kv, start, one);
             let values = side::<F, N>(value, batch, site.head_kv, start, one);

@@ -41,7 +41,7 @@ struct Kernels {
     /// Of values, for few queries.
     dim_v: usize,
     size: VectorSize,
-    inputs: [bool; 8],
+    inputs: [bool; 9],
     /// How the gradient of the bias is summed.
     bias: Option<Sums>,
     has_tile_kinds: bool,

@@ -31,6 +31,8 @@ pub(crate) struct Scoring<M: Numeric> {
     /// `[batch, heads_q, blocks of queries, blocks of keys]`, broadcast likewise; hides where 0.
     pub(crate) visible_blocks: ComptimeOption<OwnedTensor<M>>,
     pub(crate) key_lengths: ComptimeOption<OwnedTensor<i32>>,
+    /// How many keys of a batch item position does not hide.
+    pub(crate) first_keys: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) segments: ComptimeOption<OwnedTensor<i32>>,
     /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast likewise: what segments, mask and table do in each tile.
@@ -45,6 +47,8 @@ pub(crate) struct Scoring<M: Numeric> {
     /// How many keys before and after its position a query sees.
     pub(crate) left: i32,
     pub(crate) right: i32,
+    /// As `right`, for the first keys.
+    pub(crate) right_of_first: i32,
     pub(crate) seed_low: u32,
     pub(crate) seed_high: u32,
     /// Weights whose 31 random bits are below this are dropped.

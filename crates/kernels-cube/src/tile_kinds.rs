@@ -40,6 +40,7 @@ fn classify<M: Numeric>(
         len_q: len_q as usize,
         len_kv: len_kv as usize,
         length: len_kv as i32,
+        first_keys: 0i32.runtime(),
         offset: 0i32.runtime(),
     };
     let mut found = Shared::<[u32]>::new_slice(2usize);

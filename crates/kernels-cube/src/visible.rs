@@ -21,6 +21,8 @@ pub(crate) struct Place {
     pub(crate) len_kv: usize,
     /// Keys from here on are hidden.
     pub(crate) length: i32,
+    /// Keys before this one are not hidden by position.
+    pub(crate) first_keys: i32,
     /// Position of query 0.
     pub(crate) offset: i32,
 }
@@ -117,6 +119,13 @@ pub(crate) fn place<M: Numeric>(
         len_q,
         len_kv,
         length: clamped(&scoring.key_lengths, batch, 0i32.runtime(), all, all),
+        first_keys: clamped(
+            &scoring.first_keys,
+            batch,
+            0i32.runtime(),
+            all,
+            0i32.runtime(),
+        ),
         offset: clamped(&scoring.query_offsets, batch, before, all, scoring.offset),
     }
 }
@@ -157,8 +166,16 @@ pub(crate) fn tiles_of_keys<M: Numeric>(
     let size = comptime!(config.tile.size);
     let first = place.offset + query as i32;
     let last = place.offset + (query + size).min(place.len_q) as i32 - 1;
-    let start = (first - scoring.left).max(0i32);
-    let end = place.length.min((last + scoring.right + 1).max(0i32));
+    let mut start = (first - scoring.left).max(0i32);
+    let mut end = (last + scoring.right + 1).max(0i32);
+    if comptime!(scoring.first_keys.is_some()) {
+        let first_keys = first_keys_before(scoring, place, last);
+        if first_keys > 0i32 {
+            start = 0i32.runtime();
+            end = end.max(first_keys);
+        }
+    }
+    let end = place.length.min(end);
     Tiles {
         start: start as usize / size,
         end: (end as usize).div_ceil(size),
@@ -176,8 +193,14 @@ pub(crate) fn tiles_of_queries<M: Numeric>(
     let size = comptime!(config.tile.size);
     let first = key as i32;
     let last = ((key + size) as i32).min(place.length) - 1;
-    let start = (first - scoring.right - place.offset).max(0i32);
+    let mut start = (first - scoring.right - place.offset).max(0i32);
     let mut end = (place.len_q as i32).min((last + scoring.left - place.offset + 1).max(0i32));
+    if comptime!(scoring.first_keys.is_some()) {
+        let is_first = first < place.first_keys;
+        let from = (first - scoring.right_of_first - place.offset).max(0i32);
+        start = select(is_first, start.min(from), start);
+        end = select(is_first, place.len_q as i32, end);
+    }
     if first >= place.length {
         end = 0i32.runtime();
     }
@@ -185,6 +208,14 @@ pub(crate) fn tiles_of_queries<M: Numeric>(
         start: start as usize / size,
         end: (end as usize).div_ceil(size),
     }
+}
+
+/// How many of the first keys a query at `position` may see, as far as position goes.
+#[cube]
+fn first_keys_before<M: Numeric>(scoring: &Scoring<M>, place: Place, position: i32) -> i32 {
+    place
+        .first_keys
+        .min((position + scoring.right_of_first + 1).max(0i32))
 }
 
 /// True only if position, lengths, segments, mask and table hide nothing in the tile at `query` and `key`. A bias may.
@@ -197,10 +228,13 @@ pub(crate) fn tile_is_visible<M: Numeric>(
     #[comptime] config: Config,
 ) -> bool {
     let size = comptime!(config.tile.size);
-    let mut visible = (key + size) as i32 <= place.length
-        && query + size <= place.len_q
-        && key as i32 >= place.offset + (query + size) as i32 - 1 - scoring.left
-        && (key + size) as i32 - 1 <= place.offset + query as i32 + scoring.right;
+    let position = place.offset + query as i32;
+    let mut visible = key as i32 >= position + size as i32 - 1 - scoring.left
+        && (key + size) as i32 - 1 <= position + scoring.right;
+    if comptime!(scoring.first_keys.is_some()) {
+        visible = visible || (key + size) as i32 <= first_keys_before(scoring, place, position);
+    }
+    visible = visible && (key + size) as i32 <= place.length && query + size <= place.len_q;
     if comptime!(
         scoring.masked.is_some() || scoring.visible_blocks.is_some() || scoring.segments.is_some()
     ) {
@@ -220,15 +254,26 @@ fn kind<M: Numeric>(scoring: &Scoring<M>, place: Place, tile_q: usize, tile_kv: 
     kind
 }
 
-/// Whether some query of a tile may see some key of it, as far as segments, mask and table go.
+/// Whether some query of a tile may see some key of it, as far as segments, mask and table go, and what is between the first keys and a
+/// window.
 #[cube]
 pub(crate) fn has_visible<M: Numeric>(
     scoring: &Scoring<M>,
     place: Place,
     tile_q: usize,
     tile_kv: usize,
+    #[comptime] config: Config,
 ) -> bool {
-    kind(scoring, place, tile_q, tile_kv) != HIDDEN
+    let mut visible = kind(scoring, place, tile_q, tile_kv) != HIDDEN;
+    if comptime!(scoring.first_keys.is_some()) {
+        let size = comptime!(config.tile.size as i32);
+        let first = place.offset + tile_q as i32 * size;
+        let key = tile_kv as i32 * size;
+        let in_range = key + size > first - scoring.left && key < first + size + scoring.right;
+        let last = first + size - 1;
+        visible = visible && (in_range || key < first_keys_before(scoring, place, last));
+    }
+    visible
 }
 
 /// The head that a row of a unit belongs to, `row` counting from the unit's first.
@@ -261,10 +306,12 @@ pub(crate) fn is_hidden<M: Numeric>(
     key: usize,
 ) -> bool {
     let position = place.offset + query as i32;
-    let hidden = key as i32 >= place.length
-        || query >= place.len_q
-        || (key as i32) < position - scoring.left
-        || key as i32 > position + scoring.right;
+    let mut by_position =
+        (key as i32) < position - scoring.left || key as i32 > position + scoring.right;
+    if comptime!(scoring.first_keys.is_some()) {
+        by_position = by_position && key as i32 >= first_keys_before(scoring, place, position);
+    }
+    let hidden = key as i32 >= place.length || query >= place.len_q || by_position;
     // What is outside of the tensors must not be read.
     let query = query.min(place.len_q - 1);
     let key = key.min(place.len_kv - 1);

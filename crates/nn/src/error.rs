@@ -89,22 +89,6 @@ impl ConfigError {
         })
     }
 
-    pub(crate) fn check_window(
-        config: &'static str,
-        causal: bool,
-        window: Option<usize>,
-    ) -> Result<(), Self> {
-        match window {
-            Some(window) if !causal => Err(Self::new(
-                config,
-                format!(
-                    "a window of {window} needs causal true; AttentionMask::window is for both directions"
-                ),
-            )),
-            _ => Ok(()),
-        }
-    }
-
     pub(crate) fn check(
         config: &'static str,
         holds: bool,

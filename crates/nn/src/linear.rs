@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param, ParamId},
     nn::{Initializer, Linear, LinearConfig},
-    tensor::{DType, Device, Tensor, assert_shape},
+    tensor::{DType, Device, Tensor, activation::sigmoid, assert_shape},
 };
 
 /// How Burn's `Linear` is initialised: uniformly up to `1 / √d_input`.
@@ -74,6 +74,14 @@ pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
     let rows = x.reshape([batch * len, d_input]);
     apply_to_rows(linear, rows).reshape([batch, len, d_output])
+}
+
+/// `merged` times the sigmoid of `gate` of `x`, if there is a gate.
+pub(crate) fn gated(gate: &Option<Linear>, merged: Tensor<3>, x: Option<Tensor<3>>) -> Tensor<3> {
+    match gate.as_ref().zip(x) {
+        Some((gate, x)) => merged * sigmoid(apply(gate, x)),
+        None => merged,
+    }
 }
 
 /// The product of `x` and the weight of `linear`, without the bias: the change of its output when `x` is added to its input.

@@ -14,6 +14,7 @@ use crate::{
     composed::{self, statistics_dtype},
     distance::distance_bias,
     segments::Segments,
+    union::Place,
 };
 
 /// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with the masks, biases, softcap, sinks and
@@ -170,13 +171,23 @@ fn score_inputs(
 ) -> ScoreInputs<Dispatch> {
     check::scores(&query, &key, &options);
     let statistics = statistics_dtype(query.dtype().into()).into();
+    let mut mask = options.mask;
+    if [query.dims()[0], query.dims()[2], key.dims()[2]].contains(&0) {
+        // There is nothing to hide.
+        mask.unions.clear();
+    }
+    let (mask, first_keys) = mask.resolved(&Place {
+        query: &query,
+        len_kv: key.dims()[2],
+        query_offsets: options.query_offsets.as_ref(),
+    });
     let alignment = match &options.query_offsets {
         Some(_) => None,
-        None => Some(options.mask.by_position.causal.unwrap_or_default()),
+        None => Some(mask.by_position.causal.unwrap_or_default()),
     };
     let (bias, distance_bias) = biases(&query, &key, alignment, statistics, options.bias);
     let sinks = options.sinks.map(|sinks| sinks.cast(statistics));
-    let mask = options.mask;
+    let (first_keys, are_causal) = first_keys.map(|it| (it.counts, it.are_causal)).unzip();
     let segments = mask.segments.map(Segments::of_one_type);
     let (query_segments, key_segments) = segments.map(|it| (it.query, it.key)).unzip();
     let lengths = [query.dims()[2], key.dims()[2]];
@@ -188,6 +199,7 @@ fn score_inputs(
             .unwrap_or_else(|| 1.0 / (query.dims()[3] as f64).sqrt()),
         softcap: options.softcap,
         by_position: mask.by_position,
+        first_keys_are_causal: are_causal.unwrap_or_default(),
         block_size,
         dropout: options.dropout.filter(|dropout| dropout.probability > 0.0),
         body: Body::default(),
@@ -202,6 +214,7 @@ fn score_inputs(
             visible_blocks: visible_blocks.map(Tensor::into_dispatch).into(),
             masked: mask.masked.map(Tensor::into_dispatch).into(),
             key_lengths: mask.key_lengths.map(Tensor::into_dispatch).into(),
+            first_keys: first_keys.map(Tensor::into_dispatch).into(),
             query_offsets: options.query_offsets.map(Tensor::into_dispatch).into(),
             query_segments: query_segments.map(Tensor::into_dispatch).into(),
             key_segments: key_segments.map(Tensor::into_dispatch).into(),

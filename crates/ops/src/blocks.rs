@@ -47,7 +47,11 @@ impl VisibleBlocks {
     }
 
     /// The table in smaller blocks, whose sizes divide those of the table.
-    fn in_blocks_of(self, size: BlockSize, [len_q, len_kv]: [usize; 2]) -> Tensor<4, Bool> {
+    pub(crate) fn in_blocks_of(
+        self,
+        size: BlockSize,
+        [len_q, len_kv]: [usize; 2],
+    ) -> Tensor<4, Bool> {
         let [rows, columns] = size.table(len_q, len_kv);
         let table = self.table.into_dispatch();
         let table = repeat::<Dispatch>(table, 2, self.size.queries / size.queries, 0..rows);

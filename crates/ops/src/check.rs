@@ -9,6 +9,7 @@ use crate::{
     bias::{AttentionBias, DistancePart},
     blocks::VisibleBlocks,
     distance::all_distances,
+    mask::AttentionMask,
     options::AttentionOptions,
 };
 
@@ -49,40 +50,42 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         "attention: query is {of_query:?} but key is {of_key:?}"
     );
     let scores = [batch, heads_q, len_q, len_kv];
-    let mask = &options.mask;
-    if let Some(masked) = &mask.masked {
-        broadcastable("mask", masked.dims(), scores);
-    }
-    for blocks in &mask.visible_blocks {
-        visible_blocks(blocks, scores);
-    }
+    mask(&options.mask, scores);
     biases(&options.bias, scores, options.query_offsets.is_some());
     if let Some(sinks) = &options.sinks {
         of_heads("sinks", sinks.dims()[0], heads_q);
     }
-    let of_batch = |name, numbers: &Tensor<1, Int>| {
-        let [count] = numbers.dims();
-        assert!(
-            count == batch,
-            "attention: {count} {name} were given for a batch of {batch}"
-        );
-    };
-    if let Some(lengths) = &mask.key_lengths {
-        of_batch("key lengths", lengths);
-        in_range(lengths, 0..=len_kv as i64, |item, length| {
-            format!(
-                "attention: the key length of batch item {item} is {length}, but there are {len_kv} keys"
-            )
-        });
-    }
     if let Some(offsets) = &options.query_offsets {
-        of_batch("query offsets", offsets);
+        of_batch("query offsets", offsets, batch);
         in_range(offsets, -(len_q as i64)..=len_kv as i64, |item, offset| {
             format!(
                 "attention: the query offset of batch item {item} is {offset}, but must be from -{len_q} to {len_kv}, for {len_q} \
                  queries and {len_kv} keys"
             )
         });
+    }
+    numbers(options);
+}
+
+/// Panics unless every part of the mask fits the scores `[batch, heads, len_q, len_kv]`.
+pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
+    let [batch, _, len_q, len_kv] = scores;
+    if let Some(masked) = &mask.masked {
+        broadcastable("mask", masked.dims(), scores);
+    }
+    for blocks in &mask.visible_blocks {
+        visible_blocks(blocks, scores);
+    }
+    if let Some(lengths) = &mask.key_lengths {
+        of_batch("key lengths", lengths, batch);
+        in_range(lengths, 0..=len_kv as i64, |item, length| {
+            format!(
+                "attention: the key length of batch item {item} is {length}, but there are {len_kv} keys"
+            )
+        });
+    }
+    for either in mask.unions.iter().flatten() {
+        self::mask(either, scores);
     }
     if let Some(segments) = &mask.segments {
         let (of_queries, of_keys) = (segments.query.dims(), segments.key.dims());
@@ -91,7 +94,14 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
             "attention: segments of shapes {of_queries:?} and {of_keys:?} do not fit batch {batch}, {len_q} queries and {len_kv} keys"
         );
     }
-    numbers(options);
+}
+
+fn of_batch(name: &str, numbers: &Tensor<1, Int>, batch: usize) {
+    let [count] = numbers.dims();
+    assert!(
+        count == batch,
+        "attention: {count} {name} were given for a batch of {batch}"
+    );
 }
 
 /// Panics with the sentence for a batch item and its number unless every number is in the range, where the numbers can be read

@@ -28,6 +28,7 @@
 //!
 //! Only first-order gradients exist: Burn has no double backward.
 
+mod at_positions;
 mod attention;
 #[doc(hidden)]
 pub mod backend;
@@ -40,6 +41,7 @@ mod distance;
 mod dropout;
 mod fused;
 mod heads;
+mod kept_keys;
 mod linear;
 mod mask;
 mod merge;
@@ -50,6 +52,7 @@ pub mod pytorch {}
 mod rotation;
 mod seed;
 mod segments;
+mod union;
 
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;

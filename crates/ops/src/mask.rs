@@ -12,7 +12,8 @@ use crate::{
     segments::{Segments, common_type},
 };
 
-/// Which keys each query may see: a conjunction of parts. A key is visible if no part hides it.
+/// Which keys each query may see: a conjunction of parts. A key is visible if no part hides it; [`or`](Self::or) makes a part of
+/// alternatives.
 ///
 /// | part | what it takes | memory |
 /// | --- | --- | --- |
@@ -23,8 +24,9 @@ use crate::{
 /// | [`padding`](Self::padding) | token ids, and the id of padding | `batch · len_kv` bools |
 /// | [`mask_pad`](Self::mask_pad), [`mask_attn`](Self::mask_attn) | Burn's masks, tensors of bools | the tensor |
 /// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools | the tensor |
+/// | [`or`](Self::or) | two masks | none, or a dense tensor |
 ///
-/// All but the last three rows are structural: an implementation can skip what they hide. Dimensions of size 1 are broadcast
+/// All but the last four rows are structural, and some unions: an implementation can skip what they hide. Dimensions of size 1 are broadcast
 /// without a copy. The call of attention panics, with one sentence, if a tensor does not have the shape that its constructor names.
 ///
 /// ```
@@ -47,6 +49,8 @@ pub struct AttentionMask {
     pub(crate) segments: Option<Segments>,
     pub(crate) visible_blocks: Vec<VisibleBlocks>,
     pub(crate) masked: Option<Tensor<4, Bool>>,
+    /// Pairs of masks, of which one has to show a key.
+    pub(crate) unions: Vec<[AttentionMask; 2]>,
 }
 
 impl AttentionMask {
@@ -280,7 +284,43 @@ impl AttentionMask {
             segments,
             visible_blocks: self.visible_blocks,
             masked: merge(dense, second_segments, either_hides),
+            unions: self.unions.into_iter().chain(other.unions).collect(),
         }
+    }
+
+    /// Shows a key if one of the masks shows it. The result can be one of several parts, by [`and`](Self::and), and of another union.
+    ///
+    /// A mask by position or [`key_lengths`](Self::key_lengths), alone or with a causal mask, stays structural: an implementation
+    /// can skip what it hides, and it takes no memory. Any other union becomes a dense mask in the call of attention, of the dimensions that
+    /// its parts have; what it hides whole is skipped too.
+    ///
+    /// The call of attention panics, as for both masks, if a tensor does not have the shape that its constructor names.
+    ///
+    /// # Source
+    ///
+    /// PyTorch equivalent: `or_masks` of `torch.nn.attention.flex_attention`.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_attn_ops::AttentionMask;
+    ///
+    /// let device = Device::default();
+    /// let first = |counts| AttentionMask::key_lengths(Tensor::from_data(counts, &device));
+    /// // A prefix language model: the first 7 and 4 tokens see each other, the others are causal.
+    /// let prefix = AttentionMask::causal().or(first([7, 4]));
+    /// // A window, and the first four tokens (attention sinks), both causal.
+    /// let window = AttentionMask::window(255, 0).or(first([4, 4])).and(AttentionMask::causal());
+    /// ```
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            unions: vec![[self, other]],
+            ..Self::default()
+        }
+    }
+
+    /// Whether a part counts from the positions of the queries.
+    pub(crate) fn counts_positions(&self) -> bool {
+        self.any(&|mask| mask.by_position != PositionMask::default())
     }
 
     /// The causal alignment, if [`causal_aligned`](Self::causal_aligned) named it.
@@ -300,6 +340,7 @@ impl AttentionMask {
             && self.segments.is_none()
             && self.visible_blocks.is_empty()
             && self.masked.is_none()
+            && self.unions.is_empty()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
 impl AttentionOptions {
     /// Whether a mask or a bias counts from the positions of the queries.
     pub fn counts_positions(&self) -> bool {
-        self.mask.by_position != PositionMask::default() || !self.bias.by_distance.is_empty()
+        self.mask.counts_positions() || !self.bias.by_distance.is_empty()
     }
 
     /// These options, with query `i` of batch item `b` at key `offsets[b] + i`: one number for all, or one for each. Modules
@@ -65,7 +65,7 @@ impl AttentionOptions {
         }
         let device = query.device();
         let is_near = |offset: &i64| (-(len_q as i64)..=len_kv as i64).contains(offset);
-        let is_masked = self.mask.by_position != PositionMask::default();
+        let is_masked = self.mask.counts_positions();
         let by_formula = !is_masked && !has_numbers && offsets.len() == 1;
         if offsets.iter().all(is_near) && !by_formula {
             let offsets = match offsets {
@@ -94,9 +94,15 @@ impl AttentionOptions {
             }
         }
         if is_masked {
-            let by_position = core::mem::take(&mut self.mask.by_position);
-            let hidden = hidden(by_position, offsets, lengths, &device);
-            self.mask = self.mask.and(AttentionMask::masked(hidden));
+            self.mask =
+                self.mask
+                    .map_all(&|mut mask| match core::mem::take(&mut mask.by_position) {
+                        by_position if by_position == PositionMask::default() => mask,
+                        by_position => {
+                            let hidden = hidden(by_position, offsets, lengths, &device);
+                            mask.and(AttentionMask::masked(hidden))
+                        }
+                    });
         }
         self
     }

@@ -203,27 +203,6 @@ fn blocks_that_contradict_themselves() {
 }
 
 #[test]
-fn windows_of_encoders() {
-    let block = BlockConfig::new().with_window(5);
-    let decoder = TransformerStackConfig::decoder(15, 29, 3, 2).with_block(block.clone());
-    assert_eq!(decoder.clone().with_causal(true).validate(), Ok(()));
-    refused!(
-        decoder,
-        "TransformerStackConfig: a window of 5 needs causal true; AttentionMask::window is for both \
-         directions"
-    );
-    refused!(
-        TransformerStackConfig::encoder(15, 29, 3, 2).with_block(block.clone()),
-        "TransformerStackConfig: a window of 5 needs causal true; AttentionMask::window is for both \
-         directions"
-    );
-    // Beside a decoder, they are the decoder's.
-    let config = TransformerConfig::new(15, 29, 3, 1, 1).with_block(block);
-    assert_eq!(config.validate(), Ok(()));
-    config.init(&devices::any());
-}
-
-#[test]
 fn parts_without_size() {
     for norm in [NormConfig::layer_norm(), NormConfig::rms_norm()] {
         assert_eq!(

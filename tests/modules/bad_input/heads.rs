@@ -111,14 +111,6 @@ fn position_encodings() {
     );
 }
 
-#[test]
-fn windows_without_a_direction() {
-    refused!(
-        SelfAttentionConfig::new(15, 3).with_window(5),
-        "SelfAttentionConfig: a window of 5 needs causal true; AttentionMask::window is for both directions"
-    );
-}
-
 /// Cross-attention with 3 heads of width 5.
 fn cross(n_kv_heads: usize, d_value_head: usize) -> CrossAttention {
     let config = CrossAttentionConfig::new(15, 3)

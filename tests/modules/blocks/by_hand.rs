@@ -121,7 +121,8 @@ fn residual(
     x: Tensor<3>,
     sublayer: impl Fn(Tensor<3>) -> Tensor<3>,
 ) -> Tensor<3> {
-    let first = |x| norm(&block.norm, &module.norm, x);
+    let of_input = module.norm.as_ref().expect("a norm");
+    let first = |x| norm(&block.norm, of_input, x);
     let second = module.output_norm.as_ref();
     match block.norm_placement {
         NormPlacement::Pre => x.clone() + sublayer(first(x)),
@@ -143,7 +144,10 @@ pub fn layer(block: &BlockConfig, module: &TransformerLayer, x: Tensor<3>) -> Te
     match &module.feed_forward_residual {
         Some(beside) if block.parallel => {
             assert!(block.separate_norms);
-            let [first, second] = [around, beside].map(|it| norm(&block.norm, &it.norm, x.clone()));
+            let [first, second] = [around, beside].map(|it| {
+                let of_input = it.norm.as_ref().expect("a norm");
+                norm(&block.norm, of_input, x.clone())
+            });
             x + attend(first) + think(second)
         }
         Some(behind) => {

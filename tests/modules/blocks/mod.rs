@@ -10,6 +10,7 @@ mod layers;
 mod mixture_of_experts;
 mod norm;
 mod patterns;
+mod residual;
 mod stacks;
 mod tied_embedding;
 

@@ -200,15 +200,10 @@ fn hidden_states_are_those_between_the_layers() {
 #[test]
 fn a_pattern_that_no_stack_can_have() {
     let config = || TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, 3);
-    let window = || BlockConfig::new().with_window(3);
     for (pattern, reason) in [
         (
             LayerPattern::Cycle(vec![]),
             "pattern Cycle needs at least one block",
-        ),
-        (
-            LayerPattern::Cycle(vec![BlockConfig::new(), window()]),
-            "a window of 3 needs causal true; AttentionMask::window is for both directions",
         ),
         (
             LayerPattern::Shared(0),

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, KvCache, KvCacheConfig, LayerInput, LayerPattern, SelfAttention,
+    BlockConfig, KvCache, KvCacheConfig, LayerInput, LayerPattern, SelfAttention,
     SelfAttentionConfig, SelfAttentionInput, TransformerStack, TransformerStackConfig,
     positions::{LearnedConfig, PositionEncoding, RotaryConfig},
 };
@@ -131,12 +131,6 @@ fn lengths_that_do_not_fit() {
 fn what_cannot_go_with_a_cache() {
     let module = module();
     let mut cache = module.cache(2, &KvCacheConfig::new(5));
-    assert_eq!(
-        sentence(
-            || module.forward_cached(tokens(2, 3).mask(AttentionMask::window(1, 1)), &mut cache)
-        ),
-        "SelfAttention: a mask or a bias cannot be combined with a cache; lengths can"
-    );
     let encoder = SelfAttentionConfig::new(D_MODEL, 6).init(&devices::any());
     assert_eq!(
         sentence(|| encoder.forward_cached(tokens(2, 3), &mut cache)),

@@ -179,8 +179,8 @@ fn what_it_refuses() {
         "MultiHeadAttention: a cache needs a causal module; with_causal(true) makes one"
     );
     assert_eq!(
-        refused(new().mask(AttentionMask::causal()), &mut cache()),
-        "MultiHeadAttention: a mask or a bias cannot be combined with a cache; lengths can"
+        refused(new().key_positions(7), &mut cache()),
+        "MultiHeadAttention: key positions were given, but the keys are those of the queries"
     );
     let long = |x: &Tensor<3>| Tensor::cat(vec![x.clone(), x.clone()], 1);
     assert_eq!(

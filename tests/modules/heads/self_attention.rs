@@ -18,7 +18,12 @@ const LENGTHS: [usize; 2] = [11, 8];
 fn self_attention_is_what_its_heads_are_told() {
     for precision in precisions() {
         for (choice, heads) in choices() {
-            for (causal, window) in [(false, None), (true, None), (true, Some(3))] {
+            for (causal, window) in [
+                (false, None),
+                (false, Some(3)),
+                (true, None),
+                (true, Some(3)),
+            ] {
                 let config = SelfAttentionConfig::new(D_MODEL, N_HEADS)
                     .with_heads(heads.clone())
                     .with_causal(causal)
@@ -27,10 +32,10 @@ fn self_attention_is_what_its_heads_are_told() {
                 let module = config.init(&precision.device);
                 let choice = format!("{choice}, causal {causal}, window {window:?}");
                 let subject = Subject::new(&choice, &precision, module, &[[LEN, D_MODEL]]);
-                // With a window of 3, a position sees itself and the 3 before it.
+                // With a window of 3, a position sees itself and 3 on each side.
                 let visible = |item: usize, i: usize, j: usize| {
-                    let reached = window.is_none_or(|window| j + window >= i);
-                    j < LENGTHS[item] && (!causal || j <= i && reached)
+                    let reached = window.is_none_or(|window| j.abs_diff(i) <= window);
+                    j < LENGTHS[item] && (!causal || j <= i) && reached
                 };
                 let input =
                     |x: &[Tensor<3>]| SelfAttentionInput::new(x[0].clone()).lengths(&LENGTHS);

@@ -2,7 +2,8 @@
 
 use burn_attn::{
     BlockConfig, FeedForwardActivation, FeedForwardConfig, LayerPattern, NormPlacement,
-    TransformerConfig, TransformerLayerConfig, TransformerStackConfig, positions::SinusoidalLayout,
+    TransformerConfig, TransformerLayerConfig, TransformerStackConfig,
+    positions::{RotaryAxes, RotaryConfig, RotaryLayout, SinusoidalLayout},
 };
 use burn_attn_models::{
     bert::BertConfig,
@@ -53,6 +54,27 @@ fn layers_with_what_was_added() {
     loads(
         "added/BlockConfigWithFeedForwardDropout",
         &block().with_feed_forward_dropout(0.25),
+    );
+    loads(
+        "added/BlockConfigWithResiduals",
+        &BlockConfig::new()
+            .with_norm_placement(NormPlacement::Pre)
+            .with_attention_norm(false)
+            .with_layer_scale(0.375)
+            .with_stochastic_depth(0.25)
+            .with_d_ff(37),
+    );
+    loads(
+        "added/HeadsConfigWithGate",
+        &values::heads().with_gate(true),
+    );
+    loads(
+        "added/RotaryConfigWithAxes",
+        &RotaryConfig::new()
+            .with_max_len(509)
+            .with_base(500.0)
+            .with_layout(RotaryLayout::Interleaved)
+            .with_axes(RotaryAxes::Sections(vec![2, 3])),
     );
     loads("added/NormPlacement", &NormPlacement::PostSublayer);
     loads(

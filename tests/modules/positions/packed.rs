@@ -137,7 +137,7 @@ fn mistakes_have_a_sentence() {
     for batch in [0, 2] {
         let nothing = learned.forward_from(
             Tensor::zeros([batch, 0, D_MODEL], &device),
-            vec![Vec::new(); batch],
+            vec![Vec::<usize>::new(); batch],
         );
         assert_eq!(nothing.dims(), [batch, 0, D_MODEL]);
     }

@@ -84,8 +84,13 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             let scoring = inputs.scoring();
             let factor = T::Real::from_f64(prescale(scoring.scale(), queries) * LOG2_E);
             queries.iter_mut().for_each(|x| *x = *x * factor);
-            let range = inputs.options.mask.key_range(&problem, batch_item, 0);
-            let cut = |split| range.start + range.len() * split / splits;
+            let (first, range) = inputs.options.mask.seen_keys(&problem, batch_item, 0);
+            let range = range.start.max(first).min(range.end)..range.end;
+            let all = first + range.len();
+            // Of the first keys and the range, one after the other.
+            let cut = [split, split + 1].map(|split| all * split / splits);
+            let of_first = cut.map(|cut| cut.min(first));
+            let of_range = cut.map(|cut| range.start + cut.saturating_sub(first));
             T::Real::run(
                 Kernel::Decode(Decode {
                     scoring,
@@ -98,7 +103,7 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
                         first: 0,
                         count: 1,
                     },
-                    keys: cut(split)..cut(split + 1),
+                    keys: [of_first, of_range].map(|[start, end]| start..end),
                     partial,
                     scratch,
                 }),

@@ -17,12 +17,14 @@ pub enum MaskError {
         /// The length of the buffer.
         actual: usize,
     },
-    /// The key length of a batch item is more than the number of keys.
-    #[error("the key length of batch item {batch_item} is {length}, but len_kv is {len_kv}")]
+    /// The key length of a batch item, or the number of its first keys, is more than the number of keys.
+    #[error("{name} of batch item {batch_item} is {length}, but len_kv is {len_kv}")]
     KeyLength {
+        /// The part of the mask.
+        name: &'static str,
         /// Index of the batch item.
         batch_item: usize,
-        /// Its key length, in tokens.
+        /// The number, in tokens.
         length: usize,
         /// The number of keys of the problem.
         len_kv: usize,

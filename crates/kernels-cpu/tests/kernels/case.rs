@@ -1,8 +1,8 @@
 //! One attention problem, described once for the oracle, a plain implementation and the kernels.
 
 use burn_attn_kernels_cpu::{
-    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Mask, Options,
-    PositionMask, Problem, RelativeBuckets, Segments, Window, oracle,
+    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, FirstKeys, Mask,
+    Options, PositionMask, Problem, RelativeBuckets, Segments, Window, oracle,
 };
 
 /// Results and gradients by name, in f64, which holds those of every precision exactly.
@@ -43,6 +43,8 @@ pub struct Case {
     pub value: Vec<f64>,
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
+    /// Counts, and whether they stay causal.
+    pub first_keys: Option<(Vec<usize>, bool)>,
     pub key_lengths: Option<Vec<usize>>,
     pub query_offsets: Option<Vec<i64>>,
     pub segments: Option<(Vec<i64>, Vec<i64>)>,
@@ -91,6 +93,7 @@ impl Case {
             value: numbers(3, problem.value_elements()),
             causal: None,
             window: None,
+            first_keys: None,
             key_lengths: None,
             query_offsets: None,
             segments: None,
@@ -125,8 +128,13 @@ impl Case {
         let masked = self.masked.as_ref();
         let blocks = self.visible_blocks.as_ref();
         let segments = self.segments.as_ref();
+        let first_keys = self.first_keys.as_ref();
         Mask {
             by_position: PositionMask::new(self.causal, self.window),
+            first_keys: first_keys.map(|(counts, causal)| FirstKeys {
+                counts,
+                causal: *causal,
+            }),
             key_lengths: self.key_lengths.as_deref(),
             query_offsets: self.query_offsets.as_deref(),
             segments: segments.map(|(queries, keys)| Segments { queries, keys }),

@@ -163,7 +163,7 @@ fn masks_and_biases_that_do_not_fit() {
     };
     refused(
         &with(|options| options.mask = mask),
-        "the key length of batch item 1 is 8, but len_kv is 7",
+        "key_lengths of batch item 1 is 8, but len_kv is 7",
     );
     let mask = Mask {
         query_offsets: Some(&[-6, 0]),

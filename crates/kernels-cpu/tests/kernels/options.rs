@@ -53,6 +53,21 @@ fn masks(plain: Plain<'_>) -> Vec<Case> {
             case.causal = Some(TopLeft);
             case.window = window(Some(3), None);
         }),
+        named(plain, "causal, or one of the first keys", |case| {
+            case.causal = Some(BottomRight);
+            case.first_keys = Some((first_keys(case), false));
+        }),
+        named(plain, "a window, or one of the first keys", |case| {
+            case.causal = Some(BottomRight);
+            case.window = window(Some(case.problem.len_kv / 5), None);
+            case.first_keys = Some((first_keys(case), true));
+        }),
+        named(plain, "both ways, or one of the first keys", |case| {
+            case.window = window(Some(2), Some(case.problem.len_kv / 7));
+            case.first_keys = Some((first_keys(case), false));
+            case.key_lengths = Some(key_lengths(case));
+            case.query_offsets = Some(query_offsets(case));
+        }),
         named(plain, "key lengths", |case| {
             case.key_lengths = Some(key_lengths(case))
         }),
@@ -311,6 +326,12 @@ pub fn shows_a_third(shape: [usize; 4]) -> Vec<bool> {
         .iter()
         .map(|&x| x > 0.3)
         .collect()
+}
+
+/// Another number of first keys for every batch item.
+pub fn first_keys(case: &Case) -> Vec<usize> {
+    let (batch, len_kv) = (case.problem.batch, case.problem.len_kv);
+    [len_kv.min(3), 0, len_kv / 2].repeat(batch)[..batch].to_vec()
 }
 
 /// Other lengths for every batch item.

@@ -54,6 +54,11 @@ impl Choices {
                 right: reach(4, usize::from(self.seed / 7)),
             });
         }
+        if self.seed % 11 < 3 && (case.causal.is_some() || case.window.is_some()) {
+            let count = |item| usize::from(self.seed) * (item + 3) % (len_kv + 1);
+            let counts = (0..batch).map(count).collect();
+            case.first_keys = Some((counts, self.seed.is_multiple_of(2)));
+        }
         if chosen(5) {
             case.key_lengths = Some(key_lengths(&case));
         }

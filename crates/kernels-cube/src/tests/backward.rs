@@ -61,6 +61,32 @@ fn positions() {
 }
 
 #[test]
+fn first_keys() {
+    let case = Case::new([2, 2, 1, 150, 230, 16, 16]);
+    let window = Window {
+        left: Some(20),
+        right: Some(5),
+    };
+    for causal in [false, true] {
+        check(&Case {
+            causal: Some(CausalAlignment::BottomRight),
+            first_keys: Some(causal),
+            ..case.clone()
+        });
+        check(&Case {
+            window: Some(window),
+            first_keys: Some(causal),
+            offsets: Some(-3),
+            lengths: true,
+            padding_is_nan: true,
+            alibi: true,
+            masked: Some([true, false, true, true]),
+            ..case.clone()
+        });
+    }
+}
+
+#[test]
 fn tensors_and_numbers() {
     let case = Case::new([2, 4, 2, 70, 90, 16, 24]);
     for whole in [

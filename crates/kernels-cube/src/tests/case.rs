@@ -1,8 +1,8 @@
 //! One call, by the oracle and by the kernels.
 
 use burn_attn_kernels_cpu::{
-    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Mask, Options,
-    PositionMask, Problem, Segments, Window, oracle,
+    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, FirstKeys, Mask,
+    Options, PositionMask, Problem, Segments, Window, oracle,
 };
 use cubecl::ir::{ElemType, FloatKind};
 
@@ -18,6 +18,8 @@ pub struct Case {
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
     pub lengths: bool,
+    /// Whether the first keys, of which another item has more, stay causal.
+    pub first_keys: Option<bool>,
     /// Keys and values that lengths hide are NaN.
     pub padding_is_nan: bool,
     /// This number of the values is NaN.
@@ -58,6 +60,7 @@ impl Case {
             causal: None,
             window: None,
             lengths: false,
+            first_keys: None,
             padding_is_nan: false,
             nan_value: None,
             interleaved: None,
@@ -127,6 +130,9 @@ fn both(case: &Case) -> Option<[All; 2]> {
             .map(|item| (len_kv * (batch - 1 - item)).div_ceil(batch))
             .collect()
     });
+    let first_keys: Option<Vec<usize>> = case
+        .first_keys
+        .map(|_| (0..batch).map(|item| len_kv.min(3 + 40 * item)).collect());
     if let Some(lengths) = lengths.as_ref().filter(|_| case.padding_is_nan) {
         for (tensor, dim) in [(&mut k, dim_qk), (&mut v, dim_v)] {
             let heads = tensor.chunks_mut(len_kv * dim);
@@ -154,20 +160,16 @@ fn both(case: &Case) -> Option<[All; 2]> {
     });
     let masked = case.masked.map(|whole| {
         let shape = broadcast_shape(&problem, whole);
-        let data: Vec<bool> = numbers(shape.iter().product(), 4)
-            .iter()
-            .map(|&number| number > 0.2)
-            .collect();
+        let data = numbers(shape.iter().product(), 4);
+        let data: Vec<bool> = data.iter().map(|&number| number > 0.2).collect();
         (data, shape)
     });
     let table = case.blocks.map(|size| {
         let size = BlockSize::from(size);
         let [rows, columns] = size.table(len_q, len_kv);
         let shape = [1, heads_q, rows, columns];
-        let data: Vec<bool> = numbers(shape.iter().product(), 10)
-            .iter()
-            .map(|&number| number > -0.3)
-            .collect();
+        let data = numbers(shape.iter().product(), 10);
+        let data: Vec<bool> = data.iter().map(|&number| number > -0.3).collect();
         (data, shape, size)
     });
     let bias = case.bias.map(|whole| {
@@ -182,6 +184,10 @@ fn both(case: &Case) -> Option<[All; 2]> {
     });
     let mask = Mask {
         by_position,
+        first_keys: first_keys
+            .as_ref()
+            .zip(case.first_keys)
+            .map(|(counts, causal)| FirstKeys { counts, causal }),
         key_lengths: lengths.as_deref(),
         query_offsets: offsets.as_deref(),
         segments: segments
@@ -228,6 +234,7 @@ fn both(case: &Case) -> Option<[All; 2]> {
         floats(&client, &data, &[heads_q, axis.len()])
     });
     let ints = |data: Vec<i32>, shape: &[usize]| upload(&client, &data, shape, I32);
+    let counts = |counts: &[usize]| ints(counts.iter().map(|&it| it as i32).collect(), &[batch]);
     let tensor = |data: &[f64], shape: [usize; 4]| match case.interleaved {
         Some(padding) => interleaved(&client, data, case.elem, shape, padding),
         None => reals(&client, data, case.elem, &shape),
@@ -251,18 +258,12 @@ fn both(case: &Case) -> Option<[All; 2]> {
             let data: Vec<u32> = data.iter().map(|&visible| u32::from(visible)).collect();
             (upload(&client, &data, shape, U32), *size)
         }),
-        key_lengths: lengths.as_ref().map(|lengths| {
-            ints(
-                lengths.iter().map(|&length| length as i32).collect(),
-                &[batch],
-            )
-        }),
-        query_offsets: offsets.as_ref().map(|offsets| {
-            ints(
-                offsets.iter().map(|&offset| offset as i32).collect(),
-                &[batch],
-            )
-        }),
+        first_keys: first_keys.as_deref().map(counts),
+        first_keys_are_causal: case.first_keys == Some(true),
+        key_lengths: lengths.as_deref().map(counts),
+        query_offsets: offsets
+            .as_ref()
+            .map(|offsets| ints(offsets.iter().map(|&it| it as i32).collect(), &[batch])),
         segments: segments.as_ref().map(|[query, key]| {
             let rows = query.chunks(len_q).zip(key.chunks(len_kv));
             let all = rows.flat_map(|(query, key)| query.iter().chain(key));

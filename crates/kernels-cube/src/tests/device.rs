@@ -173,6 +173,8 @@ pub fn plain(query: Operand, key: Operand, value: Operand, scale: f64) -> Inputs
         masked: None,
         visible_blocks: None,
         key_lengths: None,
+        first_keys: None,
+        first_keys_are_causal: false,
         query_offsets: None,
         segments: None,
         by_position: PositionMask::new(None, None),

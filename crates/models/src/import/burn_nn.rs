@@ -45,6 +45,7 @@ pub fn multi_head_attention(source: BurnNnAttention) -> Result<MultiHeadAttentio
         key: source.key,
         value: source.value,
         output: source.output,
+        gate: None,
         heads,
         causal: false,
         window: None,

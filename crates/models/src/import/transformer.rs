@@ -118,7 +118,13 @@ fn residual(part: &Part, name: &str, like: &SublayerConnection) -> Result<Table,
         );
         return Err(part.unsupported(name, reason));
     }
-    norm(part, name, &like.norm)
+    match &like.norm {
+        Some(like) => norm(part, name, like),
+        None => {
+            let reason = format!("the module has no norm here, but {}'s does", part.library);
+            Err(part.unsupported(name, reason))
+        }
+    }
 }
 
 /// The parameter `norm`, which is `source`.

@@ -1,16 +1,41 @@
 //! Causal attention over a cache and the new tokens that are added to it.
 
 use burn::tensor::{DType, Device, Tensor};
+use burn_attn_ops::{AttentionOptions, CausalAlignment};
 
 use super::{
-    context::{AttentionContext, check_causal},
+    context::{AttentionContext, KEYS_ARE_QUERIES},
     heads::{Heads, Projected},
-    masks::{causal, first_keys, first_queries},
+    masks::{by_position, first_keys, first_queries},
 };
 use crate::{
     cache::{Appended, KvCache, KvCacheConfig},
     positions::{Positions, indices},
 };
+
+impl AttentionContext {
+    /// Panics, in the name of `module`, unless it is causal, and on an offset or a mask aligned top-left by name, which a cache does not
+    /// allow.
+    pub(super) fn check_cacheable(&self, module: &str, causal: bool) {
+        check_causal(module, causal);
+        assert!(
+            self.mask.named_alignment() != Some(CausalAlignment::TopLeft),
+            "{module}: a mask aligned top-left cannot be combined with a cache, whose queries are the newest tokens"
+        );
+        assert!(
+            self.offset.is_none(),
+            "{module}: an offset cannot be combined with a cache, which knows the positions"
+        );
+        assert!(self.key_positions.is_none(), "{module}: {KEYS_ARE_QUERIES}");
+    }
+}
+
+fn check_causal(module: &str, causal: bool) {
+    assert!(
+        causal,
+        "{module}: a cache needs a causal module; with_causal(true) makes one"
+    );
+}
 
 impl Heads {
     pub(super) fn cache(
@@ -42,42 +67,72 @@ impl Heads {
         let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
         cache.fix_dtype(key.dtype());
         cache.check(&key, &value, &counts, window);
+        let longest = cache.lengths().into_iter().max().unwrap_or(0) + len_q;
+        let is_plain = context.mask.is_none() && context.bias.is_none();
+        let options = self.options(context.mask, context.bias);
+        let has_distances =
+            window.is_some() || position.bias_source().is_some() || options.counts_distances();
+        let listed = match &context.positions {
+            Some(Positions::PerAxis(_)) if !has_distances => None,
+            given => cache.new_positions(given.as_ref(), len_q),
+        };
+        options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
         if batch == 0 || len_q == 0 {
             return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
         }
-        let positions = Positions::padded(cache.lengths(), counts.clone());
+        let in_order = || Positions::padded(cache.lengths(), counts.clone());
+        let positions = context.positions.unwrap_or_else(in_order);
         let [query, key, value] = self.prepare([query, key, value], position, &positions);
         let Appended {
             key,
             value,
             new_at,
             first,
-        } = cache.append(key, value, &counts);
+            first_tokens,
+        } = cache.append(key, value, &counts, listed.clone());
         let [_, _, len_kv, _] = key.dims();
+        let options = match is_plain {
+            true => options,
+            false => options.of_kept_keys(&first_tokens, len_kv, [len_q, longest]),
+        };
+        let options = options.mask(by_position(true, window));
+        let place = |options: AttentionOptions, cache: &KvCache| match &listed {
+            Some(of_query) => {
+                let of_key = cache.kept_positions(first, len_kv);
+                options.at_positions(of_query, &of_key, &query)
+            }
+            None => options,
+        };
         let all_are_tokens = counts.iter().all(|&count| count == len_q);
         if all_are_tokens && new_at.iter().all(|&at| at + len_q == len_kv) {
             // The queries end with the last key.
             let bias = match len_q {
-                1 => cache.bias_of_last_query(position, len_kv),
+                1 if listed.is_none() => cache.bias_of_last_query(position, len_kv),
                 _ => position.bias(),
             };
-            let options = self.options(causal(window), bias);
+            let options = place(options.bias(bias), cache);
             return self.attend([query, key, value], options, false).0;
         }
         // The causal offset differs from row to row.
-        let (first, [key, value], bias) = match len_q == 1 && position.bias_source().is_some() {
+        let is_biased = position.bias_source().is_some();
+        let one_of_each = len_q == 1 && is_biased && is_plain && listed.is_none();
+        let (offset, keys_and_values, options) = match one_of_each {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
-            true => (first, cache.whole(), cache.bias_of_distances(position)),
-            false => (0, [key, value], position.bias()),
+            true => (
+                first,
+                cache.whole(),
+                options.bias(cache.bias_of_distances(position)),
+            ),
+            false => (0, [key, value], place(options.bias(position.bias()), cache)),
         };
-        let starts: Vec<usize> = new_at.iter().map(|at| first + at).collect();
+        let [key, value] = keys_and_values;
+        let starts: Vec<usize> = new_at.iter().map(|at| offset + at).collect();
         let ends = starts.iter().zip(&counts).map(|(at, count)| at + count);
-        let mask = causal(window).and(first_keys(ends, &device));
-        let mask = match all_are_tokens {
-            true => mask,
-            false => mask.and(first_queries(&counts, len_q, &device)),
+        let options = options.mask(first_keys(ends, &device));
+        let options = match all_are_tokens {
+            true => options,
+            false => options.mask(first_queries(&counts, len_q, &device)),
         };
-        let options = self.options(mask, bias);
         let options = options.query_offsets(indices(starts, &device));
         self.attend([query, key, value], options, false).0
     }

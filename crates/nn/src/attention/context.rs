@@ -2,13 +2,13 @@
 
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use crate::positions::{Position, QueryOffset};
+use crate::positions::{Position, Positions, QueryOffset};
 
 /// What an attention reads apart from its sequences: masks, biases, lengths, and where the tokens stand.
 ///
 /// The inputs of the attention modules and of layers have the same builders, and take a whole context by `context`. A value that does
 /// not fit makes `forward` panic, with one sentence that names it. Masks that cannot be combined panic at once
-/// ([`AttentionMask::and`]).
+/// ([`AttentionMask::and`]). Beside a cache, mask and bias are for all tokens: [`KvCache`](crate::KvCache#masks-and-biases).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -26,6 +26,8 @@ pub struct AttentionContext {
     pub(crate) bias: AttentionBias,
     pub(crate) lengths: Option<Vec<usize>>,
     pub(crate) offset: Option<QueryOffset>,
+    pub(crate) positions: Option<Positions>,
+    pub(crate) key_positions: Option<Positions>,
     pub(crate) position: Option<Position>,
 }
 
@@ -68,6 +70,27 @@ impl AttentionContext {
         self
     }
 
+    /// The positions of the tokens, or, with another sequence as keys, of the queries: see
+    /// [`positions`](crate::positions). Default: a token's place in its sequence, after those of a cache if there is one.
+    ///
+    /// [`MultiHeadAttention`](crate::MultiHeadAttention) takes them for its keys too if it has as many keys as queries and no
+    /// [`key_positions`](Self::key_positions). An [`offset`](Self::offset) beside them makes `forward` panic.
+    ///
+    /// # Cost
+    ///
+    /// If they are not simply from an offset on, a window, ALiBi or a relative bias takes `n_heads · len_q · len_kv` numbers, times the
+    /// batch if the sequences differ.
+    pub fn positions(mut self, positions: impl Into<Positions>) -> Self {
+        self.positions = Some(positions.into());
+        self
+    }
+
+    /// The positions of the keys, where they are another sequence than the queries, whose [`positions`](Self::positions) must be given too.
+    pub fn key_positions(mut self, positions: impl Into<Positions>) -> Self {
+        self.key_positions = Some(positions.into());
+        self
+    }
+
     /// A position encoding that several modules share. It replaces the encoding of the module, ALiBi included.
     ///
     /// A stack whose layers share a rotary or relative encoding refuses it. So does cross-attention with a projected memory, whose
@@ -77,26 +100,25 @@ impl AttentionContext {
         self
     }
 
-    /// Panics, in the name of `module`, unless it is causal, and on a mask, a bias or an offset, which a cache does not allow.
-    pub(super) fn check_cacheable(&self, module: &str, causal: bool) {
-        check_causal(module, causal);
+    /// The positions of keys, which may be those of the queries. Panics, in the name of `module`, when the queries have none, or have an
+    /// offset too.
+    pub(super) fn positions_of_keys(&self, module: &str, may_be_queries: bool) -> Positions {
         assert!(
-            self.mask.is_none() && self.bias.is_none(),
-            "{module}: a mask or a bias cannot be combined with a cache; lengths can"
+            self.positions.is_some() || self.key_positions.is_none(),
+            "{module}: positions of the keys were given without those of the queries"
         );
         assert!(
-            self.offset.is_none(),
-            "{module}: an offset cannot be combined with a cache, which knows the positions"
+            self.positions.is_none() || self.offset.is_none(),
+            "{module}: an offset was given beside the positions of the queries"
         );
+        let of_queries = self.positions.as_ref().filter(|_| may_be_queries);
+        let positions = self.key_positions.as_ref().or(of_queries);
+        positions.cloned().unwrap_or_default()
     }
 }
 
-pub(super) fn check_causal(module: &str, causal: bool) {
-    assert!(
-        causal,
-        "{module}: a cache needs a causal module; with_causal(true) makes one"
-    );
-}
+pub(super) const KEYS_ARE_QUERIES: &str =
+    "key positions were given, but the keys are those of the queries";
 
 /// Builders of an [`AttentionContext`] on an input that has one as its field `context`: the named ones, or those that every input has.
 /// [`AttentionContext`] must be in scope.
@@ -106,6 +128,7 @@ macro_rules! context_builders {
             mask: burn_attn_ops::AttentionMask,
             bias: burn_attn_ops::AttentionBias,
             lengths: &[usize],
+            positions: impl Into<crate::positions::Positions>,
             position: crate::positions::Position
         }
 

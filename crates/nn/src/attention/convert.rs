@@ -25,6 +25,7 @@ impl MultiHeadAttention {
                 ("value", self.value),
             ]),
             output: self.output,
+            gate: self.gate,
             heads: self.heads,
             causal: self.causal,
             window: self.window,
@@ -35,12 +36,12 @@ impl MultiHeadAttention {
     /// count, the two modules have different defaults: [`QueryOffset`](crate::positions::QueryOffset).
     ///
     /// What becomes of the parameters is as in [`into_self_attention`](Self::into_self_attention); those of the query projection are kept.
-    /// Panics when the module is causal, the inputs of key and value differ in width, or one of the two layers is frozen and the other is
+    /// Panics when the module is causal or has a window, the inputs of key and value differ in width, or one of the two layers is frozen and the other is
     /// not.
     pub fn into_cross_attention(self) -> CrossAttention {
         assert!(
-            !self.causal,
-            "MultiHeadAttention: a causal module cannot become a cross-attention"
+            !self.causal && self.window.is_none(),
+            "MultiHeadAttention: a module that is causal or has a window cannot become a cross-attention"
         );
         let widths = [&self.key, &self.value].map(|layer| layer.weight.dims()[0]);
         assert!(
@@ -51,6 +52,7 @@ impl MultiHeadAttention {
             query: self.query,
             key_value: fuse([("key", self.key), ("value", self.value)]),
             output: self.output,
+            gate: self.gate,
             heads: self.heads,
         }
     }
@@ -70,6 +72,7 @@ impl SelfAttention {
             key,
             value,
             output: self.output,
+            gate: self.gate,
             heads: self.heads,
             causal: self.causal,
             window: self.window,
@@ -89,6 +92,7 @@ impl CrossAttention {
             key,
             value,
             output: self.output,
+            gate: self.gate,
             heads: self.heads,
             causal: false,
             window: None,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::{ConfigError, expect_valid},
-    linear::{apply, apply_without_bias, fitted, kaiming_uniform, side_by_side},
+    linear::{apply, apply_without_bias, fitted, gated, kaiming_uniform, side_by_side},
     positions::{Position, Positions, QueryOffset},
 };
 
@@ -77,6 +77,8 @@ impl CrossAttentionConfig {
             query: linear(self.d_model, &[query], self.bias.query),
             key_value: linear(self.d_memory(), &[key, value], bias),
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
+            gate: (self.heads.gate)
+                .then(|| linear(self.d_model, &[sizes.merged()], self.bias.query)),
             heads: self.heads.init(sizes, self.dropout, device),
         }
     }
@@ -118,6 +120,8 @@ pub struct CrossAttention {
     pub key_value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
+    /// The gate on the merged heads, if there is one: `[d_model, n_heads · d_value_head]`.
+    pub gate: Option<Linear>,
     /// The attention between the projections.
     pub heads: Heads,
 }
@@ -133,7 +137,7 @@ pub struct CrossAttentionInput {
 }
 
 context_builders!(CrossAttentionInput);
-context_builders!(CrossAttentionInput: offset: impl Into<QueryOffset>);
+context_builders!(CrossAttentionInput: offset: impl Into<QueryOffset>, key_positions: impl Into<Positions>);
 
 impl CrossAttentionInput {
     /// The decoder's states `[batch, len_q, d_model]` and the memory: the encoder's states `[batch, len_kv, d_memory]`, or the
@@ -198,7 +202,7 @@ impl CrossAttention {
     ///
     /// It takes `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations, and memory for the keys and values.
     pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {
-        self.project_keys_and_values(memory, None, &self.heads.position)
+        self.project_keys_and_values(memory, None, (&self.heads.position, &Positions::default()))
     }
 
     /// Keys and values of a memory, for the keys with the `embedding` added to it.
@@ -206,7 +210,7 @@ impl CrossAttention {
         &self,
         memory: Tensor<3>,
         embedding: Option<Tensor<3>>,
-        position: &Position,
+        (position, positions): (&Position, &Positions),
     ) -> ProjectedMemory {
         let [d_memory, _] = self.key_value.weight.dims();
         assert_shape!(memory, [_, _, d_memory]);
@@ -219,7 +223,7 @@ impl CrossAttention {
             key = key + added;
         }
         ProjectedMemory {
-            key: self.heads.prepare_key(key, position, &Positions::default()),
+            key: self.heads.prepare_key(key, position, positions),
             value,
         }
     }
@@ -259,12 +263,16 @@ impl CrossAttention {
         let ProjectedMemory { key, value } = match input.memory {
             CrossMemory::States(memory) => {
                 assert_shape!(memory, [batch, _, d_memory]);
-                self.project_keys_and_values(memory, input.key_position_embedding, position)
+                let positions = context.positions_of_keys(NAME, false);
+                let place = (position, &positions);
+                self.project_keys_and_values(memory, input.key_position_embedding, place)
             }
             CrossMemory::Projected(memory) => {
                 assert!(
-                    input.key_position_embedding.is_none() && context.position.is_none(),
-                    "{NAME}: a key position embedding or a position encoding cannot join a memory that is projected already"
+                    input.key_position_embedding.is_none()
+                        && context.position.is_none()
+                        && context.key_positions.is_none(),
+                    "{NAME}: a key position embedding, key positions or a position encoding cannot join a memory that is projected already"
                 );
                 self.check(&memory, batch, query.dtype());
                 memory
@@ -275,9 +283,11 @@ impl CrossAttention {
             None => query,
         };
         let [of_query, _, _] = heads.sizes.parts();
+        let of_gate = self.gate.is_some().then(|| query.clone());
         let [query] = split(apply(&self.query, query), [of_query]);
         let operands = [query, key, value];
         let (merged, weights) = heads.attend_pair(operands, context, (NAME, false), with_weights);
+        let merged = gated(&self.gate, merged, of_gate);
         (apply(&self.output, merged), weights)
     }
 }

@@ -44,6 +44,10 @@ pub struct HeadsConfig {
     /// nothing (gpt-oss, arXiv:2508.10925). It starts at 0.
     #[config(default = false)]
     pub sinks: bool,
+    /// Whether the merged heads are multiplied by the sigmoid of another projection of the queries' input, before the output projection
+    /// (Qwen3-Next; "Gated attention for large language models", arXiv:2505.06708). It has a bias if that of the queries has.
+    #[config(default = false, missing = false)]
+    pub gate: bool,
     /// The position encoding of queries and keys. Default: none.
     #[config(default = "PositionEncoding::None")]
     pub position: PositionEncoding,
@@ -128,6 +132,7 @@ macro_rules! heads_builders {
             with_softcap(softcap: impl Into<Option<f64>>),
             with_qk_norm(qk_norm: impl Into<Option<crate::QkNormConfig>>),
             with_sinks(sinks: bool),
+            with_gate(gate: bool),
             with_position(position: crate::positions::PositionEncoding)
         }
     };

@@ -5,11 +5,15 @@ use burn_attn_ops::AttentionMask;
 
 use crate::positions::{check_lengths, indices};
 
-/// A position sees itself and earlier positions, as far back as the window reaches.
-pub(super) fn causal(window: Option<usize>) -> AttentionMask {
+/// A position sees itself, earlier positions, and, unless the module is causal, later ones, on each side as far as the window reaches.
+pub(super) fn by_position(causal: bool, window: Option<usize>) -> AttentionMask {
+    let mask = match causal {
+        true => AttentionMask::causal(),
+        false => AttentionMask::none(),
+    };
     match window {
-        Some(window) => AttentionMask::causal().and(AttentionMask::window(window, 0)),
-        None => AttentionMask::causal(),
+        Some(window) => mask.and(AttentionMask::window(window, window)),
+        None => mask,
     }
 }
 

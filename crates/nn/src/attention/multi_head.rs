@@ -11,13 +11,13 @@ use super::{
     context::{AttentionContext, context_builders},
     heads::{Attended, AttentionOutput, Heads, Projected, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
-    masks::causal,
+    masks::by_position,
     projections::ProjectionBias,
 };
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, kaiming_uniform, place, side_by_side},
+    linear::{apply, gated, kaiming_uniform, place, side_by_side},
     positions::{Positions, QueryOffset},
 };
 
@@ -36,7 +36,7 @@ pub struct MultiHeadAttentionConfig {
     /// Whether a query sees only its own key and earlier keys. Decoding with a cache needs a causal module.
     #[config(default = false, missing = false)]
     pub causal: bool,
-    /// With `causal`: how many keys before its own a query sees, as in
+    /// How many keys before its own a query sees, and, without `causal`, after its own, as in
     /// [`SelfAttentionConfig::window`](crate::SelfAttentionConfig::window). Default: all.
     pub window: Option<usize>,
     /// Width of the key input. Default: `d_model`.
@@ -65,7 +65,6 @@ impl MultiHeadAttentionConfig {
     fn sizes(&self) -> Result<Sizes, ConfigError> {
         const NAME: &str = "MultiHeadAttentionConfig";
         let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
-        ConfigError::check_window(NAME, self.causal, self.window)?;
         let [d_key_in, d_value_in] = self.widths_in();
         let widths = [("d_key_in", d_key_in), ("d_value_in", d_value_in)];
         ConfigError::check_positive(NAME, &widths)?;
@@ -94,6 +93,8 @@ impl MultiHeadAttentionConfig {
             key: linear(d_key_in, &[key], self.bias.key),
             value: linear(d_value_in, &[value], self.bias.value),
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
+            gate: (self.heads.gate)
+                .then(|| linear(self.d_model, &[sizes.merged()], self.bias.query)),
             heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
@@ -137,11 +138,13 @@ pub struct MultiHeadAttention {
     pub value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
+    /// The gate on the merged heads, if there is one: `[d_model, n_heads · d_value_head]`.
+    pub gate: Option<Linear>,
     /// The attention between the projections.
     pub heads: Heads,
     /// Whether a query sees only its own key and earlier keys.
     pub causal: bool,
-    /// If `causal`: how many earlier tokens a position sees. Default: all.
+    /// How many tokens a position sees before itself, and, if not `causal`, after itself. Default: all.
     pub window: Option<usize>,
 }
 
@@ -155,7 +158,7 @@ pub struct MultiHeadAttentionInput {
 }
 
 context_builders!(MultiHeadAttentionInput);
-context_builders!(MultiHeadAttentionInput: offset: impl Into<QueryOffset>);
+context_builders!(MultiHeadAttentionInput: offset: impl Into<QueryOffset>, key_positions: impl Into<Positions>);
 
 impl MultiHeadAttentionInput {
     /// Queries `[batch, len_q, d_model]`, keys `[batch, len_kv, d_key_in]` and values `[batch, len_kv, d_value_in]`.
@@ -236,23 +239,25 @@ impl MultiHeadAttention {
             len_q == len_kv,
             "{NAME}: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and {len_kv} keys"
         );
+        let x = self.gate.is_some().then(|| input.query.clone());
         let projected = self.project(input.query, input.key, input.value);
         let (heads, context) = (&self.heads, input.context);
         let merged = heads.attend_cached(projected, context, self.window, cache);
-        apply(&self.output, merged)
+        apply(&self.output, gated(&self.gate, merged, x))
     }
 
     fn run(&self, input: MultiHeadAttentionInput, with_weights: bool) -> Attended {
+        let x = self.gate.is_some().then(|| input.query.clone());
         let [query, key, value] = self.project(input.query, input.key, input.value);
-        let (heads, mut context) = (&self.heads, input.context);
-        if self.causal {
-            context = context.mask(causal(self.window));
-        }
+        let (heads, context) = (&self.heads, input.context);
+        let context = context.mask(by_position(self.causal, self.window));
         let position = context.position.as_ref().unwrap_or(&heads.position);
-        let key = heads.prepare_key(key, position, &Positions::default());
+        let one_sequence = query.dims()[2] == key.dims()[2];
+        let positions = context.positions_of_keys(NAME, one_sequence);
+        let key = heads.prepare_key(key, position, &positions);
         let operands = [query, key, value];
         let (merged, weights) = heads.attend_pair(operands, context, (NAME, true), with_weights);
-        (apply(&self.output, merged), weights)
+        (apply(&self.output, gated(&self.gate, merged, x)), weights)
     }
 
     fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Projected {

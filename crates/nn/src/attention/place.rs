@@ -1,13 +1,32 @@
 //! Attention between two sequences, and the offset of the queries among the keys, by the rule that [`QueryOffset`] documents.
 
-use burn_attn_ops::{AttentionMask, CausalAlignment};
+use burn::tensor::Tensor;
+use burn_attn_ops::{AttentionMask, AttentionOptions, CausalAlignment};
 
 use super::{
     context::AttentionContext,
     heads::{Attended, Heads, Projected},
     masks::hide_padding,
 };
-use crate::positions::{QueryOffset, ResolvedOffset};
+use crate::positions::{Positions, QueryOffset, ResolvedOffset};
+
+/// `options` for queries and keys at these positions, if they are not simply from the beginning on or from one offset: windows and
+/// biases count between them. Panics, in the name of `module`, when positions do not fit.
+pub(super) fn at_positions(
+    options: AttentionOptions,
+    module: &str,
+    [of_query, of_key]: [&Positions; 2],
+    (query, len_kv): (&Tensor<4>, usize),
+) -> AttentionOptions {
+    let [batch, _, len_q, _] = query.dims();
+    let is_one_sequence = of_query == of_key && len_q == len_kv && of_query.in_order();
+    if is_one_sequence || !options.counts_distances() {
+        return options;
+    }
+    let of_query = of_query.listed(module, [batch, len_q]);
+    let of_key = of_key.listed(module, [batch, len_kv]);
+    options.at_positions(&of_query, &of_key, query)
+}
 
 impl Heads {
     /// [`attend`](Self::attend) of queries, projected but not prepared, to prepared keys of another sequence, in a module in which both
@@ -21,6 +40,7 @@ impl Heads {
     ) -> Attended {
         let position = context.position.as_ref().unwrap_or(&self.position);
         let ([batch, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
+        let of_keys = context.positions_of_keys(module, may_be_one_sequence && len_q == len_kv);
         let lengths = context.lengths.as_deref();
         // The mask may shorten the lengths further, which only the device knows.
         let known = lengths.filter(|_| context.mask.lengths().is_none());
@@ -47,8 +67,17 @@ impl Heads {
             );
         }
         let query = self.normalised_query(query);
+        let (query, options) = match &context.positions {
+            Some(positions) => {
+                let pair = [positions, &of_keys];
+                let options = at_positions(options, module, pair, (&query, len_kv));
+                (position.rotate(query, positions), options)
+            }
+            None => (query, options),
+        };
         let counts = options.counts_positions();
-        if position.rotary.is_none() && !counts {
+        let is_rotated = position.rotary.is_none() || context.positions.is_some();
+        if is_rotated && !counts {
             return self.attend([query, key, value], options, with_weights);
         }
         let offset = match context.offset {
@@ -61,7 +90,10 @@ impl Heads {
             ResolvedOffset::OnDevice(offsets) if counts => options.query_offsets(offsets.clone()),
             ResolvedOffset::OnDevice(_) => options,
         };
-        let query = position.rotate_from(query, &offset);
+        let query = match is_rotated {
+            true => query,
+            false => position.rotate_from(query, &offset),
+        };
         self.attend([query, key, value], options, with_weights)
     }
 }

@@ -8,17 +8,17 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    context::{AttentionContext, context_builders},
+    context::{AttentionContext, KEYS_ARE_QUERIES, context_builders},
     heads::{Attended, AttentionOutput, Heads, Projected, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
-    masks::{causal, hide_padding},
+    masks::{by_position, hide_padding},
+    place::at_positions,
     projections::ProjectionBias,
 };
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, apply_without_bias, fitted, kaiming_uniform, place, side_by_side},
-    positions::Positions,
+    linear::{apply, apply_without_bias, fitted, gated, kaiming_uniform, place, side_by_side},
 };
 
 const NAME: &str = "SelfAttention";
@@ -36,10 +36,11 @@ pub struct SelfAttentionConfig {
     /// Whether a position sees only itself and earlier positions (a decoder) or all positions (an encoder).
     #[config(default = false)]
     pub causal: bool,
-    /// With `causal`: how many positions before itself a position sees (sliding-window attention, arXiv:2310.06825).
-    /// Default: all.
+    /// How many positions before itself a position sees, and, without `causal`, after itself (sliding-window attention,
+    /// arXiv:2310.06825; local attention in encoders, arXiv:2412.13663, section 2.1.2). Default: all.
     ///
-    /// A published `sliding_window` counts the position itself, so it is one more: Mistral 7B's 4096 is `Some(4095)`.
+    /// A published `sliding_window` of a causal model counts the position itself, so it is one more: Mistral 7B's 4096 is `Some(4095)`.
+    /// ModernBERT's `local_attention` counts both sides: its 128 is `Some(64)`.
     pub window: Option<usize>,
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]
@@ -65,7 +66,6 @@ impl SelfAttentionConfig {
         const NAME: &str = "SelfAttentionConfig";
         let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
         ConfigError::check_dropout(NAME, self.dropout)?;
-        ConfigError::check_window(NAME, self.causal, self.window)?;
         Ok((sizes, self.bias.of_one_input(NAME)?))
     }
 
@@ -82,6 +82,7 @@ impl SelfAttentionConfig {
         SelfAttention {
             query_key_value: linear(self.d_model, &sizes.widths(), bias),
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
+            gate: (self.heads.gate).then(|| linear(self.d_model, &[sizes.merged()], bias)),
             heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
@@ -120,11 +121,13 @@ pub struct SelfAttention {
     pub query_key_value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
+    /// The gate on the merged heads, if there is one: `[d_model, n_heads · d_value_head]`.
+    pub gate: Option<Linear>,
     /// The attention between the projections.
     pub heads: Heads,
     /// Whether a position sees only itself and earlier positions.
     pub causal: bool,
-    /// If `causal`: how many earlier tokens a position sees. Default: all.
+    /// How many tokens a position sees before itself, and, if not `causal`, after itself. Default: all.
     pub window: Option<usize>,
 }
 
@@ -167,8 +170,8 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the width is not `d_model`, the mask, the bias, the lengths or the embedding does not fit, a token is beyond a rotary table,
-    /// or an offset is given.
+    /// When the width is not `d_model`, the mask, the bias, the lengths, the positions or the embedding does not fit, a token is beyond a
+    /// rotary table, or an offset or key positions are given.
     ///
     /// # Cost
     ///
@@ -204,10 +207,11 @@ impl SelfAttention {
     ) -> Tensor<3> {
         let input = input.into();
         input.context.check_cacheable(NAME, self.causal);
+        let x = self.gate.is_some().then(|| input.x.clone());
         let projected = self.project(input.x, input.query_key_position_embedding);
         let (heads, context) = (&self.heads, input.context);
         let merged = heads.attend_cached(projected, context, self.window, cache);
-        apply(&self.output, merged)
+        apply(&self.output, gated(&self.gate, merged, x))
     }
 
     pub(crate) fn run(&self, input: SelfAttentionInput, with_weights: bool) -> Attended {
@@ -216,18 +220,24 @@ impl SelfAttention {
             context.offset.is_none(),
             "{NAME}: an offset was given, but the queries are the keys"
         );
+        assert!(
+            context.key_positions.is_none(),
+            "{NAME}: {KEYS_ARE_QUERIES}"
+        );
         let [batch, len, _] = x.dims();
         let lengths = context.lengths.as_deref();
-        let mut mask = hide_padding(NAME, context.mask, lengths, [batch, len], &x.device());
-        if self.causal {
-            mask = mask.and(causal(self.window));
-        }
+        let mask = hide_padding(NAME, context.mask, lengths, [batch, len], &x.device());
+        let mask = mask.and(by_position(self.causal, self.window));
         let heads = &self.heads;
         let position = context.position.as_ref().unwrap_or(&heads.position);
         let options = heads.options(mask, context.bias.and(position.bias()));
+        let of_gate = self.gate.is_some().then(|| x.clone());
         let projected = self.project(x, input.query_key_position_embedding);
-        let operands = heads.prepare(projected, position, &Positions::default());
+        let positions = context.positions.unwrap_or_default();
+        let options = at_positions(options, NAME, [&positions; 2], (&projected[0], len));
+        let operands = heads.prepare(projected, position, &positions);
         let (merged, weights) = heads.attend(operands, options, with_weights);
+        let merged = gated(&self.gate, merged, of_gate);
         (apply(&self.output, merged), weights)
     }
 

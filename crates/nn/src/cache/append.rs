@@ -14,6 +14,8 @@ pub(crate) struct Appended {
     pub(crate) new_at: Vec<usize>,
     /// Where `key` and `value` begin in the buffers.
     pub(crate) first: usize,
+    /// Which token of each sequence the first key is.
+    pub(crate) first_tokens: Vec<usize>,
 }
 
 impl KvCache {
@@ -23,13 +25,23 @@ impl KvCache {
         key: Tensor<4>,
         value: Tensor<4>,
         counts: &[usize],
+        positions: Option<Vec<Vec<usize>>>,
     ) -> Appended {
         let [_, _, new, _] = key.dims();
         if self.tokens.iter().all(|tokens| tokens.count() == 0) {
             // The parameters may have changed since the previous sequences.
             self.bias = PositionBias::default();
         }
-        self.make_room(new, counts);
+        self.make_room(new, counts, positions.as_deref());
+        // Sequences of one length can skip what no new token sees.
+        let passed = self.window.map_or(0, |window| {
+            let of_new = |b: usize| positions.as_ref().map(|positions| positions[b].as_slice());
+            let passed = (0..self.batch()).map(|b| self.passed(b, window, of_new(b)));
+            passed.min().unwrap_or(0)
+        });
+        if let Some(positions) = positions {
+            self.add_positions(positions, counts);
+        }
         let even = self.is_even();
         let new_at: Vec<usize> = self.tokens.iter().map(|tokens| tokens.stored).collect();
         for (buffer, rows) in [(&mut self.keys, key), (&mut self.values, value)] {
@@ -46,20 +58,18 @@ impl KvCache {
         for (tokens, count) in self.tokens.iter_mut().zip(counts) {
             tokens.stored += count;
         }
-        // Sequences of one length can skip what no new token sees.
-        let first = match self.window {
-            Some(window) if even => new_at[0].saturating_sub(window),
-            _ => 0,
-        };
+        let first = if even { passed } else { 0 };
         let end = match even {
             true => new_at[0] + new,
             false => self.most_stored(),
         };
+        let dropped = self.tokens.iter().map(|tokens| tokens.dropped);
         Appended {
             key: self.keys.read(first, end - first),
             value: self.values.read(first, end - first),
             new_at: new_at.iter().map(|at| at - first).collect(),
             first,
+            first_tokens: dropped.map(|dropped| dropped + first).collect(),
         }
     }
 
@@ -94,12 +104,12 @@ impl KvCache {
         let new = new.min(self.max_len);
         // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu.
         if self.batch() > 0 {
-            self.make_room(new, &vec![new; self.batch()]);
+            self.make_room(new, &vec![new; self.batch()], None);
         }
     }
 
-    /// Makes room for `new` more tokens of every sequence, of which `counts[b]` are those of sequence `b`.
-    fn make_room(&mut self, new: usize, counts: &[usize]) {
+    /// Makes room for `new` more tokens of every sequence, of which `counts[b]` are those of sequence `b`, at these positions.
+    fn make_room(&mut self, new: usize, counts: &[usize], positions: Option<&[Vec<usize>]>) {
         let longest = self.most_stored();
         // Sequences of one length are written all at once, with the padding of those that get fewer tokens.
         let needed = match self.is_even() {
@@ -119,13 +129,23 @@ impl KvCache {
         let mut grown = (2 * capacity).max(needed).min(self.max_len.max(needed));
         if let Some(window) = self.window {
             // What the window has passed is dropped. With room for twice the window, the move pays for itself.
-            kept = kept.min(window);
-            for (tokens, from) in self.tokens.iter_mut().zip(&mut from) {
-                *from = tokens.stored.saturating_sub(window);
-                tokens.stored -= *from;
-                tokens.dropped += *from;
+            for (b, from) in from.iter_mut().enumerate() {
+                *from = self.passed(
+                    b,
+                    window,
+                    positions.map(|positions| positions[b].as_slice()),
+                );
+                self.tokens[b].stored -= *from;
+                self.tokens[b].dropped += *from;
             }
-            let enough = window.saturating_mul(2).max(self.initial_capacity);
+            for (positions, &from) in self.positions.iter_mut().flatten().zip(&from) {
+                positions.drain(..from);
+            }
+            kept = self.most_stored();
+            let enough = window
+                .saturating_mul(2)
+                .max(2 * kept)
+                .max(self.initial_capacity);
             // The kept tokens may be of one length, and the new ones are then written all at once.
             grown = grown.min(enough).max(kept + new);
         }

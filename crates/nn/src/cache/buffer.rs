@@ -116,10 +116,16 @@ impl Buffer {
         *self = new;
     }
 
+    /// Copies rows of one sequence to those from `to` on.
+    pub(super) fn copy(&mut self, item: usize, rows: Tensor<1, Int>, to: usize) {
+        let copied = self.rows().narrow(0, item, 1).selected(2, rows);
+        self.assign(copied, item, to);
+    }
+
     /// Keeps the sequences `items`, in this order.
     pub(super) fn select(&mut self, items: Tensor<1, Int>) {
         [self.layout.batch] = items.dims();
-        self.rows = self.rows.take().map(|rows| rows.selected(items));
+        self.rows = self.rows.take().map(|rows| rows.selected(0, items));
     }
 
     /// Appends the sequences of `other`, which has the same storage and capacity.
@@ -170,11 +176,12 @@ impl Rows {
         }
     }
 
-    fn selected(self, items: Tensor<1, Int>) -> Self {
+    fn selected(self, axis: usize, items: Tensor<1, Int>) -> Self {
         match self {
-            Self::Float(rows) => Self::Float(rows.select(0, items)),
+            Self::Float(rows) => Self::Float(rows.select(axis, items)),
             Self::Int8(codes, scales) => {
-                Self::Int8(codes.select(0, items.clone()), scales.select(0, items))
+                let codes = codes.select(axis, items.clone());
+                Self::Int8(codes, scales.select(axis, items))
             }
         }
     }

@@ -32,6 +32,19 @@ impl KvCache {
         let capacity = self.capacity().max(other.capacity());
         self.grow_to(capacity);
         other.grow_to(capacity);
+        if self.positions.is_some() || other.positions.is_some() {
+            let capacity = self.capacity();
+            let mut positions = Vec::new();
+            for cache in [&*self, &other] {
+                let of_cache = cache.kept_positions(0, capacity).into_iter();
+                let stored = of_cache.zip(&cache.tokens).map(|(mut positions, tokens)| {
+                    positions.truncate(tokens.stored);
+                    positions
+                });
+                positions.extend(stored);
+            }
+            self.positions = Some(positions);
+        }
         self.keys.join(other.keys);
         self.values.join(other.values);
         self.tokens.extend(other.tokens);

@@ -6,7 +6,9 @@ mod buffer;
 mod check;
 mod config;
 mod join;
+mod keep;
 mod position_bias;
+mod token_positions;
 
 use burn::tensor::{DType, Device, Tensor};
 
@@ -28,7 +30,7 @@ use position_bias::PositionBias;
 /// `forward` of the whole sequences gives for these tokens. Prompts of different lengths start at the front of their rows, with padding
 /// after them, which [`lengths`](crate::AttentionContext::lengths) of the input tell apart. The output at padding is meaningless.
 ///
-/// A call panics when the input has a mask, a bias or an offset, its lengths do not fit, a token is beyond a rotary table, or the cache
+/// A call panics when the input has an offset, its mask, bias or lengths do not fit, a token is beyond a rotary table, or the cache
 /// is full, has another window, or differs from the new keys and values in batch size, heads, widths, dtype or device (with or without
 /// autodiff). Nothing else is compared: layers of equal sizes cannot be told apart.
 ///
@@ -38,6 +40,32 @@ use position_bias::PositionBias;
 /// `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes what a call reads, at least
 /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which a backend has no kernel, such
 /// as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
+///
+/// # Masks and biases
+///
+/// Those of an input are for its tokens as queries and all tokens so far as keys: key `j` of a sequence is its token `j`, also when a
+/// window has dropped some. So the last axis of a dense mask is `longest + len`, where `longest` is the most tokens that a sequence has in the
+/// cache; what it says of keys that a shorter sequence does not have is not read. The module stays causal: a mask hides more. Positions are
+/// those of the cache, whatever a mask hides: padding on the left, hidden by [`AttentionMask::padding`](crate::AttentionMask::padding),
+/// counts. One that starts at the first query, such as a table of blocks, starts at the first new token.
+///
+/// A tree of drafts, each of which sees its ancestors:
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{AttentionMask, KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+///
+/// let device = Device::default();
+/// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
+/// let random = |len| Tensor::<3>::random([1, len, 32], Distribution::Default, &device);
+/// let mut cache = attention.cache(1, &KvCacheConfig::new(100));
+/// attention.forward_cached(SelfAttentionInput::new(random(2)), &mut cache);
+/// // Two tokens in the cache. Of three drafts, the second and the third follow the first.
+/// let visible = [[true, true, true, false, false], [true, true, true, true, false], [true, true, true, false, true]];
+/// let visible = Tensor::from_data([[visible]], &device);
+/// let drafts = SelfAttentionInput::new(random(3)).mask(AttentionMask::visible(visible));
+/// assert_eq!(attention.forward_cached(drafts, &mut cache).dims(), [1, 3, 32]);
+/// ```
 ///
 /// # Cost
 ///
@@ -82,6 +110,8 @@ pub struct KvCache {
     dtype_is_fixed: bool,
     /// How many earlier tokens a token sees, if there is a limit.
     window: Option<usize>,
+    /// Of the tokens in the buffers, if positions were ever given.
+    positions: Option<Vec<Vec<usize>>>,
     bias: PositionBias,
 }
 
@@ -136,6 +166,7 @@ impl KvCache {
             initial_capacity: capacity,
             dtype_is_fixed: known_dtype.is_some(),
             window,
+            positions: None,
             bias: PositionBias::default(),
         }
     }
@@ -187,6 +218,9 @@ impl KvCache {
             return;
         }
         self.tokens = rows.iter().map(|&row| self.tokens[row]).collect();
+        if let Some(positions) = &mut self.positions {
+            *positions = rows.iter().map(|&row| positions[row].clone()).collect();
+        }
         if rows.is_empty() {
             self.keys = self.keys.emptied(0, self.initial_capacity);
             self.values = self.values.emptied(0, self.initial_capacity);
@@ -246,11 +280,15 @@ impl KvCache {
             }
             tokens.stored = length - tokens.dropped;
         }
+        for (positions, tokens) in self.positions.iter_mut().flatten().zip(&self.tokens) {
+            positions.truncate(tokens.stored);
+        }
     }
 
     /// Removes all tokens and keeps the capacity, for other sequences or after the parameters have changed.
     pub fn reset(&mut self) {
         self.tokens.fill(Tokens::default());
+        self.positions = None;
     }
 
     /// Whether all sequences have the same number of tokens in the buffers.

@@ -12,6 +12,10 @@
 //! [`PositionEncoding`] chooses one of them in the configuration, [`Position`] is the module that is built.
 //! [`Positions`] says at which positions the rows of a tensor are, where they do not start at 0. [`QueryOffset`] says where queries
 //! stand if queries and keys differ in number, by one rule for all encodings and masks.
+//!
+//! The input of every attention module, layer and stack takes [`positions`](crate::AttentionContext::positions) of its tokens: gaps, texts
+//! that start again at 0, drafts that compete for one place. Rotary angles, ALiBi, relative biases and windows count between them.
+//! Causality does not: a token sees those that come before it in its row, whatever their positions.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -33,7 +37,7 @@ pub use learned::{Learned, LearnedConfig};
 pub use offset::QueryOffset;
 pub(crate) use offset::ResolvedOffset;
 pub use relative::{RelativeBias, RelativeBiasConfig};
-pub use rotary::{Rotary, RotaryConfig, RotaryLayout, RotaryScaling, YarnScaling};
+pub use rotary::{Rotary, RotaryAxes, RotaryConfig, RotaryLayout, RotaryScaling, YarnScaling};
 pub use rows::Positions;
 use rows::TableRows;
 pub(crate) use rows::check_lengths;

@@ -34,12 +34,36 @@ pub enum Positions {
     /// Row `i` of sequence `b` is at position `positions[b][i]` (tokens): for several texts in one row, each from 0 on, which
     /// [`AttentionMask::segments`](crate::AttentionMask::segments) keeps apart.
     PerToken(Vec<Vec<usize>>),
+    /// Row `i` of sequence `b` is at position `positions[a][b][i]` on axis `a`: rows and columns of an image, for a [`Rotary`] of
+    /// [several axes](super::RotaryAxes).
+    ///
+    /// [`Rotary`]: super::Rotary
+    PerAxis(Vec<Vec<Vec<usize>>>),
 }
 
 impl Positions {
+    /// Whether every token of a sequence is one position after the token before it.
+    pub(crate) fn in_order(&self) -> bool {
+        !matches!(self, Self::PerToken(_) | Self::PerAxis(_))
+    }
+
     /// [`Padded`](Self::Padded): sequence `b` has `lengths[b]` tokens from position `offsets[b]` on, then padding.
     pub fn padded(offsets: Vec<usize>, lengths: Vec<usize>) -> Self {
         Self::Padded { offsets, lengths }
+    }
+
+    /// The positions of `batch` sequences of `len` tokens, between which distances are counted. Panics, in the name of `module`, when they do
+    /// not fit the sequences or have several axes.
+    pub(crate) fn listed(&self, module: &str, [batch, len]: [usize; 2]) -> Vec<Vec<usize>> {
+        if let Self::PerAxis(axes) = self {
+            panic!(
+                "{module}: positions on {} axes have no distances, which a window, ALiBi or a relative bias counts",
+                axes.len()
+            );
+        }
+        let most = isize::MAX as usize;
+        let rows = self.table_rows(module, [batch, len], most).listed(len);
+        rows.chunks(len.max(1)).map(<[usize]>::to_vec).collect()
     }
 
     /// The rows, in a table of `max_len` positions, of `batch` sequences of `len` tokens. Panics, in the name of `module`, when a token is
@@ -55,6 +79,10 @@ impl Positions {
                 check_len(module, *offset, len, max_len);
                 return TableRows::Together(*offset);
             }
+            Self::PerAxis(axes) => panic!(
+                "{module}: positions on {} axes were given to an encoding with one",
+                axes.len()
+            ),
             Self::Offsets(offsets) | Self::Padded { offsets, .. } => offsets,
             Self::PerToken(positions) => {
                 check_each(module, positions, [batch, len], max_len);
@@ -104,6 +132,12 @@ impl From<usize> for Positions {
 impl From<Vec<Vec<usize>>> for Positions {
     fn from(positions: Vec<Vec<usize>>) -> Self {
         Self::PerToken(positions)
+    }
+}
+
+impl From<Vec<Vec<Vec<usize>>>> for Positions {
+    fn from(positions: Vec<Vec<Vec<usize>>>) -> Self {
+        Self::PerAxis(positions)
     }
 }
 

@@ -52,6 +52,20 @@ pub struct BlockConfig {
     /// In parallel layers: whether the feed-forward network reads a second norm (GPT-NeoX, arXiv:2204.06745). Pre-norm only.
     #[config(default = false, missing = false)]
     pub separate_norms: bool,
+    /// Whether self-attention has a norm. Without one it reads the layer's input as it is, with [`Pre`](NormPlacement::Pre) only: the first
+    /// layer of ModernBERT (arXiv:2412.13663), whose embeddings are normalised.
+    #[config(default = true, missing = true)]
+    pub attention_norm: bool,
+    /// The initial value of a learned factor per channel on what each sublayer adds: LayerScale (CaiT, arXiv:2103.17239, section 2; DINOv2).
+    /// Default: no factor.
+    pub layer_scale: Option<f64>,
+    /// Probability, in training, that a sublayer adds nothing to a sequence; if it does, its output is divided by one minus this
+    /// ("Deep networks with stochastic depth", arXiv:1603.09382). Models that let it grow with depth have a block per layer
+    /// ([`LayerPattern::Cycle`](crate::LayerPattern::Cycle)). [`seed`](crate::seed) makes runs repeatable.
+    #[config(default = 0.0, missing = 0.0)]
+    pub stochastic_depth: f64,
+    /// Width inside the feed-forward network. Default: that of the layer or stack.
+    pub d_ff: Option<usize>,
     /// The activation inside the feed-forward network.
     #[config(default = "FeedForwardActivation::Gelu")]
     pub activation: FeedForwardActivation,
@@ -68,8 +82,8 @@ pub struct BlockConfig {
     /// The heads of every attention. The position encoding is for self-attention only: cross-attention has none.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
-    /// In causal self-attention: how many positions before itself a position sees. Default: all. Layers that are not causal
-    /// refuse it. A published `sliding_window` counts the position itself: Mistral 7B's 4096 is `Some(4095)`.
+    /// In self-attention: how many positions before itself a position sees, and, in layers that are not causal, after itself, as in
+    /// [`SelfAttentionConfig::window`](crate::SelfAttentionConfig::window). Default: all.
     pub window: Option<usize>,
     /// How the projections and the feed-forward network are initialised. Default: as Burn's `Linear`.
     #[config(default = "kaiming_uniform()")]
@@ -95,6 +109,7 @@ impl BlockConfig {
         ConfigError::check_dropout(config, self.dropout)?;
         let (attention, feed_forward) = (self.attention_dropout(), self.feed_forward_dropout());
         ConfigError::check_probability(config, "attention_dropout", attention)?;
-        ConfigError::check_probability(config, "feed_forward_dropout", feed_forward)
+        ConfigError::check_probability(config, "feed_forward_dropout", feed_forward)?;
+        ConfigError::check_probability(config, "stochastic_depth", self.stochastic_depth)
     }
 }

@@ -151,6 +151,13 @@ impl TransformerCache {
         }
     }
 
+    /// Keeps the first `lengths[b]` tokens of each sequence `b` and, of those that follow, `then[b]`: [`KvCache::keep`].
+    pub fn keep(&mut self, lengths: &[usize], then: &[&[usize]]) {
+        for layer in &mut self.layers {
+            layer.tokens.keep(lengths, then);
+        }
+    }
+
     /// Removes all tokens. The capacity stays, and so does the memory until [`TransformerStack::project_memory`](crate::TransformerStack::project_memory) replaces it.
     pub fn reset(&mut self) {
         for layer in &mut self.layers {

@@ -55,7 +55,7 @@ impl TransformerConfig {
     }
 
     fn encoder(&self) -> TransformerStackConfig {
-        // A window needs the causal self-attention of the decoder.
+        // The window of a file is the decoder's: encoders had none when the first files were written.
         let block = self.block.clone().with_window(None);
         self.stack(self.n_encoder_layers, block)
     }

@@ -9,6 +9,7 @@ use burn_attn_derive::Config;
 use super::{
     BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput, MixtureOfExperts,
     MixtureOfExpertsConfig, NormPlacement, SublayerConnection, input::LayerOptions,
+    residual::Parts,
 };
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, SelfAttention,
@@ -32,7 +33,7 @@ pub struct TransformerLayerConfig {
     pub causal: bool,
     /// Width of the memory for cross-attention. Default: no cross-attention.
     pub d_memory: Option<usize>,
-    /// How the layer is built: not `parallel` with cross-attention, and with a `window` only if it is causal.
+    /// How the layer is built: not `parallel` with cross-attention.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
 }
@@ -47,10 +48,11 @@ impl TransformerLayerConfig {
     pub(super) fn validate_in(&self, config: &'static str) -> Result<(), ConfigError> {
         let block = &self.block;
         self.heads().sizes(config, self.d_model, self.n_heads)?;
-        ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
+        ConfigError::check_positive(config, &[("d_ff", self.d_ff())])?;
+        let layer_scale = [("layer_scale", block.layer_scale)];
+        ConfigError::check_finite_positive(config, &layer_scale)?;
         block.check_dropout(config)?;
         block.projection_bias().of_one_input(config)?;
-        ConfigError::check_window(config, self.causal, block.window)?;
         if let Some(d_memory) = self.d_memory {
             ConfigError::check_positive(config, &[("d_memory", d_memory)])?;
             ConfigError::check(config, !block.parallel, || {
@@ -64,6 +66,15 @@ impl TransformerLayerConfig {
                 "separate_norms is for parallel layers with norm_placement Pre, but parallel is {parallel} and norm_placement {placement:?}"
             )
         })?;
+        ConfigError::check(
+            config,
+            block.attention_norm || !parallel && placement == NormPlacement::Pre,
+            || {
+                format!(
+                    "attention_norm false is for norm_placement Pre without parallel, but parallel is {parallel} and norm_placement {placement:?}"
+                )
+            },
+        )?;
         if let Some((experts, mixture)) = block.experts.as_ref().zip(self.mixture_of_experts()) {
             if let Some(d_ff) = experts.d_ff {
                 ConfigError::check_positive(config, &[("experts.d_ff", d_ff)])?;
@@ -82,11 +93,11 @@ impl TransformerLayerConfig {
         let has_memory = self.d_memory.is_some();
         TransformerLayer {
             self_attention: self.self_attention().init(device),
-            self_attention_residual: self.residual(device),
+            self_attention_residual: self.residual(block.attention_norm, device),
             cross_attention: self
                 .d_memory
                 .map(|d_memory| self.cross_attention(d_memory).init(device)),
-            cross_attention_residual: has_memory.then(|| self.residual(device)),
+            cross_attention_residual: has_memory.then(|| self.residual(true, device)),
             feed_forward: block
                 .experts
                 .is_none()
@@ -95,7 +106,7 @@ impl TransformerLayerConfig {
                 .mixture_of_experts()
                 .map(|experts| experts.init(device)),
             feed_forward_residual: (!block.parallel || block.separate_norms)
-                .then(|| self.residual(device)),
+                .then(|| self.residual(true, device)),
             parallel: block.parallel,
         }
     }
@@ -139,7 +150,7 @@ impl TransformerLayerConfig {
 
     fn feed_forward(&self) -> FeedForwardConfig {
         let block = &self.block;
-        FeedForwardConfig::new(self.d_model, self.d_ff)
+        FeedForwardConfig::new(self.d_model, self.d_ff())
             .with_activation(block.activation)
             .with_dropout(block.feed_forward_dropout())
             .with_bias(block.bias)
@@ -149,7 +160,7 @@ impl TransformerLayerConfig {
     fn mixture_of_experts(&self) -> Option<MixtureOfExpertsConfig> {
         let block = &self.block;
         let experts = block.experts.as_ref()?;
-        let d_ff = experts.d_ff.unwrap_or(self.d_ff);
+        let d_ff = experts.d_ff.unwrap_or(self.d_ff());
         let (n_experts, top_k) = (experts.n_experts, experts.top_k);
         let config = MixtureOfExpertsConfig::new(self.d_model, d_ff, n_experts, top_k)
             .with_norm_topk_prob(experts.norm_topk_prob)
@@ -161,10 +172,20 @@ impl TransformerLayerConfig {
         Some(config)
     }
 
-    fn residual(&self, device: &Device) -> SublayerConnection {
+    fn residual(&self, has_norm: bool, device: &Device) -> SublayerConnection {
         let block = &self.block;
-        let placement = block.norm_placement;
-        SublayerConnection::new(self.d_model, block.dropout, &block.norm, placement, device)
+        let parts = Parts {
+            norm: has_norm.then_some(&block.norm),
+            placement: block.norm_placement,
+            dropout: block.dropout,
+            layer_scale: block.layer_scale,
+            stochastic_depth: block.stochastic_depth,
+        };
+        SublayerConnection::new(self.d_model, parts, device)
+    }
+
+    fn d_ff(&self) -> usize {
+        self.block.d_ff.unwrap_or(self.d_ff)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use burn::{
     config::Config,
-    module::Module,
-    nn::{Dropout, DropoutConfig},
-    tensor::{Device, Tensor, assert_shape},
+    module::{Module, Param},
+    nn::{Dropout, DropoutConfig, Initializer},
+    tensor::{Device, Tensor, TensorData, assert_shape},
 };
+use burn_attn_ops::{AttentionDropout, backend::next_dropout_seed};
 
 use super::{Norm, NormConfig};
-use crate::dropout;
+use crate::{dropout, dropout::is_active, parameter::floats};
 
 /// Where the norms of a sublayer (attention or feed-forward network) are.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
@@ -36,34 +37,47 @@ pub enum NormPlacement {
 /// PostSublayer: x + dropout(norm(sublayer(x)))
 /// ```
 ///
+/// A [layer scale](crate::BlockConfig::layer_scale) multiplies what is added to `x`; [stochastic depth](crate::BlockConfig::stochastic_depth) leaves
+/// it out for some sequences in training.
+///
 /// # Source
 ///
 /// He et al., "Deep residual learning for image recognition" (arXiv:1512.03385), section 3.2; the placements name their sources.
 #[derive(Module, Debug)]
 pub struct SublayerConnection {
     /// The norm before the sublayer, of the sum (`Post`) or after the sublayer (`PostSublayer`).
-    pub norm: Norm,
+    pub norm: Option<Norm>,
     /// The second norm, after the sublayer (`Sandwich`).
     pub output_norm: Option<Norm>,
+    /// The factor on every number that is added, if there is a layer scale: `[d_model]`.
+    pub scale: Option<Param<Tensor<1>>>,
     dropout: Dropout,
+    stochastic_depth: Dropout,
     #[module(skip)]
     placement: NormPlacement,
 }
 
+/// What a [`SublayerConnection`] is made of.
+pub(super) struct Parts<'a> {
+    pub(super) norm: Option<&'a NormConfig>,
+    pub(super) placement: NormPlacement,
+    pub(super) dropout: f64,
+    pub(super) layer_scale: Option<f64>,
+    pub(super) stochastic_depth: f64,
+}
+
 impl SublayerConnection {
-    pub(super) fn new(
-        d_model: usize,
-        dropout: f64,
-        norm: &NormConfig,
-        placement: NormPlacement,
-        device: &Device,
-    ) -> Self {
-        let sandwich = placement == NormPlacement::Sandwich;
+    pub(super) fn new(d_model: usize, parts: Parts<'_>, device: &Device) -> Self {
+        let norm = |norm: &NormConfig| norm.init(d_model, device);
+        let is_sandwich = parts.placement == NormPlacement::Sandwich;
+        let scale = |value| Initializer::Constant { value }.init([d_model], device);
         Self {
-            norm: norm.init(d_model, device),
-            output_norm: sandwich.then(|| norm.init(d_model, device)),
-            dropout: DropoutConfig::new(dropout).init(),
-            placement,
+            norm: parts.norm.map(norm),
+            output_norm: parts.norm.filter(|_| is_sandwich).map(norm),
+            scale: parts.layer_scale.map(scale),
+            dropout: DropoutConfig::new(parts.dropout).init(),
+            stochastic_depth: DropoutConfig::new(parts.stochastic_depth).init(),
+            placement: parts.placement,
         }
     }
 
@@ -75,7 +89,7 @@ impl SublayerConnection {
     /// The input of the sublayer for `x`, both `[batch, len, d_model]`. Panics when the width is not `d_model` and there is a norm here.
     pub fn input(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
-            NormPlacement::Pre | NormPlacement::Sandwich => self.norm.forward(x),
+            NormPlacement::Pre | NormPlacement::Sandwich => self.normalised(x),
             NormPlacement::Post | NormPlacement::PostSublayer => x,
         }
     }
@@ -85,12 +99,46 @@ impl SublayerConnection {
     pub fn sum(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
         let [batch, len, d_model] = x.dims();
         assert_shape!(y, [batch, len, d_model]);
-        let dropout = |y| dropout(&self.dropout, y);
         match (self.placement, &self.output_norm) {
-            (NormPlacement::Post, _) => self.norm.forward(x + dropout(y)),
-            (NormPlacement::PostSublayer, _) => x + dropout(self.norm.forward(y)),
-            (_, Some(norm)) => x + dropout(norm.forward(y)),
-            (_, None) => x + dropout(y),
+            (NormPlacement::Post, _) => self.normalised(x + self.branch(y)),
+            (NormPlacement::PostSublayer, _) => x + self.branch(self.normalised(y)),
+            (_, Some(norm)) => x + self.branch(norm.forward(y)),
+            (_, None) => x + self.branch(y),
         }
+    }
+
+    fn normalised(&self, x: Tensor<3>) -> Tensor<3> {
+        match &self.norm {
+            Some(norm) => norm.forward(x),
+            None => x,
+        }
+    }
+
+    /// What is added to the input: `y`, scaled, and in training dropped in part or, for some sequences, as a whole.
+    fn branch(&self, y: Tensor<3>) -> Tensor<3> {
+        let y = match &self.scale {
+            Some(scale) => {
+                let dtype = y.dtype();
+                y * floats(scale).cast(dtype).unsqueeze()
+            }
+            None => y,
+        };
+        let y = dropout(&self.dropout, y);
+        let (device, [batch, _, _]) = (y.device(), y.dims());
+        if batch == 0 || !is_active(&self.stochastic_depth, &device) {
+            return y;
+        }
+        // Drawn on the host, so that every backend drops the same sequences.
+        let depth = AttentionDropout {
+            probability: self.stochastic_depth.prob,
+            seed: next_dropout_seed(),
+        };
+        let factors = (0..batch).map(|item| match depth.keep(item, 0, 0, 0) {
+            true => depth.kept_scale(),
+            false => 0.0,
+        });
+        let factors = TensorData::new(factors.collect::<Vec<f64>>(), [batch, 1, 1]);
+        let factors = Tensor::from_data(factors, (&device, y.dtype()));
+        y * factors
     }
 }

@@ -36,7 +36,7 @@ pub struct TransformerStackConfig {
     pub causal: bool,
     /// Width of the memory for cross-attention: an encoder's `d_model`. Default: no cross-attention.
     pub d_memory: Option<usize>,
-    /// How every layer is built, unless `pattern` overrides it. A `window` needs `causal`; `parallel` excludes cross-attention.
+    /// How every layer is built, unless `pattern` overrides it. `parallel` excludes cross-attention.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
     /// Which layers differ, and which share their weights.

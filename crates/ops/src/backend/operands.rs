@@ -69,6 +69,8 @@ pub struct AttentionScalars {
     pub softcap: Option<f64>,
     /// The parts of the mask that depend on position alone: causal mask and window.
     pub by_position: PositionMask,
+    /// Whether the keys of [`MaskInputs::first_keys`] stay hidden from the queries before them.
+    pub first_keys_are_causal: bool,
     /// Size of the blocks of [`MaskInputs::visible_blocks`]; present if and only if the table is.
     pub block_size: Option<BlockSize>,
     /// Dropout on the weights.
@@ -166,6 +168,9 @@ pub struct MaskInputs<B: Backend> {
     /// `[batch]`
     #[extension_type]
     pub key_lengths: OptionalInt<B>,
+    /// `[batch]`, from 0 to `len_kv`, a range to which every body clamps: this many keys are not hidden by position.
+    #[extension_type]
+    pub first_keys: OptionalInt<B>,
     /// `[batch]`, from `−len_q` to `len_kv`, a range to which every body clamps: the position of the first query on the axis of
     /// the keys. Absent: the causal alignment decides.
     #[extension_type]

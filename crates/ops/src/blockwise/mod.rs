@@ -57,13 +57,12 @@ impl Sizes {
     /// `None` where there are no scores.
     fn of<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> Option<Self> {
         let p = inputs.problem(value);
-        let has_offsets = inputs.mask.query_offsets.as_ref().is_some();
         let sizes = Self {
             rows_of_heads: p.batch * p.heads_q,
             len_q: p.len_q,
             len_kv: p.len_kv,
             dim: p.dim_qk.max(p.dim_v),
-            reach: Reach::new(&inputs.scalars, has_offsets, p.len_q, p.len_kv),
+            reach: Reach::new(&inputs.scalars, &inputs.mask, p.len_q, p.len_kv),
             block_area: match inputs.scalars.body {
                 Body::BlocksOf(area) => Some(area),
                 Body::Fastest | Body::Blockwise => None,

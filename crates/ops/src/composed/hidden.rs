@@ -20,7 +20,7 @@ use burn::{
 };
 
 /// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
-pub(super) struct Hidden<B: Backend> {
+pub(crate) struct Hidden<B: Backend> {
     tensor: Option<BoolTensor<B>>,
     /// Whether some key may be hidden from every query of its batch item.
     may_have_unseen: bool,
@@ -31,7 +31,7 @@ pub(super) struct Hidden<B: Backend> {
 impl<B: Backend> Hidden<B> {
     /// For one part of a call's scores, from the operands that belong to it. `biases` are
     /// `[batch or 1, heads_q or 1, queries or 1, keys or 1]`.
-    pub(super) fn new(
+    pub(crate) fn new(
         device: &Device<B>,
         batch: usize,
         part: &Part,
@@ -42,9 +42,10 @@ impl<B: Backend> Hidden<B> {
         let (len_q, len_kv) = (part.queries.len(), part.keys.len());
         let settings = get_or_init_device_settings::<B>(device);
         let bool_dtype = settings.bool_dtype;
-        let query_offsets = mask.query_offsets.into_option();
-        let reach = Reach::of_part(part, scalars, query_offsets.is_some());
-        let by_position = reach.hidden::<B>(device, batch, part, query_offsets);
+        let reach = Reach::of_part(part, scalars, &mask);
+        let (query_offsets, first_keys) = (mask.query_offsets, mask.first_keys);
+        let offsets = query_offsets.into_option();
+        let by_position = reach.hidden::<B>(device, batch, part, offsets, first_keys.into_option());
         let padding = mask.key_lengths.into_option().map(|lengths| {
             // Not in the type of the lengths, which may be too narrow to count the keys.
             let dtype = settings.int_dtype;
@@ -113,6 +114,11 @@ impl<B: Backend> Hidden<B> {
     pub(super) fn rows_without_keys(&self) -> Option<BoolTensor<B>> {
         let hidden = self.tensor.clone()?;
         self.may_have_rows_without_keys.then(|| all::<B>(hidden, 3))
+    }
+
+    /// True where a pair is hidden; `None` if none is.
+    pub(crate) fn into_tensor(self) -> Option<BoolTensor<B>> {
+        self.tensor
     }
 
     /// Broadcast to the shape of the scores.

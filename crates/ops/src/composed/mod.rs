@@ -8,7 +8,7 @@ mod attention;
 pub(crate) mod dropout;
 mod dtype;
 pub(crate) mod heads;
-mod hidden;
+pub(crate) mod hidden;
 pub(crate) mod part;
 pub(crate) mod position;
 pub(crate) mod rotation;

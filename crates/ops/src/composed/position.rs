@@ -11,8 +11,8 @@ use burn::{
 };
 use burn_attn_kernels_cpu::Window;
 
-use super::part::{Part, clamped_offsets};
-use crate::backend::AttentionScalars;
+use super::part::{Part, clamped, clamped_offsets};
+use crate::backend::{AttentionScalars, MaskInputs};
 
 /// The keys that the causal mask and the window show, counted from a query's position on the axis of the keys.
 #[derive(Clone, Copy, Debug)]
@@ -21,13 +21,18 @@ pub(crate) struct Reach {
     pub(crate) first: Option<i64>,
     pub(crate) left: Option<i64>,
     pub(crate) right: Option<i64>,
+    /// Whether first keys that position does not hide stay causal, if there are any.
+    pub(crate) first_keys: Option<bool>,
 }
 
 impl Reach {
     /// For the queries of a part, on the axis of its keys. Bounds that hide none of these keys are left out.
-    /// `has_offsets` says whether batch items differ in the position of their first query.
-    pub(super) fn of_part(part: &Part, scalars: &AttentionScalars, has_offsets: bool) -> Self {
-        let whole = Self::new(scalars, has_offsets, part.len_q, part.len_kv);
+    pub(super) fn of_part<B: Backend>(
+        part: &Part,
+        scalars: &AttentionScalars,
+        mask: &MaskInputs<B>,
+    ) -> Self {
+        let whole = Self::new(scalars, mask, part.len_q, part.len_kv);
         let Some(first) = whole.first.map(|first| first + part.shift()) else {
             return whole;
         };
@@ -36,12 +41,14 @@ impl Reach {
             first: Some(first),
             left: whole.left.filter(|left| first + queries - 1 - left > 0),
             right: whole.right.filter(|right| first + right < keys - 1),
+            ..whole
         }
     }
 
-    pub(crate) fn new(
+    /// Whether batch items differ in the position of their first query, and in their first keys, is known from `mask`.
+    pub(crate) fn new<B: Backend>(
         scalars: &AttentionScalars,
-        has_offsets: bool,
+        mask: &MaskInputs<B>,
         len_q: usize,
         len_kv: usize,
     ) -> Self {
@@ -49,9 +56,11 @@ impl Reach {
         // A bound longer than both sequences is equivalent to none, and does not overflow.
         let tokens = |tokens: usize| tokens.min(len_q + len_kv) as i64;
         Self {
-            first: (!has_offsets).then(|| scalars.by_position.offset(len_q, len_kv) as i64),
+            first: (mask.query_offsets.as_ref().is_none())
+                .then(|| scalars.by_position.offset(len_q, len_kv) as i64),
             left: left.map(tokens),
             right: right.map(tokens),
+            first_keys: (mask.first_keys.as_ref()).map(|_| scalars.first_keys_are_causal),
         }
     }
 
@@ -64,12 +73,18 @@ impl Reach {
         let (start, end) = (first + queries.start as i64, first + queries.end as i64);
         let start = self.left.map_or(0, |left| key(start - left));
         let end = self.right.map_or(len_kv, |right| key(end + right));
-        start..end.max(start)
+        match self.first_keys {
+            None => start..end.max(start),
+            Some(true) => 0..end,
+            Some(false) => 0..len_kv,
+        }
     }
 
     /// How many keys a query may see besides the key at its position, if both sides are bounded and the host knows the position.
     pub(crate) fn width(&self) -> Option<usize> {
-        let (Some(_), Some(left), Some(right)) = (self.first, self.left, self.right) else {
+        let (Some(_), Some(left), Some(right), None) =
+            (self.first, self.left, self.right, self.first_keys)
+        else {
             return None;
         };
         usize::try_from(left + right).ok()
@@ -80,9 +95,9 @@ impl Reach {
         self.left.is_some() || self.right.is_some()
     }
 
-    /// Whether bounds are counted from positions that only the device knows.
+    /// Whether bounds are counted from positions, or joined by keys, that only the device knows.
     fn is_unknown(&self) -> bool {
-        self.first.is_none() && self.is_bounded()
+        (self.first.is_none() || self.first_keys.is_some()) && self.is_bounded()
     }
 
     /// Whether one of `len_kv` keys may be hidden from all of `len_q` queries.
@@ -104,6 +119,7 @@ impl Reach {
         batch: usize,
         part: &Part,
         query_offsets: Option<IntTensor<B>>,
+        first_keys: Option<IntTensor<B>>,
     ) -> Option<BoolTensor<B>> {
         if !self.is_bounded() {
             return None;
@@ -123,13 +139,13 @@ impl Reach {
                 range::<B>(first..first + 1, [1; 4], device, int_dtype)
             }
         };
-        let batch = first.shape()[0];
-        let shape = [batch, 1, len_q, len_kv];
+        let rows = first.shape()[0];
+        let shape = [rows, 1, len_q, len_kv];
         let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], device, int_dtype);
         let keys = expand_int::<B>(keys, shape);
         // The position of every query, shifted by the reach of a bound.
         let positions = |by: i64| {
-            let column = [batch, 1, len_q, 1];
+            let column = [rows, 1, len_q, 1];
             let queries = by..by + len_q as i64;
             let queries = range::<B>(queries, [1, 1, len_q, 1], device, int_dtype);
             let first = expand_int::<B>(first.clone(), column);
@@ -138,19 +154,44 @@ impl Reach {
         };
         let after = |right| B::int_greater(keys.clone(), positions(right), bool_dtype);
         let before = |left: i64| B::int_lower(keys.clone(), positions(-left), bool_dtype);
-        [self.right.map(after), self.left.map(before)]
-            .into_iter()
-            .flatten()
-            .reduce(either::<B>)
+        let (after, before) = (self.right.map(after), self.left.map(before));
+        let Some(counts) = first_keys else {
+            return [after, before].into_iter().flatten().reduce(either::<B>);
+        };
+        let counts = clamped::<B>(counts, 0..=part.len_kv as i64, int_dtype);
+        let counts = B::int_sub_scalar(counts, (part.keys.start as i64).into());
+        let counts = B::int_reshape(counts, Shape::new([batch, 1, 1, 1]));
+        let column = [batch, 1, 1, len_kv];
+        let not_first = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], device, int_dtype);
+        let [not_first, counts] = [not_first, counts].map(|x| expand_int::<B>(x, column));
+        let not_first = B::int_greater_equal(not_first, counts, bool_dtype);
+        let unless_first = |hidden| both::<B>(hidden, not_first.clone());
+        // What stays causal is hidden after its query even if it is one of the first.
+        let after = match self.first_keys {
+            Some(true) => after,
+            _ => after.map(unless_first),
+        };
+        let before = before.map(unless_first);
+        [after, before].into_iter().flatten().reduce(either::<B>)
     }
 }
 
 /// Hidden in either of two masks, broadcast to their common shape.
 pub(crate) fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor<B> {
-    let (a, b) = (first.shape().dims::<4>(), second.shape().dims::<4>());
-    let shape = Shape::new(core::array::from_fn::<_, 4, _>(|dim| a[dim].max(b[dim])));
-    let [first, second] = [first, second].map(|mask| B::bool_expand(mask, shape.clone()));
+    let [first, second] = of_one_shape::<B>([first, second]);
     B::bool_or(first, second)
+}
+
+/// Hidden in both of two masks, broadcast to their common shape.
+pub(crate) fn both<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor<B> {
+    let [first, second] = of_one_shape::<B>([first, second]);
+    B::bool_and(first, second)
+}
+
+fn of_one_shape<B: Backend>(masks: [BoolTensor<B>; 2]) -> [BoolTensor<B>; 2] {
+    let [a, b] = [&masks[0], &masks[1]].map(|mask| mask.shape().dims::<4>());
+    let shape = Shape::new(core::array::from_fn::<_, 4, _>(|dim| a[dim].max(b[dim])));
+    masks.map(|mask| B::bool_expand(mask, shape.clone()))
 }
 
 pub(super) fn range<B: Backend>(

@@ -139,6 +139,7 @@ fn inner<B: AttentionOps, C: CheckpointStrategy>(
             visible_blocks: mask.visible_blocks.into_option().into(),
             masked: mask.masked.into_option().into(),
             key_lengths: mask.key_lengths.into_option().into(),
+            first_keys: mask.first_keys.into_option().into(),
             query_offsets: mask.query_offsets.into_option().into(),
             query_segments: mask.query_segments.into_option().into(),
             key_segments: mask.key_segments.into_option().into(),

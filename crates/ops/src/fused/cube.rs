@@ -43,6 +43,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         mask.masked.as_ref().is_some(),
         mask.visible_blocks.as_ref().is_some(),
         mask.key_lengths.as_ref().is_some(),
+        mask.first_keys.as_ref().is_some(),
         mask.query_offsets.as_ref().is_some(),
         mask.query_segments.as_ref().is_some(),
     ];
@@ -71,6 +72,7 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
     let floats = [&inputs.bias, &inputs.distance_bias, &inputs.sinks];
     let ints = [
         &mask.key_lengths,
+        &mask.first_keys,
         &mask.query_offsets,
         &mask.query_segments,
         &mask.key_segments,
@@ -216,6 +218,8 @@ fn inputs_of(operands: &ScoreInputs<CubeBackend>, value: &CubeTensor) -> kernels
         masked: mask.masked.as_ref().map(strided_in),
         visible_blocks: blocks.zip(scalars.block_size),
         key_lengths: mask.key_lengths.as_ref().map(int),
+        first_keys: mask.first_keys.as_ref().map(int),
+        first_keys_are_causal: scalars.first_keys_are_causal,
         query_offsets: mask.query_offsets.as_ref().map(int),
         segments,
         by_position: scalars.by_position,

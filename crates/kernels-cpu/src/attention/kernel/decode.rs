@@ -45,7 +45,8 @@ pub struct Decode<'a, R> {
     pub(crate) v: &'a dyn Head<R>,
     /// That of the first head of the group.
     pub(crate) query: Queries,
-    pub(crate) keys: Range<usize>,
+    /// Two ranges, of which either may be empty.
+    pub(crate) keys: [Range<usize>; 2],
     /// For each query head: the largest score, the sum of the weights relative to it, and the weighted values.
     pub(crate) partial: &'a mut [R],
     pub(crate) scratch: &'a mut [R],
@@ -68,9 +69,10 @@ impl<R: Real> WithSimd for Decode<'_, R> {
             part[0] = R::NEG_INFINITY;
         }
         let heads = self.query.head..self.query.head + group;
-        let runs = self
-            .scoring
-            .runs(self.query.batch_item, heads, 0..1, self.keys);
+        let runs = self.keys.into_iter().flat_map(|keys| {
+            let heads = heads.clone();
+            self.scoring.runs(self.query.batch_item, heads, 0..1, keys)
+        });
         for keys in runs.flat_map(|run| blocks(run, KEYS)) {
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, true, key_buffer);
             for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {

@@ -83,7 +83,8 @@ impl<R: Real> Scoring<'_, R> {
         let (mask, problem) = (&self.options.mask, &self.problem);
         let sees =
             |key| mask.visible(problem, batch_item, head, query, key) && !self.biases_hide(at, key);
-        !finite() && !mask.key_range(problem, batch_item, query).any(sees)
+        let (count, range) = mask.seen_keys(problem, batch_item, query);
+        !finite() && !(0..count).chain(range).any(sees)
     }
 
     /// The factor on the scores.

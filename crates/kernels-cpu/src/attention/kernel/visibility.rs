@@ -22,17 +22,22 @@ use crate::{
 const SHORTEST_RUN: usize = 32;
 
 impl<R: Real> Scoring<'_, R> {
-    /// The keys that causality, window and key length leave to any query of `queries`.
+    /// From the first to the last key that causality, window, first keys and key length leave to any query of `queries`. Whole blocks
+    /// between the first keys and a window are hidden.
     pub(crate) fn key_range(&self, queries: &Queries) -> Range<usize> {
-        let [first, last] = self.first_and_last(queries);
+        let [(_, first), (count, last)] = self.first_and_last(queries);
         // Rows without keys may come first (more queries than keys): their range is empty and begins no later.
-        first.start.min(last.start)..last.end
+        let range = first.start.min(last.start)..last.end;
+        match count {
+            0 => range,
+            _ => 0..range.end.max(count),
+        }
     }
 
-    /// The ranges of the first query and of the last. Neither end decreases from one query to the next.
-    fn first_and_last(&self, queries: &Queries) -> [Range<usize>; 2] {
+    /// What the first query and the last may see. Neither the numbers nor the ends decrease from one query to the next.
+    fn first_and_last(&self, queries: &Queries) -> [(usize, Range<usize>); 2] {
         [queries.first, queries.first + queries.count - 1]
-            .map(|query| (self.options.mask).key_range(&self.problem, queries.batch_item, query))
+            .map(|query| (self.options.mask).seen_keys(&self.problem, queries.batch_item, query))
     }
 
     /// The part of a block of keys that any query of the panel sees, cut at multiples of `rows` keys of the block.
@@ -54,11 +59,14 @@ impl<R: Real> Scoring<'_, R> {
 
     /// Whether `keys` are hidden from or visible to all of `queries`.
     fn visibility(&self, queries: &Queries, keys: Range<usize>) -> Visibility {
-        let [first, last] = self.first_and_last(queries);
-        if keys.end <= first.start || keys.start >= last.end {
+        let [(of_first, first), (of_last, last)] = self.first_and_last(queries);
+        let out_of_range = keys.end <= first.start.min(last.start) || keys.start >= last.end;
+        if out_of_range && keys.start >= of_last {
             return Visibility::Hidden;
         }
-        let mut some_hidden = first.end < keys.end || keys.start < last.start;
+        let in_range =
+            keys.end <= first.end && (keys.start >= last.start || of_first >= last.start);
+        let mut some_hidden = !in_range && keys.end > of_first;
         for part in [Self::segments, Self::blocks, Self::masked] {
             match part(self, queries, &keys) {
                 Visibility::Hidden => return Visibility::Hidden,
@@ -239,32 +247,40 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
-    /// Sets the scores that causality, window or key length hide to −∞, whatever they are.
+    /// Sets the scores that causality, window, first keys or key length hide to −∞, whatever they are.
     #[inline(always)]
     pub(crate) fn hide_by_range<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;
-        let by_position = self.options.mask.by_position;
-        if by_position == PositionMask::default() && self.options.mask.key_lengths.is_none() {
+        let mask = &self.options.mask;
+        if mask.by_position == PositionMask::default() && mask.key_lengths.is_none() {
             return;
         }
         // Counted from the first key of the block, the bounds are small and every precision holds them exactly.
-        let (mut starts, mut ends) = ([R::default(); WIDEST_PANEL], [R::default(); WIDEST_PANEL]);
+        let [mut counts, mut starts, mut ends] = [[R::default(); WIDEST_PANEL]; 3];
         let relative =
             |key: usize| R::from_f64((key.clamp(keys.start, keys.end) - keys.start) as f64);
         for (query, index) in panel.queries.range().enumerate() {
-            let range =
-                (self.options.mask).key_range(&self.problem, panel.queries.batch_item, index);
+            let batch_item = panel.queries.batch_item;
+            let (count, range) = mask.seen_keys(&self.problem, batch_item, index);
+            counts[query] = relative(count);
             starts[query] = relative(range.start);
             ends[query] = relative(range.end);
         }
         let hidden = R::splat(simd, R::NEG_INFINITY);
-        let (starts, ends) = (R::vectors::<S>(&starts), R::vectors::<S>(&ends));
+        let [counts, starts, ends] = [&counts, &starts, &ends].map(|all| R::vectors::<S>(all));
+        let has_first_keys = mask.first_keys.is_some();
         for (key, row) in scores.rows().enumerate() {
             let key = R::splat(simd, R::from_f64(key as f64));
             let row = R::vectors_mut::<S>(row);
-            for ((score, &start), &end) in row.iter_mut().zip(starts).zip(ends) {
+            for (((score, &start), &end), &count) in
+                row.iter_mut().zip(starts).zip(ends).zip(counts)
+            {
                 let before_end = R::select_less(simd, key, end, *score, hidden);
-                *score = R::select_less(simd, key, start, hidden, before_end);
+                let in_range = R::select_less(simd, key, start, hidden, before_end);
+                *score = match has_first_keys {
+                    true => R::select_less(simd, key, count, *score, in_range),
+                    false => in_range,
+                };
             }
         }
     }

@@ -4,7 +4,9 @@ use proptest::prelude::*;
 
 use super::problem;
 use crate::CausalAlignment::{self, BottomRight, TopLeft};
-use crate::{BlockSize, Blocks, Broadcast, Mask, PositionMask, Problem, Segments, Window};
+use crate::{
+    BlockSize, Blocks, Broadcast, FirstKeys, Mask, PositionMask, Problem, Segments, Window,
+};
 
 /// A mask with its buffers, as proptest makes them.
 #[derive(Clone, Debug)]
@@ -12,6 +14,7 @@ struct Owned {
     problem: Problem,
     causal: Option<CausalAlignment>,
     window: Option<Window>,
+    first_keys: Option<(Vec<usize>, bool)>,
     key_lengths: Option<Vec<usize>>,
     query_offsets: Option<Vec<i64>>,
     segments: Option<(Vec<i64>, Vec<i64>)>,
@@ -23,6 +26,10 @@ impl Owned {
     fn borrow(&self) -> Mask<'_> {
         Mask {
             by_position: PositionMask::new(self.causal, self.window),
+            first_keys: self.first_keys.as_ref().map(|(counts, causal)| FirstKeys {
+                counts,
+                causal: *causal,
+            }),
             key_lengths: self.key_lengths.as_deref(),
             query_offsets: self.query_offsets.as_deref(),
             segments: self
@@ -78,6 +85,12 @@ impl Owned {
                 {
                     *cell = false;
                 }
+            }
+            if let Some((counts, causal)) = &self.first_keys {
+                // Those that are not behind the query, if they must not be.
+                let end = if *causal { centre + 1 } else { strip.len() };
+                let first = room..room + counts[item];
+                strip[first.start..first.end.min(end).max(first.start)].fill(true);
             }
             row.copy_from_slice(&strip[room..room + len_kv]);
             if let Some(lengths) = &self.key_lengths {
@@ -153,6 +166,7 @@ fn owned() -> impl Strategy<Value = Owned> {
         (
             prop::option::of(prop_oneof![Just(BottomRight), Just(TopLeft)]),
             prop::option::of((reach(), reach()).prop_map(|(left, right)| Window { left, right })),
+            prop::option::of((prop::collection::vec(0..=len_kv, batch), any::<bool>())),
             prop::option::of(prop::collection::vec(0..=len_kv, batch)),
             prop::option::of(prop::collection::vec(
                 -(len_q as i64)..=len_kv as i64,
@@ -163,11 +177,21 @@ fn owned() -> impl Strategy<Value = Owned> {
             prop::option::of(prop::collection::vec(prop::bool::weighted(0.2), elements)),
         )
             .prop_map(
-                move |(causal, window, key_lengths, query_offsets, segments, blocks, masked)| {
+                move |(
+                    causal,
+                    window,
+                    first_keys,
+                    key_lengths,
+                    query_offsets,
+                    segments,
+                    blocks,
+                    masked,
+                )| {
                     Owned {
                         problem: problem(batch, heads_q, len_q, len_kv),
                         causal,
                         window,
+                        first_keys,
                         key_lengths,
                         query_offsets,
                         segments,
@@ -204,16 +228,18 @@ proptest! {
         let owned = Owned { segments: None, blocks: None, masked: None, ..owned };
         let (mask, problem, dense) = (owned.borrow(), owned.problem, owned.dense());
         for batch_item in 0..problem.batch {
-            let mut previous = 0..0;
+            let mut previous = (0, 0..0);
             for query in 0..problem.len_q {
-                let range = mask.key_range(&problem, batch_item, query);
-                prop_assert!(previous.start <= range.start && previous.end <= range.end);
+                let (first, range) = mask.seen_keys(&problem, batch_item, query);
+                let (previous_first, previous_range) = previous;
+                prop_assert!(previous_first <= first && first <= problem.len_kv);
+                prop_assert!(previous_range.start <= range.start && previous_range.end <= range.end);
                 prop_assert!(range.start <= range.end && range.end <= problem.len_kv);
                 let row = problem.query_row(batch_item, 0, query) * problem.len_kv;
                 for key in 0..problem.len_kv {
-                    prop_assert_eq!(range.contains(&key), dense[row + key]);
+                    prop_assert_eq!(key < first || range.contains(&key), dense[row + key]);
                 }
-                previous = range;
+                previous = (first, range);
             }
         }
     }

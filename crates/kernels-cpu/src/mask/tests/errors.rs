@@ -1,7 +1,7 @@
 //! Every malformed part of a mask is refused in one sentence that names the offending values.
 
 use super::problem;
-use crate::{Broadcast, Mask, Segments};
+use crate::{Broadcast, FirstKeys, Mask, Segments};
 
 #[test]
 fn errors_name_the_offending_values() {
@@ -18,7 +18,19 @@ fn errors_name_the_offending_values() {
             key_lengths: Some(&[7, 8]),
             ..Mask::default()
         }),
-        "the key length of batch item 1 is 8, but len_kv is 7"
+        "key_lengths of batch item 1 is 8, but len_kv is 7"
+    );
+    let first_keys = |counts| {
+        let causal = false;
+        message(Mask {
+            first_keys: Some(FirstKeys { counts, causal }),
+            ..Mask::default()
+        })
+    };
+    assert_eq!(first_keys(&[1]), "first_keys needs 2 elements, but has 1");
+    assert_eq!(
+        first_keys(&[9, 7]),
+        "first_keys of batch item 0 is 9, but len_kv is 7"
     );
     let offsets = |offsets| {
         message(Mask {

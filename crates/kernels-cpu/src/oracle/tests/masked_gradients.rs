@@ -147,6 +147,7 @@ fn all_masks_together() {
     check_mask(
         PRIMES,
         Mask {
+            first_keys: None,
             by_position: PositionMask::new(
                 Some(BottomRight),
                 Some(Window {

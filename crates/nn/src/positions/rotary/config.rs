@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use burn_attn_derive::Config;
 use burn_attn_ops::RotaryLayout;
+use serde::{Deserialize, Serialize};
 
 use super::{Rotary, RotaryScaling, rotation::Angles};
 use crate::error::{ConfigError, expect_valid};
@@ -26,6 +27,63 @@ pub struct RotaryConfig {
     /// How the angles are stretched for sequences longer than those trained on.
     #[config(default = "RotaryScaling::None")]
     pub scaling: RotaryScaling,
+    /// Which pairs turn with which axis of [`Positions::PerAxis`](crate::positions::Positions::PerAxis).
+    #[config(default = "RotaryAxes::One", missing = "RotaryAxes::One")]
+    pub axes: RotaryAxes,
+}
+
+/// Which pairs of a [`Rotary`] turn with which axis of a position. A token whose position is one number has it on every axis.
+///
+/// # Source
+///
+/// Qwen2-VL (arXiv:2409.12191), section 2.1: `Sections` is its M-RoPE of time, height and width, and `Equal(2)` the encoding of the patches of
+/// its images, as in EVA-02 (arXiv:2303.11331).
+///
+/// ```
+/// use burn_attn::positions::{RotaryAxes, RotaryConfig};
+///
+/// let qwen2_vl = RotaryConfig::new().with_axes(RotaryAxes::Sections(vec![16, 24, 24]));
+/// let patches = RotaryConfig::new().with_axes(RotaryAxes::Equal(2));
+/// assert!(qwen2_vl.validate(128).is_ok() && patches.validate(80).is_ok());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum RotaryAxes {
+    /// All pairs turn with one axis.
+    #[default]
+    One,
+    /// The first `sections[0]` pairs turn with the first axis, the next `sections[1]` with the second, and so on; the angle per token is
+    /// that of `One`.
+    Sections(Vec<usize>),
+    /// As many pairs turn with each of this many axes. The angles per token begin anew with each axis, as if it were a `rotary_dim` that is
+    /// this many times smaller.
+    Equal(usize),
+}
+
+impl burn::config::Config for RotaryAxes {}
+
+impl RotaryAxes {
+    /// How many pairs turn with each axis; empty for one axis.
+    fn sections(&self, pairs: usize) -> Vec<usize> {
+        match self {
+            Self::One => Vec::new(),
+            Self::Sections(sections) => sections.clone(),
+            Self::Equal(axes) => vec![pairs / axes; *axes],
+        }
+    }
+
+    /// Why the axes do not fit this many pairs, if they do not.
+    fn check(&self, pairs: usize) -> Result<(), String> {
+        match self {
+            Self::Sections(sections) if sections.iter().sum::<usize>() != pairs => Err(format!(
+                "axes Sections{sections:?} do not add up to {pairs} pairs"
+            )),
+            Self::Equal(axes) if *axes == 0 || !pairs.is_multiple_of(*axes) => Err(format!(
+                "{pairs} pairs cannot be shared by axes Equal({axes})"
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl RotaryConfig {
@@ -49,7 +107,8 @@ impl RotaryConfig {
         ConfigError::check(CONFIG, self.base.is_finite() && self.base > 1.0, || {
             format!("base must be finite and more than 1, got {}", self.base)
         })?;
-        let valid = self.scaling.check(rotary_dim);
+        let of_axes = self.axes.check(rotary_dim / 2);
+        let valid = of_axes.and_then(|()| self.scaling.check(self.rotary_dim_of_axis(d_head)));
         valid.map_err(|reason| ConfigError::new(CONFIG, reason))
     }
 
@@ -68,6 +127,7 @@ impl RotaryConfig {
             angles,
             d_head,
             layout: self.layout,
+            sections: self.axes.sections(self.rotary_dim(d_head) / 2),
         }
     }
 
@@ -75,7 +135,17 @@ impl RotaryConfig {
     /// with the sentence of [`validate`](Self::validate).
     pub fn frequencies(&self, d_head: usize) -> Vec<f64> {
         expect_valid(self.validate(d_head));
-        self.scaling.frequencies(self.base, self.rotary_dim(d_head))
+        let rotary_dim = self.rotary_dim_of_axis(d_head);
+        let of_axis = self.scaling.frequencies(self.base, rotary_dim);
+        of_axis.repeat(self.rotary_dim(d_head) / rotary_dim)
+    }
+
+    /// Over how many numbers the wavelengths go.
+    fn rotary_dim_of_axis(&self, d_head: usize) -> usize {
+        match self.axes {
+            RotaryAxes::Equal(axes) => self.rotary_dim(d_head) / axes,
+            RotaryAxes::One | RotaryAxes::Sections(_) => self.rotary_dim(d_head),
+        }
     }
 
     fn rotary_dim(&self, d_head: usize) -> usize {

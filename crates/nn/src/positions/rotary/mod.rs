@@ -5,6 +5,6 @@ mod rotation;
 mod scaling;
 
 pub use burn_attn_ops::RotaryLayout;
-pub use config::RotaryConfig;
+pub use config::{RotaryAxes, RotaryConfig};
 pub use rotation::Rotary;
 pub use scaling::{RotaryScaling, YarnScaling};

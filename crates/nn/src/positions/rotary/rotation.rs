@@ -8,6 +8,8 @@ use burn_attn_ops::{RotaryLayout, rotate};
 
 use crate::positions::{Positions, ResolvedOffset, TableRows, indices};
 
+const NAME: &str = "Rotary";
+
 /// Rotates every pair of numbers of a query or key by an angle that grows with its position.
 ///
 /// ```text
@@ -45,6 +47,9 @@ pub struct Rotary {
     pub(super) d_head: usize,
     #[module(skip)]
     pub(super) layout: RotaryLayout,
+    /// How many pairs turn with each axis; empty for one axis.
+    #[module(skip)]
+    pub(super) sections: Vec<usize>,
 }
 
 impl Rotary {
@@ -58,7 +63,8 @@ impl Rotary {
     ///
     /// # Panics
     ///
-    /// When the position of a token is not below `max_len`, the positions do not fit `batch` sequences or the width differs.
+    /// When the position of a token is not below `max_len`, the positions do not fit `batch` sequences, have another number of axes than
+    /// [`RotaryConfig::axes`](super::RotaryConfig::axes), or the width differs.
     ///
     /// # Cost
     ///
@@ -69,29 +75,78 @@ impl Rotary {
         let [batch, n_heads, len, _] = x.dims();
         let (d_head, max_len) = (self.d_head, self.max_len());
         assert_shape!(x, [_, _, _, d_head]);
-        let rows = positions.table_rows("Rotary", [batch, len], max_len);
+        if let Positions::PerAxis(axes) = positions {
+            return self.forward_on_axes(x, axes);
+        }
+        let rows = positions.table_rows(NAME, [batch, len], max_len);
         if batch == 0 || n_heads == 0 || len == 0 {
             return x;
         }
-        let (cos, sin, device) = (self.cos.clone(), self.sin.clone(), self.cos.device());
-        let is_rounded = x.dtype() == DType::F64 && cos.dtype() != DType::F64;
+        let (cos, sin) = (self.cos.clone(), self.sin.clone());
+        let is_rounded = self.is_rounded(x.dtype());
         let (cos, sin, offsets) = match rows {
             TableRows::Together(offset) if !is_rounded => (cos, sin, vec![offset]),
             TableRows::Apart(offsets) if !is_rounded => (cos, sin, offsets.to_vec()),
             rows => {
                 let rows = rows.listed(len);
                 let offsets = (0..rows.len()).step_by(len).collect();
-                let [cos, sin] = if is_rounded {
-                    let tables = self.angles.tables(&rows);
-                    tables.map(|table| Tensor::from_data(table, (&device, DType::F64)))
-                } else {
-                    let rows = indices(rows, &device);
-                    [cos.select(0, rows.clone()), sin.select(0, rows)]
-                };
+                let [cos, sin] = self.rows(rows, x.dtype());
                 (cos, sin, offsets)
             }
         };
         rotate(x, cos, sin, offsets, self.layout)
+    }
+
+    /// These rows of the tables, for numbers of this type.
+    fn rows(&self, rows: Vec<usize>, dtype: DType) -> [Tensor<2>; 2] {
+        let device = self.cos.device();
+        if self.is_rounded(dtype) {
+            let tables = self.angles.tables(&rows);
+            return tables.map(|table| Tensor::from_data(table, (&device, DType::F64)));
+        }
+        let rows = indices(rows, &device);
+        [&self.cos, &self.sin].map(|table| table.clone().select(0, rows.clone()))
+    }
+
+    /// Whether the tables are less precise than numbers of this type.
+    fn is_rounded(&self, dtype: DType) -> bool {
+        dtype == DType::F64 && self.cos.dtype() != DType::F64
+    }
+
+    /// As [`forward`](Self::forward), at the positions `axes[a][b][i]`.
+    fn forward_on_axes(&self, x: Tensor<4>, axes: &[Vec<Vec<usize>>]) -> Tensor<4> {
+        let [batch, n_heads, len, _] = x.dims();
+        let (given, own) = (axes.len(), self.sections.len().max(1));
+        assert!(
+            given == own,
+            "{NAME}: positions on {given} axes were given to an encoding with {own}"
+        );
+        let sections = match self.sections.is_empty() {
+            true => vec![self.angles.frequencies.len()],
+            false => self.sections.clone(),
+        };
+        let (mut cos, mut sin, mut first) = (Vec::new(), Vec::new(), 0);
+        for (axis, pairs) in axes.iter().zip(sections) {
+            let positions = Positions::PerToken(axis.clone());
+            let rows = positions.table_rows(NAME, [batch, len], self.max_len());
+            if pairs > 0 && batch > 0 && len > 0 {
+                let [cos_of_axis, sin_of_axis] = self.rows(rows.listed(len), x.dtype());
+                cos.push(cos_of_axis.narrow(1, first, pairs));
+                sin.push(sin_of_axis.narrow(1, first, pairs));
+            }
+            first += pairs;
+        }
+        if batch == 0 || n_heads == 0 || len == 0 {
+            return x;
+        }
+        let first_rows = (0..batch).map(|item| item * len).collect();
+        rotate(
+            x,
+            Tensor::cat(cos, 1),
+            Tensor::cat(sin, 1),
+            first_rows,
+            self.layout,
+        )
     }
 
     /// As [`forward`](Self::forward), from `offset` on, which may be negative: the angle of position −p is that of p, negated.
@@ -123,7 +178,7 @@ impl Rotary {
         let positions = offset.positions(len, &x.device());
         let [count] = positions.dims();
         let first_rows = (0..count / len).map(|item| item * len).collect();
-        if x.dtype() == DType::F64 && self.cos.dtype() != DType::F64 {
+        if self.is_rounded(x.dtype()) {
             let [cos, sin] = self.angles.on_device(positions);
             return rotate(x, cos, sin, first_rows, self.layout);
         }

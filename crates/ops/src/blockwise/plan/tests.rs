@@ -10,6 +10,7 @@ fn sizes(len_q: usize, len_kv: usize, reach: [Option<i64>; 2]) -> Sizes {
             first: Some(len_kv as i64 - len_q as i64),
             left: reach[0],
             right: reach[1],
+            first_keys: None,
         },
         block_area: Some(1 << 14),
     }

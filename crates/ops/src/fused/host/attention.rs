@@ -5,7 +5,7 @@ use burn::{
     tensor::Shape,
 };
 use burn_attn_kernels_cpu::{
-    Blocks, Broadcast, InputError, Mask, Options, Problem, Segments,
+    Blocks, Broadcast, FirstKeys, InputError, Mask, Options, Problem, Segments,
     tiled::{self, Execution, RowsMut},
 };
 
@@ -142,6 +142,7 @@ struct Readable<B: Backend> {
     operands: ScoreInputs<B>,
     value: FloatTensor<B>,
     key_lengths: Option<Vec<usize>>,
+    first_keys: Option<Vec<usize>>,
     query_offsets: Option<Vec<i64>>,
     segments: Option<(Vec<i64>, Vec<i64>)>,
 }
@@ -157,12 +158,14 @@ impl<B: Host> Readable<B> {
         // As in the general bodies, for callers that skip the checks: a length beyond the keys hides nothing, a negative length hides
         // everything, and offsets are clamped to their range.
         let length = |length: i64| length.clamp(0, len_kv) as usize;
+        let lengths =
+            |numbers| ints(numbers).map(|lengths| lengths.into_iter().map(length).collect());
         let offset = |offset: i64| offset.clamp(-len_q, len_kv);
         Self {
             problem,
             value: with_rows::<B, T>(value),
-            key_lengths: ints(&mask.key_lengths)
-                .map(|lengths| lengths.into_iter().map(length).collect()),
+            key_lengths: lengths(&mask.key_lengths),
+            first_keys: lengths(&mask.first_keys),
             query_offsets: ints(&mask.query_offsets)
                 .map(|offsets| offsets.into_iter().map(offset).collect()),
             segments: ints(&mask.query_segments).zip(ints(&mask.key_segments)),
@@ -197,6 +200,10 @@ impl<B: Host> Readable<B> {
             options: Options {
                 mask: Mask {
                     by_position: scalars.by_position,
+                    first_keys: self.first_keys.as_deref().map(|counts| FirstKeys {
+                        counts,
+                        causal: scalars.first_keys_are_causal,
+                    }),
                     key_lengths: self.key_lengths.as_deref(),
                     query_offsets: self.query_offsets.as_deref(),
                     segments: segments.map(|(queries, keys)| Segments { queries, keys }),

@@ -1,0 +1,139 @@
+//! Masks of which one has to show a key.
+
+use burn::{
+    backend::{Dispatch, TensorMetadata},
+    tensor::{Bool, Int, Tensor},
+};
+use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
+
+use crate::{
+    AttentionMask,
+    backend::{AttentionScalars, Body, MaskInputs},
+    blocks::VisibleBlocks,
+    composed::{hidden::Hidden, part::Part, position::both},
+    segments::Segments,
+};
+
+/// The keys that position does not hide.
+pub(crate) struct FirstKeys {
+    /// `[batch]`
+    pub(crate) counts: Tensor<1, Int>,
+    /// Whether they stay hidden from the queries before them.
+    pub(crate) are_causal: bool,
+}
+
+/// What decides how a mask by position counts.
+pub(crate) struct Place<'a> {
+    pub(crate) query: &'a Tensor<4>,
+    pub(crate) len_kv: usize,
+    pub(crate) query_offsets: Option<&'a Tensor<1, Int>>,
+}
+
+impl AttentionMask {
+    /// This mask without unions: one may become first keys, the others become dense.
+    pub(crate) fn resolved(mut self, place: &Place<'_>) -> (Self, Option<FirstKeys>) {
+        let mut first_keys = None;
+        for [first, second] in core::mem::take(&mut self.unions) {
+            let is_free = first_keys.is_none() && self.by_position.window.is_none();
+            let structural = match (first.only_position(), second.only_position()) {
+                (Some(by_position), None) if is_free => {
+                    Some(by_position).zip(second.only_lengths())
+                }
+                (None, Some(by_position)) if is_free => Some(by_position).zip(first.only_lengths()),
+                _ => None,
+            };
+            if let Some((by_position, counts)) = structural {
+                let are_causal = self.by_position.causal.is_some();
+                self.alignment_is_named |= first.alignment_is_named || second.alignment_is_named;
+                self.by_position = PositionMask {
+                    causal: self.by_position.causal.or(by_position.causal),
+                    window: by_position.window,
+                };
+                first_keys = Some(FirstKeys { counts, are_causal });
+                continue;
+            }
+            let alignment = self.by_position.causal.unwrap_or_default();
+            let [first, second] = [first, second].map(|mask| mask.hidden(place, alignment));
+            if let (Some(first), Some(second)) = (first, second) {
+                let hidden = both::<Dispatch>(first.into_dispatch(), second.into_dispatch());
+                self = self.and(Self::masked(Tensor::from_dispatch(hidden)));
+            }
+        }
+        (self, first_keys)
+    }
+
+    /// The mask by position, if the mask is nothing else.
+    fn only_position(&self) -> Option<PositionMask> {
+        let by_position = self.by_position;
+        let rest = Self {
+            by_position: PositionMask::default(),
+            ..self.clone()
+        };
+        (by_position != PositionMask::default() && rest.is_none()).then_some(by_position)
+    }
+
+    /// The key lengths, if the mask is nothing else.
+    fn only_lengths(&self) -> Option<Tensor<1, Int>> {
+        let rest = Self {
+            key_lengths: None,
+            ..self.clone()
+        };
+        self.key_lengths.clone().filter(|_| rest.is_none())
+    }
+
+    /// This mask, with `change` made to it and to the masks of its unions.
+    pub(crate) fn map_all(mut self, change: &impl Fn(Self) -> Self) -> Self {
+        let unions = core::mem::take(&mut self.unions);
+        let mut changed = change(self);
+        let unions = unions.into_iter();
+        let unions = unions.map(|union| union.map(|mask| mask.map_all(change)));
+        changed.unions.extend(unions);
+        changed
+    }
+
+    /// Whether the mask, or one of its unions, has a part for which `holds`.
+    pub(crate) fn any(&self, holds: &impl Fn(&Self) -> bool) -> bool {
+        holds(self) || self.unions.iter().flatten().any(|mask| mask.any(holds))
+    }
+
+    /// What the mask hides, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: `None` if nothing.
+    fn hidden(self, place: &Place<'_>, alignment: CausalAlignment) -> Option<Tensor<4, Bool>> {
+        let ([batch, _, len_q, _], len_kv) = (place.query.dims(), place.len_kv);
+        // One that is named inside decides for what is inside.
+        let alignment = self.named_alignment().unwrap_or(alignment);
+        let (mask, first_keys) = self.resolved(place);
+        let (first_keys, are_causal) = first_keys.map(|it| (it.counts, it.are_causal)).unzip();
+        let segments = mask.segments.map(Segments::of_one_type);
+        let (query_segments, key_segments) = segments.map(|it| (it.query, it.key)).unzip();
+        let blocks = VisibleBlocks::intersection(mask.visible_blocks, [len_q, len_kv]);
+        let (visible_blocks, block_size) = blocks.map(|it| (it.table, it.size)).unzip();
+        // A window is aligned as causal masks are.
+        let offsets = place.query_offsets.cloned().or_else(|| {
+            let offset = alignment.offset(len_q, len_kv) as i64;
+            let offsets = Tensor::<1, Int>::full([batch], offset, &place.query.device());
+            (mask.by_position != PositionMask::default()).then_some(offsets)
+        });
+        let inputs = MaskInputs::<Dispatch> {
+            visible_blocks: visible_blocks.map(Tensor::into_dispatch).into(),
+            masked: mask.masked.map(Tensor::into_dispatch).into(),
+            key_lengths: mask.key_lengths.map(Tensor::into_dispatch).into(),
+            first_keys: first_keys.map(Tensor::into_dispatch).into(),
+            query_offsets: offsets.map(Tensor::into_dispatch).into(),
+            query_segments: query_segments.map(Tensor::into_dispatch).into(),
+            key_segments: key_segments.map(Tensor::into_dispatch).into(),
+        };
+        let scalars = AttentionScalars {
+            scale: 1.0,
+            softcap: None,
+            by_position: mask.by_position,
+            first_keys_are_causal: are_causal.unwrap_or_default(),
+            block_size,
+            dropout: None,
+            body: Body::default(),
+        };
+        let part = Part::whole(len_q, len_kv);
+        let device = place.query.clone().into_dispatch().device();
+        let hidden = Hidden::<Dispatch>::new(&device, batch, &part, inputs, &scalars, [None, None]);
+        hidden.into_tensor().map(Tensor::from_dispatch)
+    }
+}

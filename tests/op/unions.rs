@@ -1,0 +1,151 @@
+//! A union of masks shows what one of them shows.
+
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn_attn::{AttentionMask, AttentionOptions, CausalAlignment, ops};
+use burn_attn_tests::{compare::numbers, devices, numbers::uniform, sentence};
+
+use crate::case::Case;
+use burn::tensor::DType;
+
+type Mask = Box<dyn Fn(&Device) -> AttentionMask>;
+
+fn boxed(mask: impl Fn(&Device) -> AttentionMask + 'static) -> Mask {
+    Box::new(mask)
+}
+
+fn dense(seed: u64, shape: [usize; 4], device: &Device) -> AttentionMask {
+    let hidden: Vec<bool> = uniform(seed, shape.iter().product())
+        .iter()
+        .map(|&x| x > 0.0)
+        .collect();
+    AttentionMask::masked(Tensor::<4, Bool>::from_data(
+        TensorData::new(hidden, shape),
+        device,
+    ))
+}
+
+/// For two batch items, five heads, 7 queries and 11 keys.
+fn masks() -> Vec<(&'static str, Mask)> {
+    let ids = |step: usize, len: usize| {
+        let ids: Vec<i32> = (0..2 * len).map(|at| (at * step % 3) as i32).collect();
+        TensorData::new(ids, [2, len])
+    };
+    vec![
+        ("causal", boxed(|_| AttentionMask::causal())),
+        ("window", boxed(|_| AttentionMask::window(2, 1))),
+        (
+            "causal window",
+            boxed(|_| AttentionMask::causal().and(AttentionMask::window(1, 0))),
+        ),
+        (
+            "top-left",
+            boxed(|_| AttentionMask::causal_aligned(CausalAlignment::TopLeft)),
+        ),
+        (
+            "first keys",
+            boxed(|device| AttentionMask::key_lengths(Tensor::<1, Int>::from_data([3, 0], device))),
+        ),
+        (
+            "segments",
+            boxed(move |device| {
+                let [query, key] = [ids(5, 7), ids(7, 11)];
+                AttentionMask::segments(
+                    Tensor::from_data(query, device),
+                    Tensor::from_data(key, device),
+                )
+            }),
+        ),
+        (
+            "blocks",
+            boxed(|device| {
+                let table = uniform(9, 3 * 3)
+                    .iter()
+                    .map(|&x| x > 0.0)
+                    .collect::<Vec<_>>();
+                let table = TensorData::new(table, [1, 1, 3, 3]);
+                AttentionMask::visible_blocks(Tensor::from_data(table, device), [3, 4])
+            }),
+        ),
+        ("queries", boxed(|device| dense(1, [1, 1, 7, 1], device))),
+        ("scores", boxed(|device| dense(2, [2, 5, 7, 11], device))),
+    ]
+}
+
+/// Whether each weight is more than 0.
+fn seen(mask: AttentionMask, device: &Device) -> Vec<bool> {
+    let case = Case::usual("unions");
+    let (query, key) = (case.query(device, DType::F32), case.key(device, DType::F32));
+    let weights = ops::attention_weights(query, key, AttentionOptions::default().mask(mask));
+    numbers(&weights)
+        .iter()
+        .map(|&weight| weight > 0.0)
+        .collect()
+}
+
+#[test]
+fn what_one_of_two_masks_shows() {
+    for (backend, device) in devices::cpu() {
+        for (first_name, first) in masks() {
+            for (second_name, second) in masks() {
+                for beside in [
+                    AttentionMask::none(),
+                    AttentionMask::causal(),
+                    AttentionMask::window(4, 4),
+                ] {
+                    let of = |mask: AttentionMask| seen(mask.and(beside.clone()), &device);
+                    let names = [first_name, second_name];
+                    // One alignment in a call.
+                    if names.contains(&"top-left")
+                        && (names != ["top-left"; 2] || !beside.is_none())
+                    {
+                        continue;
+                    }
+                    let union = of(first(&device).or(second(&device)));
+                    let pairs = of(first(&device)).into_iter().zip(of(second(&device)));
+                    let expected: Vec<bool> =
+                        pairs.map(|(first, second)| first || second).collect();
+                    assert!(
+                        union == expected,
+                        "{names:?} beside {beside:?} on {backend}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Global tokens: a window, or one of the first keys, or one of the first queries.
+#[test]
+fn unions_of_unions() {
+    for (_, device) in devices::cpu() {
+        let [window, keys, queries] = ["window", "first keys", "queries"].map(|name| {
+            let (_, mask) = masks()
+                .into_iter()
+                .find(|(other, _)| *other == name)
+                .expect("one");
+            mask(&device)
+        });
+        let parts = [&window, &keys, &queries].map(|mask| seen((*mask).clone(), &device));
+        let expected: Vec<bool> = (0..parts[0].len())
+            .map(|at| parts.iter().any(|part| part[at]))
+            .collect();
+        assert_eq!(
+            seen(window.clone().or(keys.clone()).or(queries.clone()), &device),
+            expected
+        );
+        assert_eq!(seen(queries.or(keys.or(window)), &device), expected);
+    }
+}
+
+#[test]
+fn a_part_that_does_not_fit() {
+    let device = devices::any();
+    let case = Case::usual("unions");
+    let options = AttentionMask::causal().or(dense(1, [1, 1, 7, 7], &device));
+    let [query, key, value] = case.operands(&device, DType::F32);
+    let options = AttentionOptions::default().mask(options);
+    assert_eq!(
+        sentence(|| ops::attention(query, key, value, options)),
+        "attention: mask [1, 1, 7, 7] does not broadcast to the scores [2, 5, 7, 11] [batch, heads, len_q, len_kv]"
+    );
+}
