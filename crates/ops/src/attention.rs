@@ -8,12 +8,10 @@ use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
     AttentionBias, AttentionOptions,
-    backend::{AttentionOps, AttentionScalars, Body, MaskInputs, Results, ScoreInputs},
-    blocks::VisibleBlocks,
+    backend::{AttentionOps, AttentionScalars, Body, Results, ScoreInputs},
     check,
     composed::{self, statistics_dtype},
     distance::distance_bias,
-    segments::Segments,
     union::Place,
 };
 
@@ -187,22 +185,15 @@ fn score_inputs(
     };
     let (bias, distance_bias) = biases(&query, &key, alignment, statistics, options.bias);
     let sinks = options.sinks.map(|sinks| sinks.cast(statistics));
-    let (first_keys, are_causal) = first_keys.map(|it| (it.counts, it.are_causal)).unzip();
-    let segments = mask.segments.map(Segments::of_one_type);
-    let (query_segments, key_segments) = segments.map(|it| (it.query, it.key)).unzip();
     let lengths = [query.dims()[2], key.dims()[2]];
-    let blocks = VisibleBlocks::intersection(mask.visible_blocks, lengths);
-    let (visible_blocks, block_size) = blocks.map(|it| (it.table, it.size)).unzip();
+    let (mask, scalars) = mask.into_inputs(first_keys, options.query_offsets, lengths);
     let scalars = AttentionScalars {
         scale: options
             .scale
             .unwrap_or_else(|| 1.0 / (query.dims()[3] as f64).sqrt()),
         softcap: options.softcap,
-        by_position: mask.by_position,
-        first_keys_are_causal: are_causal.unwrap_or_default(),
-        block_size,
         dropout: options.dropout.filter(|dropout| dropout.probability > 0.0),
-        body: Body::default(),
+        ..scalars
     };
     ScoreInputs {
         query: query.into_dispatch(),
@@ -210,15 +201,7 @@ fn score_inputs(
         bias: bias.map(Tensor::into_dispatch).into(),
         distance_bias: distance_bias.map(Tensor::into_dispatch).into(),
         sinks: sinks.map(Tensor::into_dispatch).into(),
-        mask: MaskInputs {
-            visible_blocks: visible_blocks.map(Tensor::into_dispatch).into(),
-            masked: mask.masked.map(Tensor::into_dispatch).into(),
-            key_lengths: mask.key_lengths.map(Tensor::into_dispatch).into(),
-            first_keys: first_keys.map(Tensor::into_dispatch).into(),
-            query_offsets: options.query_offsets.map(Tensor::into_dispatch).into(),
-            query_segments: query_segments.map(Tensor::into_dispatch).into(),
-            key_segments: key_segments.map(Tensor::into_dispatch).into(),
-        },
+        mask,
         scalars,
     }
 }

@@ -96,41 +96,52 @@ impl AttentionMask {
         holds(self) || self.unions.iter().flatten().any(|mask| mask.any(holds))
     }
 
-    /// What the mask hides, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: `None` if nothing.
-    fn hidden(self, place: &Place<'_>, alignment: CausalAlignment) -> Option<Tensor<4, Bool>> {
-        let ([batch, _, len_q, _], len_kv) = (place.query.dims(), place.len_kv);
-        // One that is named inside decides for what is inside.
-        let alignment = self.named_alignment().unwrap_or(alignment);
-        let (mask, first_keys) = self.resolved(place);
+    /// The operands and the scalars of this mask, which has no unions. The scalars say nothing of anything else.
+    pub(crate) fn into_inputs(
+        self,
+        first_keys: Option<FirstKeys>,
+        query_offsets: Option<Tensor<1, Int>>,
+        lengths: [usize; 2],
+    ) -> (MaskInputs<Dispatch>, AttentionScalars) {
         let (first_keys, are_causal) = first_keys.map(|it| (it.counts, it.are_causal)).unzip();
-        let segments = mask.segments.map(Segments::of_one_type);
+        let segments = self.segments.map(Segments::of_one_type);
         let (query_segments, key_segments) = segments.map(|it| (it.query, it.key)).unzip();
-        let blocks = VisibleBlocks::intersection(mask.visible_blocks, [len_q, len_kv]);
+        let blocks = VisibleBlocks::intersection(self.visible_blocks, lengths);
         let (visible_blocks, block_size) = blocks.map(|it| (it.table, it.size)).unzip();
-        // A window is aligned as causal masks are.
-        let offsets = place.query_offsets.cloned().or_else(|| {
-            let offset = alignment.offset(len_q, len_kv) as i64;
-            let offsets = Tensor::<1, Int>::full([batch], offset, &place.query.device());
-            (mask.by_position != PositionMask::default()).then_some(offsets)
-        });
-        let inputs = MaskInputs::<Dispatch> {
+        let inputs = MaskInputs {
             visible_blocks: visible_blocks.map(Tensor::into_dispatch).into(),
-            masked: mask.masked.map(Tensor::into_dispatch).into(),
-            key_lengths: mask.key_lengths.map(Tensor::into_dispatch).into(),
+            masked: self.masked.map(Tensor::into_dispatch).into(),
+            key_lengths: self.key_lengths.map(Tensor::into_dispatch).into(),
             first_keys: first_keys.map(Tensor::into_dispatch).into(),
-            query_offsets: offsets.map(Tensor::into_dispatch).into(),
+            query_offsets: query_offsets.map(Tensor::into_dispatch).into(),
             query_segments: query_segments.map(Tensor::into_dispatch).into(),
             key_segments: key_segments.map(Tensor::into_dispatch).into(),
         };
         let scalars = AttentionScalars {
             scale: 1.0,
             softcap: None,
-            by_position: mask.by_position,
+            by_position: self.by_position,
             first_keys_are_causal: are_causal.unwrap_or_default(),
             block_size,
             dropout: None,
             body: Body::default(),
         };
+        (inputs, scalars)
+    }
+
+    /// What the mask hides, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: `None` if nothing.
+    fn hidden(self, place: &Place<'_>, alignment: CausalAlignment) -> Option<Tensor<4, Bool>> {
+        let ([batch, _, len_q, _], len_kv) = (place.query.dims(), place.len_kv);
+        // One that is named inside decides for what is inside.
+        let alignment = self.named_alignment().unwrap_or(alignment);
+        let (mask, first_keys) = self.resolved(place);
+        // A window is aligned as causal masks are.
+        let offsets = place.query_offsets.cloned().or_else(|| {
+            let offset = alignment.offset(len_q, len_kv) as i64;
+            let offsets = Tensor::<1, Int>::full([batch], offset, &place.query.device());
+            (mask.by_position != PositionMask::default()).then_some(offsets)
+        });
+        let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv]);
         let part = Part::whole(len_q, len_kv);
         let device = place.query.clone().into_dispatch().device();
         let hidden = Hidden::<Dispatch>::new(&device, batch, &part, inputs, &scalars, [None, None]);
