@@ -1,7 +1,7 @@
 //! A union of masks shows what one of them shows.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use burn_attn::{AttentionMask, AttentionOptions, CausalAlignment, ops};
+use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, ops};
 use burn_attn_tests::{compare::numbers, devices, numbers::uniform, sentence};
 
 use crate::case::Case;
@@ -71,11 +71,15 @@ fn masks() -> Vec<(&'static str, Mask)> {
     ]
 }
 
-/// Whether each weight is more than 0.
-fn seen(mask: AttentionMask, device: &Device) -> Vec<bool> {
+/// Whether each weight is more than 0, for queries at the given offset.
+fn seen(mask: AttentionMask, offset: Option<i64>, device: &Device) -> Vec<bool> {
     let case = Case::usual("unions");
     let (query, key) = (case.query(device, DType::F32), case.key(device, DType::F32));
-    let weights = ops::attention_weights(query, key, AttentionOptions::default().mask(mask));
+    let mut options = AttentionOptions::default().mask(mask);
+    if let Some(offset) = offset {
+        options = options.query_offsets(Tensor::from_data([offset; 2], device));
+    }
+    let weights = ops::attention_weights(query, key, options);
     numbers(&weights)
         .iter()
         .map(|&weight| weight > 0.0)
@@ -92,25 +96,82 @@ fn what_one_of_two_masks_shows() {
                     AttentionMask::causal(),
                     AttentionMask::window(4, 4),
                 ] {
-                    let of = |mask: AttentionMask| seen(mask.and(beside.clone()), &device);
                     let names = [first_name, second_name];
-                    // One alignment in a call.
-                    if names.contains(&"top-left")
-                        && (names != ["top-left"; 2] || !beside.is_none())
-                    {
-                        continue;
-                    }
-                    let union = of(first(&device).or(second(&device)));
+                    // The alignment that one mask names is that of all.
+                    let offset = names.contains(&"top-left").then_some(0);
+                    let of = |mask: AttentionMask| seen(mask.and(beside.clone()), offset, &device);
                     let pairs = of(first(&device)).into_iter().zip(of(second(&device)));
                     let expected: Vec<bool> =
                         pairs.map(|(first, second)| first || second).collect();
-                    assert!(
-                        union == expected,
-                        "{names:?} beside {beside:?} on {backend}"
-                    );
+                    let union = first(&device).or(second(&device));
+                    for mask in [
+                        union.clone().and(beside.clone()),
+                        beside.clone().and(union.clone()),
+                        union.clone().or(first(&device)).and(beside.clone()),
+                        second(&device).or(union).and(beside.clone()),
+                    ] {
+                        assert!(
+                            seen(mask, None, &device) == expected,
+                            "{names:?} beside {beside:?} on {backend}"
+                        );
+                    }
                 }
             }
         }
+    }
+}
+
+/// The alignment that a union names is that of the distances, and an offset wins over it.
+#[test]
+fn an_alignment_in_a_union() {
+    let device = devices::any();
+    let case = Case::usual("unions");
+    let attend = |mask: &AttentionMask, offset: Option<i64>, placed: bool| {
+        let slopes = AttentionBias::alibi(Tensor::from_data([0.5, 0.4, 0.3, 0.2, 0.1], &device));
+        let options = AttentionOptions::default().mask(mask.clone()).bias(slopes);
+        let [query, key, value] = case.operands(&device, DType::F32);
+        let options = match offset {
+            Some(offset) if placed => options.placed(&query, 11, &[offset]),
+            Some(offset) => options.query_offsets(Tensor::from_data([offset; 2], &device)),
+            None => options,
+        };
+        numbers(&ops::attention(query, key, value, options))
+    };
+    let top_left = || AttentionMask::causal_aligned(CausalAlignment::TopLeft);
+    for other in ["first keys", "queries"] {
+        let (_, other) = masks()
+            .into_iter()
+            .find(|(name, _)| *name == other)
+            .expect("one");
+        let other = other(&device);
+        for mask in [
+            top_left().or(other.clone()),
+            top_left().or(other.clone()).and(AttentionMask::causal()),
+            AttentionMask::causal().and(other.clone().or(top_left())),
+        ] {
+            assert_eq!(attend(&mask, None, false), attend(&mask, Some(0), false));
+            for offset in [0, 3, 4] {
+                let expected = attend(&mask, Some(offset), false);
+                assert_eq!(attend(&mask, Some(offset), true), expected, "{offset}");
+            }
+        }
+        let bottom_right = AttentionMask::causal_aligned(CausalAlignment::BottomRight);
+        let [first, second] = [bottom_right.clone(), bottom_right.or(other.clone())];
+        for refused in [
+            sentence(|| top_left().or(first.clone())),
+            sentence(|| top_left().or(other.clone()).and(first.clone())),
+            sentence(|| first.clone().and(top_left().or(other.clone()))),
+        ] {
+            assert!(
+                refused.starts_with("a mask has one causal alignment"),
+                "{refused}"
+            );
+        }
+        let refused = sentence(|| top_left().and(second.clone()));
+        assert!(
+            refused.starts_with("a mask has one causal alignment"),
+            "{refused}"
+        );
     }
 }
 
@@ -125,15 +186,19 @@ fn unions_of_unions() {
                 .expect("one");
             mask(&device)
         });
-        let parts = [&window, &keys, &queries].map(|mask| seen((*mask).clone(), &device));
+        let parts = [&window, &keys, &queries].map(|mask| seen((*mask).clone(), None, &device));
         let expected: Vec<bool> = (0..parts[0].len())
             .map(|at| parts.iter().any(|part| part[at]))
             .collect();
         assert_eq!(
-            seen(window.clone().or(keys.clone()).or(queries.clone()), &device),
+            seen(
+                window.clone().or(keys.clone()).or(queries.clone()),
+                None,
+                &device
+            ),
             expected
         );
-        assert_eq!(seen(queries.or(keys.or(window)), &device), expected);
+        assert_eq!(seen(queries.or(keys.or(window)), None, &device), expected);
     }
 }
 

@@ -52,7 +52,7 @@ pub struct FirstKeys<'a> {
 /// The default hides nothing.
 ///
 /// # Cost
-/// The first four parts are computed from indices and take at most O(`batch` · (`len_q` + `len_kv`)) memory, and
+/// The first five parts are computed from indices and take at most O(`batch` · (`len_q` + `len_kv`)) memory, and
 /// [`blocks`](Self::blocks) has one bool per block. Only [`masked`](Self::masked) may be as large as the scores, unless it
 /// broadcasts.
 ///

@@ -7,6 +7,7 @@ mod dropout;
 mod embed;
 mod error;
 mod linear;
+mod norm;
 mod parameter;
 pub mod positions;
 mod softcap;
@@ -24,6 +25,7 @@ pub use cache::{CacheStorage, KvCache, KvCacheConfig};
 pub use dropout::dropout;
 pub use embed::embed;
 pub use error::ConfigError;
+pub use norm::{Norm, NormConfig};
 #[cfg(feature = "std")]
 pub use ops::with_dropout_seed;
 pub use ops::{
@@ -35,10 +37,10 @@ pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
     BlockConfig, ExpertsConfig, FeedForward, FeedForwardActivation, FeedForwardConfig, LayerCache,
     LayerInput, LayerOutput, LayerPattern, MixtureOfExperts, MixtureOfExpertsConfig,
-    MixtureOfExpertsOutput, Norm, NormConfig, NormPlacement, SublayerConnection, Transformer,
-    TransformerCache, TransformerConfig, TransformerInput, TransformerLayer,
-    TransformerLayerConfig, TransformerOutput, TransformerStack, TransformerStackConfig,
-    TransformerStackOutput, load_balancing_loss,
+    MixtureOfExpertsOutput, NormPlacement, SublayerConnection, Transformer, TransformerCache,
+    TransformerConfig, TransformerInput, TransformerLayer, TransformerLayerConfig,
+    TransformerOutput, TransformerStack, TransformerStackConfig, TransformerStackOutput,
+    load_balancing_loss,
 };
 
 /// The README's example.

@@ -1,12 +1,21 @@
 //! Windows and biases by distance between tokens at any positions, which no alignment describes.
 
+use core::ops::RangeInclusive;
+
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use burn_attn_kernels_cpu::Window;
+use burn_attn_kernels_cpu::{Window, alibi_slopes};
 
 use crate::{
-    AttentionBias, AttentionMask, AttentionOptions, bias::DistancePart, composed::statistics_dtype,
-    distance::bias_at_positions,
+    AttentionBias, AttentionMask, AttentionOptions, bias::DistancePart, check,
+    composed::statistics_dtype, distance::bias_at_positions,
 };
+
+/// How many numbers one operation selects. Its gradient is a loop over them on CubeCL, which Mesa's software driver leaves after as many
+/// rounds.
+const SELECTED: usize = 65_535;
+
+/// Distances beyond this many tokens count as this many: the integers of some devices have 32 bits.
+const FARTHEST: usize = 1 << 30;
 
 impl AttentionOptions {
     /// Whether a mask or a bias depends on the distance between query and key: a window, ALiBi, a relative bias.
@@ -20,125 +29,156 @@ impl AttentionOptions {
     ///
     /// # Panics
     ///
-    /// When a bias by [distances](AttentionBias::distances) has no entry for a distance that occurs.
+    /// When a bias does not fit the query, or one by [distances](AttentionBias::distances) has no entry for a distance that occurs.
     ///
     /// # Cost
     ///
-    /// `len_q · len_kv` bools for a window, `heads_q · len_q · len_kv` numbers for biases; times the batch if the sequences differ.
+    /// `len_q · len_kv` bools for a window, `heads_q · len_q · len_kv` numbers for biases; times the batch if the sequences differ. The
+    /// gradient of a table or of numbers by distance is a loop over as many indices on GPUs.
     pub fn at_positions(
         mut self,
         query: &[Vec<usize>],
         key: &[Vec<usize>],
         like: &Tensor<4>,
     ) -> Self {
-        let sequences = query.len().max(key.len());
-        let of = |lists: &[Vec<usize>]| lists.first().map_or(0, Vec::len);
-        let (len_q, len_kv) = (of(query), of(key));
-        if !self.counts_distances() || [sequences, len_q, len_kv].contains(&0) {
+        let ([batch, heads, len_q, _], len_kv) = (like.dims(), key.first().map_or(0, Vec::len));
+        if !self.counts_distances() || [batch, len_q, len_kv].contains(&0) {
             return self;
         }
-        let one = |lists: &[Vec<usize>]| lists.iter().all(|list| *list == lists[0]);
-        let pairs = Pairs {
-            query,
-            key,
-            shape: match one(query) && one(key) {
-                true => [1, len_q, len_kv],
-                false => [sequences, len_q, len_kv],
-            },
-        };
-        let device = like.device();
+        // Where there are as many queries as keys, every alignment has its zero at the same number.
+        check::biases(&self.bias, [batch, heads, len_q, len_kv], len_q != len_kv);
+        let distances = Distances::new(one_if_equal(query), one_if_equal(key), like.device());
         self.mask = self
             .mask
             .map_all(&|mut mask| match mask.by_position.window.take() {
-                Some(window) => mask.and(AttentionMask::masked(pairs.beyond(window, &device))),
+                Some(window) => match distances.beyond(window) {
+                    Some(hidden) => mask.and(AttentionMask::masked(hidden)),
+                    None => mask,
+                },
                 None => mask,
             });
-        let parts = core::mem::take(&mut self.bias.by_distance);
-        if let Some(bias) = pairs.bias(parts, like) {
-            self.bias.dense.push(bias);
+        for part in core::mem::take(&mut self.bias.by_distance) {
+            self.bias.dense.push(distances.bias(part, like));
         }
         self
     }
 }
 
-/// The pairs of queries and keys of some sequences.
-struct Pairs<'a> {
-    query: &'a [Vec<usize>],
-    key: &'a [Vec<usize>],
-    /// `[sequences, len_q, len_kv]`: one sequence if all are equal.
-    shape: [usize; 3],
+fn one_if_equal(lists: &[Vec<usize>]) -> &[Vec<usize>] {
+    match lists.iter().all(|list| *list == lists[0]) {
+        true => &lists[..1],
+        false => lists,
+    }
 }
 
-impl Pairs<'_> {
-    /// By how many tokens each key is after its query.
-    fn distances(&self) -> impl Iterator<Item = isize> {
-        let list = |lists: &'_ [Vec<usize>], item: usize| if lists.len() == 1 { 0 } else { item };
-        (0..self.shape[0]).flat_map(move |item| {
-            let query = &self.query[list(self.query, item)];
-            let key = &self.key[list(self.key, item)];
-            let of_query =
-                move |&query: &usize| key.iter().map(move |&key| key as isize - query as isize);
-            query.iter().flat_map(of_query)
-        })
-    }
+/// By how many tokens each key is after each query.
+struct Distances {
+    /// `[sequences or 1, 1, len_q, 1]` and `[sequences or 1, 1, 1, len_kv]`, from the least position on.
+    query: TensorData,
+    key: TensorData,
+    occurring: RangeInclusive<i64>,
+    device: Device,
+}
 
-    /// True where a key is not in the window of its query: `[sequences, 1, len_q, len_kv]`.
-    fn beyond(&self, window: Window, device: &Device) -> Tensor<4, Bool> {
-        let within = |reach: Option<usize>, distance: isize| {
-            reach.is_none_or(|reach| distance <= 0 || distance.unsigned_abs() <= reach)
+impl Distances {
+    fn new(query: &[Vec<usize>], key: &[Vec<usize>], device: Device) -> Self {
+        let all = || query.iter().chain(key).flatten().copied();
+        let least = all().min().unwrap_or(0);
+        let from_least = |lists: &[Vec<usize>]| -> Vec<i64> {
+            let positions = lists.iter().flatten();
+            positions
+                .map(|position| (position - least).min(FARTHEST) as i64)
+                .collect()
         };
-        let hidden = self.distances().map(|distance| {
-            !(within(window.right, distance) && within(window.left, distance.saturating_neg()))
-        });
-        let [sequences, len_q, len_kv] = self.shape;
-        let hidden = TensorData::new(hidden.collect::<Vec<_>>(), [sequences, 1, len_q, len_kv]);
-        Tensor::from_data(hidden, device)
+        let ends = |lists: &[Vec<usize>]| {
+            let positions = from_least(lists);
+            let ends = positions.iter().min().zip(positions.iter().max());
+            ends.map_or((0, 0), |(first, last)| (*first, *last))
+        };
+        let ((first_query, last_query), (first_key, last_key)) = (ends(query), ends(key));
+        let (len_q, len_kv) = (query[0].len(), key[0].len());
+        Self {
+            query: TensorData::new(from_least(query), [query.len(), 1, len_q, 1]),
+            key: TensorData::new(from_least(key), [key.len(), 1, 1, len_kv]),
+            occurring: first_key - last_query..=last_key - first_query,
+            device,
+        }
     }
 
-    /// The sum of the parts of a bias: `[sequences, heads_q, len_q, len_kv]`.
-    fn bias(&self, parts: Vec<DistancePart>, like: &Tensor<4>) -> Option<Tensor<4>> {
-        let (device, dtype) = (like.device(), statistics_dtype(like.dtype().into()).into());
-        let mut distances: Vec<isize> = self.distances().collect();
-        distances.sort_unstable();
-        distances.dedup();
-        let numbers = parts.into_iter().map(|part| match part {
-            DistancePart::Numbers(numbers) => self.of_numbers(numbers, &distances).cast(dtype),
-            formula => bias_at_positions(AttentionBias::by_distance(formula), &distances, dtype)
-                .expect("all parts but numbers are formulas"),
-        });
-        let numbers = numbers.reduce(|sum, part| sum + part)?;
-        let [heads, _] = numbers.dims();
-        let [sequences, len_q, len_kv] = self.shape;
-        let entries = self
-            .distances()
-            .map(|distance| distances.partition_point(|&it| it < distance));
-        let numbers = numbers.select(
-            1,
-            indices(entries.map(|entry| entry as i64).collect(), &device),
-        );
-        let bias = numbers.reshape([heads, sequences, len_q, len_kv]);
-        Some(bias.swap_dims(0, 1))
+    /// `[sequences or 1, 1, len_q, len_kv]`
+    fn tensor(&self) -> Tensor<4, Int> {
+        let [query, key] = [&self.query, &self.key]
+            .map(|positions| Tensor::<4, Int>::from_data(positions.clone(), &self.device));
+        key - query
     }
 
-    /// The entries for these distances of numbers `[heads_q, 2 · (len_q + len_kv) − 1]`, as
-    /// [`AttentionBias::distances`] describes.
-    fn of_numbers(&self, numbers: Tensor<2>, distances: &[isize]) -> Tensor<2> {
-        let [_, len_q, len_kv] = self.shape;
-        let ([_, count], zero) = (numbers.dims(), (len_q + len_kv) as isize - 1);
-        let entries = distances.iter().map(|&distance| {
-            let entry = zero - distance;
-            assert!(
-                (0..count as isize).contains(&entry),
-                "attention: a bias by distance of {count} numbers has none for a key that is {distance} tokens after its query"
-            );
-            entry as i64
-        });
-        let device = numbers.device();
-        numbers.select(1, indices(entries.collect(), &device))
+    /// True where a key is not in the window of its query, `[sequences or 1, 1, len_q, len_kv]`: `None` if all are.
+    fn beyond(&self, window: Window) -> Option<Tensor<4, Bool>> {
+        let within = |reach: Option<usize>| reach.and_then(|reach| i64::try_from(reach).ok());
+        let (first, last) = (*self.occurring.start(), *self.occurring.end());
+        let right = within(window.right).filter(|&right| right < last);
+        let left = within(window.left).filter(|&left| -left > first);
+        let after = right.map(|right| self.tensor().greater_elem(right));
+        let before = left.map(|left| self.tensor().lower_elem(-left));
+        match (after, before) {
+            (Some(after), Some(before)) => Some(after.bool_or(before)),
+            (one, None) | (None, one) => one,
+        }
+    }
+
+    /// A part of a bias: `[sequences or 1, heads_q, len_q, len_kv]`.
+    fn bias(&self, part: DistancePart, like: &Tensor<4>) -> Tensor<4> {
+        let dtype = statistics_dtype(like.dtype().into()).into();
+        let (first, last) = (*self.occurring.start(), *self.occurring.end());
+        match part {
+            DistancePart::Alibi(slopes) => {
+                let [query, key] = [&self.query, &self.key].map(|positions| {
+                    Tensor::<4>::from_data(positions.clone(), (&self.device, dtype))
+                });
+                let [heads] = slopes.dims();
+                let slopes = slopes.cast(dtype).reshape([1, heads, 1, 1]);
+                (key - query).abs() * -slopes
+            }
+            DistancePart::PaperAlibi(heads, device) => {
+                let slopes = TensorData::new(alibi_slopes(heads), [heads]);
+                let slopes = Tensor::from_data(slopes, (&device, dtype));
+                self.bias(DistancePart::Alibi(slopes), like)
+            }
+            DistancePart::Relative(table, buckets) => {
+                // All distances beyond the greatest are in one bucket.
+                let most = buckets.max_distance.min(FARTHEST) as i64;
+                let [first, last] = [first, last].map(|distance| distance.clamp(-most, most));
+                let listed: Vec<isize> = (first..=last).map(|distance| distance as isize).collect();
+                let relative = AttentionBias::relative(table, buckets);
+                let numbers = bias_at_positions(relative, &listed, dtype);
+                let numbers = numbers.expect("a relative bias is a formula");
+                select(numbers, self.tensor().clamp(first, last) - first)
+            }
+            DistancePart::Numbers(numbers) => {
+                let ([_, count], [_, _, len_q, _]) = (numbers.dims(), like.dims());
+                let len_kv = self.key.shape()[3];
+                let zero = match count == len_q + len_kv - 1 {
+                    true => len_q as i64 - 1,
+                    false => (len_q + len_kv) as i64 - 1,
+                };
+                for distance in [first, last] {
+                    assert!(
+                        (0..count as i64).contains(&(zero - distance)),
+                        "attention: a bias by distance of {count} numbers has none for a key that is {distance} tokens after its query"
+                    );
+                }
+                select(numbers.cast(dtype), self.tensor().neg() + zero)
+            }
+        }
     }
 }
 
-fn indices(entries: Vec<i64>, device: &Device) -> Tensor<1, Int> {
-    let count = entries.len();
-    Tensor::from_data(TensorData::new(entries, [count]), device)
+/// Entry `indices[b, 0, i, j]` of each row of `numbers`, `[heads, _]`, as `[sequences or 1, heads, len_q, len_kv]`.
+fn select(numbers: Tensor<2>, indices: Tensor<4, Int>) -> Tensor<4> {
+    let ([heads, _], [sequences, _, len_q, len_kv]) = (numbers.dims(), indices.dims());
+    let indices: Tensor<1, Int> = indices.reshape([sequences * len_q * len_kv]);
+    let parts = indices.split(SELECTED, 0).into_iter();
+    let selected = parts.map(|part| numbers.clone().select(1, part)).collect();
+    let selected = Tensor::cat(selected, 1).reshape([heads, sequences, len_q, len_kv]);
+    selected.swap_dims(0, 1)
 }

@@ -174,19 +174,23 @@ fn score_inputs(
         // There is nothing to hide.
         mask.unions.clear();
     }
+    let lengths = [query.dims()[2], key.dims()[2]];
+    let query_offsets = options.query_offsets.or_else(|| {
+        let offset = mask.offset_beside_unions(lengths)?;
+        Some(Tensor::full([query.dims()[0]], offset, &query.device()))
+    });
     let (mask, first_keys) = mask.resolved(&Place {
         query: &query,
         len_kv: key.dims()[2],
-        query_offsets: options.query_offsets.as_ref(),
+        query_offsets: query_offsets.as_ref(),
     });
-    let alignment = match &options.query_offsets {
+    let alignment = match &query_offsets {
         Some(_) => None,
         None => Some(mask.by_position.causal.unwrap_or_default()),
     };
     let (bias, distance_bias) = biases(&query, &key, alignment, statistics, options.bias);
     let sinks = options.sinks.map(|sinks| sinks.cast(statistics));
-    let lengths = [query.dims()[2], key.dims()[2]];
-    let (mask, scalars) = mask.into_inputs(first_keys, options.query_offsets, lengths);
+    let (mask, scalars) = mask.into_inputs(first_keys, query_offsets, lengths);
     let scalars = AttentionScalars {
         scale: options
             .scale

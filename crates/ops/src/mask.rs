@@ -235,17 +235,7 @@ impl AttentionMask {
     /// When the masks [name](Self::causal_aligned) different causal alignments, when dense masks do not broadcast against each
     /// other, or when the numbers of key lengths differ.
     pub fn and(mut self, other: Self) -> Self {
-        let named = merge(
-            self.named_alignment(),
-            other.named_alignment(),
-            |first, second| {
-                assert!(
-                    first == second,
-                    "a mask has one causal alignment, but {first:?} and {second:?} were combined"
-                );
-                first
-            },
-        );
+        let named = self.common_alignment(&other);
         self.visible_blocks.extend(other.visible_blocks);
         let (segments, second_segments) = match (self.segments, other.segments) {
             (None, one) | (one, None) => (one, None),
@@ -265,13 +255,14 @@ impl AttentionMask {
         let (first, second) = (self.by_position, other.by_position);
         Self {
             by_position: PositionMask {
-                causal: named.or(first.causal).or(second.causal),
+                causal: merge(first.causal, second.causal, |first, _| first)
+                    .map(|alignment| named.unwrap_or(alignment)),
                 window: merge(first.window, second.window, |first, second| Window {
                     left: merge(first.left, second.left, usize::min),
                     right: merge(first.right, second.right, usize::min),
                 }),
             },
-            alignment_is_named: named.is_some(),
+            alignment_is_named: self.alignment_is_named || other.alignment_is_named,
             key_lengths: merge(self.key_lengths, other.key_lengths, |first, second| {
                 let ([first_batch], [second_batch]) = (first.dims(), second.dims());
                 assert!(
@@ -289,11 +280,19 @@ impl AttentionMask {
     }
 
     /// Shows a key if one of the masks shows it. The result can be one of several parts, by [`and`](Self::and), and of another union.
+    /// An alignment that [one](Self::causal_aligned) of the masks names is that of all masks in the call.
     ///
-    /// A mask by position or [`key_lengths`](Self::key_lengths), alone or with a causal mask, stays structural: an implementation
-    /// can skip what it hides, and it takes no memory. Any other union becomes a dense mask in the call of attention, of the dimensions that
-    /// its parts have; what it hides whole is skipped too.
+    /// A union of a mask by position with [`key_lengths`](Self::key_lengths) is structural: an implementation can skip what it
+    /// hides, and it takes no memory. It stays so beside any mask that is neither a [`window`](Self::window) nor another union. Any
+    /// other union becomes a dense mask in the call of attention, of the dimensions that its parts have; what it hides whole is skipped
+    /// too.
     ///
+    /// A causal module hides the later tokens whatever a union shows: a prefix language model needs a module that is not causal, and
+    /// thus no cache.
+    ///
+    /// # Panics
+    ///
+    /// When the masks [name](Self::causal_aligned) different causal alignments.
     /// The call of attention panics, as for both masks, if a tensor does not have the shape that its constructor names.
     ///
     /// # Source
@@ -312,6 +311,7 @@ impl AttentionMask {
     /// let window = AttentionMask::window(255, 0).or(first([4, 4])).and(AttentionMask::causal());
     /// ```
     pub fn or(self, other: Self) -> Self {
+        self.common_alignment(&other);
         Self {
             unions: vec![[self, other]],
             ..Self::default()
@@ -323,9 +323,23 @@ impl AttentionMask {
         self.any(&|mask| mask.by_position != PositionMask::default())
     }
 
-    /// The causal alignment, if [`causal_aligned`](Self::causal_aligned) named it.
+    /// The causal alignment, if [`causal_aligned`](Self::causal_aligned) named it, alone or in a union.
     pub fn named_alignment(&self) -> Option<CausalAlignment> {
-        self.by_position.causal.filter(|_| self.alignment_is_named)
+        let named = self.by_position.causal.filter(|_| self.alignment_is_named);
+        let mut in_unions = self.unions.iter().flatten();
+        named.or_else(|| in_unions.find_map(Self::named_alignment))
+    }
+
+    /// The alignment that one of two masks names. Panics if they name different ones.
+    fn common_alignment(&self, other: &Self) -> Option<CausalAlignment> {
+        let named = [self, other].map(Self::named_alignment);
+        if let [Some(first), Some(second)] = named {
+            assert!(
+                first == second,
+                "a mask has one causal alignment, but {first:?} and {second:?} were combined"
+            );
+        }
+        named[0].or(named[1])
     }
 
     /// The [`key_lengths`](Self::key_lengths), if they are part of the mask.

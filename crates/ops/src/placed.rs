@@ -20,6 +20,11 @@ impl AttentionOptions {
         self.mask.counts_positions() || !self.bias.by_distance.is_empty()
     }
 
+    /// Whether a part of the mask is causal.
+    pub fn is_causal(&self) -> bool {
+        self.mask.any(&|mask| mask.by_position.causal.is_some())
+    }
+
     /// These options, with query `i` of batch item `b` at key `offsets[b] + i`: one number for all, or one for each. Modules
     /// place their queries by this method. Unlike those of [`query_offsets`](method@Self::query_offsets), the offsets may be any
     /// numbers. Offsets that are equivalent to a causal alignment become that alignment.
@@ -49,13 +54,18 @@ impl AttentionOptions {
             true => &offsets[..1],
             false => offsets,
         };
-        if offsets == [self.mask.by_position.offset(len_q, len_kv) as i64] {
+        let alignment = self.mask.named_alignment();
+        let alignment = alignment
+            .or(self.mask.by_position.causal)
+            .unwrap_or_default();
+        if offsets == [alignment.offset(len_q, len_kv) as i64] {
             return self;
         }
         let is_numbers = |part: &DistancePart| matches!(part, DistancePart::Numbers(_));
         let has_numbers = self.bias.by_distance.iter().any(is_numbers);
         // Numbers by distance have their zero where the default alignment has it.
-        if let ([offset], Some(_), false) = (offsets, self.mask.by_position.causal, has_numbers) {
+        let is_causal = self.mask.by_position.causal.is_some() && self.mask.unions.is_empty();
+        if let ([offset], true, false) = (offsets, is_causal, has_numbers) {
             for alignment in [CausalAlignment::TopLeft, CausalAlignment::BottomRight] {
                 if *offset == alignment.offset(len_q, len_kv) as i64 {
                     self.mask.by_position.causal = Some(alignment);

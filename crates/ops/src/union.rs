@@ -30,6 +30,15 @@ pub(crate) struct Place<'a> {
 }
 
 impl AttentionMask {
+    /// The first key of the queries, if a union is beside what counts from another than the default: parts of a union do not see
+    /// each other's alignment.
+    pub(crate) fn offset_beside_unions(&self, [len_q, len_kv]: [usize; 2]) -> Option<i64> {
+        let named = self.named_alignment().filter(|_| !self.unions.is_empty())?;
+        let [offset, default] = [named, CausalAlignment::default()]
+            .map(|alignment| alignment.offset(len_q, len_kv) as i64);
+        (offset != default).then_some(offset)
+    }
+
     /// This mask without unions: one may become first keys, the others become dense.
     pub(crate) fn resolved(mut self, place: &Place<'_>) -> (Self, Option<FirstKeys>) {
         let mut first_keys = None;
@@ -44,7 +53,6 @@ impl AttentionMask {
             };
             if let Some((by_position, counts)) = structural {
                 let are_causal = self.by_position.causal.is_some();
-                self.alignment_is_named |= first.alignment_is_named || second.alignment_is_named;
                 self.by_position = PositionMask {
                     causal: self.by_position.causal.or(by_position.causal),
                     window: by_position.window,
@@ -52,8 +60,7 @@ impl AttentionMask {
                 first_keys = Some(FirstKeys { counts, are_causal });
                 continue;
             }
-            let alignment = self.by_position.causal.unwrap_or_default();
-            let [first, second] = [first, second].map(|mask| mask.hidden(place, alignment));
+            let [first, second] = [first, second].map(|mask| mask.hidden(place));
             if let (Some(first), Some(second)) = (first, second) {
                 let hidden = both::<Dispatch>(first.into_dispatch(), second.into_dispatch());
                 self = self.and(Self::masked(Tensor::from_dispatch(hidden)));
@@ -130,17 +137,10 @@ impl AttentionMask {
     }
 
     /// What the mask hides, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: `None` if nothing.
-    fn hidden(self, place: &Place<'_>, alignment: CausalAlignment) -> Option<Tensor<4, Bool>> {
+    fn hidden(self, place: &Place<'_>) -> Option<Tensor<4, Bool>> {
         let ([batch, _, len_q, _], len_kv) = (place.query.dims(), place.len_kv);
-        // One that is named inside decides for what is inside.
-        let alignment = self.named_alignment().unwrap_or(alignment);
         let (mask, first_keys) = self.resolved(place);
-        // A window is aligned as causal masks are.
-        let offsets = place.query_offsets.cloned().or_else(|| {
-            let offset = alignment.offset(len_q, len_kv) as i64;
-            let offsets = Tensor::<1, Int>::full([batch], offset, &place.query.device());
-            (mask.by_position != PositionMask::default()).then_some(offsets)
-        });
+        let offsets = place.query_offsets.cloned();
         let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv]);
         let part = Part::whole(len_q, len_kv);
         let device = place.query.clone().into_dispatch().device();

@@ -18,15 +18,23 @@ torch.float = torch.float32 = torch.float64
 torch.FloatTensor = torch.DoubleTensor
 torch.Tensor.float = torch.Tensor.double
 
-from transformers import GptOssConfig, LlamaConfig, MixtralConfig, NemotronConfig, Olmo2Config, Qwen3MoeConfig  # noqa: E402
+from transformers import (  # noqa: E402
+    DeepseekV3Config, GptOssConfig, HunYuanDenseV1Config, LlamaConfig, MixtralConfig, Olmo2Config, PhiConfig, Qwen2MoeConfig,
+    Qwen3MoeConfig, Qwen3NextConfig,
+)  # fmt: skip
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS  # noqa: E402
+from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3MoE  # noqa: E402
 from transformers.models.gemma2.modeling_gemma2 import Gemma2RMSNorm  # noqa: E402
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssMLP  # noqa: E402
+from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1Attention  # noqa: E402
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding  # noqa: E402
 from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock, load_balancing_loss_func  # noqa: E402
 from transformers.models.nemotron.modeling_nemotron import NemotronLayerNorm1P  # noqa: E402
 from transformers.models.olmo2.modeling_olmo2 import Olmo2Attention  # noqa: E402
+from transformers.models.phi.modeling_phi import PhiAttention  # noqa: E402
+from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeSparseMoeBlock  # noqa: E402
 from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeSparseMoeBlock  # noqa: E402
+from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextAttention  # noqa: E402
 from transformers.models.whisper.modeling_whisper import sinusoids  # noqa: E402
 
 OUT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
@@ -126,10 +134,61 @@ def olmo2():
     save("olmo2_attention", with_gradients(inputs, output), epsilon=config.rms_norm_eps)
 
 
+def attentions():
+    """Causal attention of 4 heads of width 6 over 2, at positions with gaps: norms after the rotation, norms with a mean, a gate."""
+    sizes = dict(
+        hidden_size=24, num_attention_heads=4, num_key_value_heads=2, attention_bias=False, attn_implementation="eager",
+    )  # fmt: skip
+    for seed, name, config, module, norms in [
+        (31, "hunyuan_attention", HunYuanDenseV1Config(**sizes, head_dim=6, rms_norm_eps=0.03), HunYuanDenseV1Attention,
+         {"query": "query_layernorm", "key": "key_layernorm"}),
+        (32, "phi_attention", PhiConfig(**sizes, qk_layernorm=True, layer_norm_eps=0.07), PhiAttention,
+         {"query": "q_layernorm", "key": "k_layernorm"}),
+        (33, "qwen3_next_attention", Qwen3NextConfig(**sizes, head_dim=6, rms_norm_eps=0.03), Qwen3NextAttention,
+         {"query": "q_norm", "key": "k_norm"}),
+    ]:  # fmt: skip
+        torch.manual_seed(seed)
+        attention = fill(module(config, 0).eval())
+        x = leaf(2, 7, 24)
+        positions = torch.tensor([[0, 2, 3, 7, 8, 11, 12], [5, 6, 7, 8, 20, 21, 30]])
+        rotary_dim = 6 if name == "hunyuan_attention" else 4
+        frequencies = 100.0 ** -(torch.arange(0, rotary_dim, 2) / rotary_dim)
+        angles = positions[..., None] * frequencies
+        angles = torch.cat([angles, angles], -1)
+        later = torch.full((7, 7), -torch.inf).triu(1).expand(2, 1, 7, 7)
+        if name == "phi_attention":
+            attention.rotary_ndims = rotary_dim
+        output, _ = attention(x, position_embeddings=(angles.cos(), angles.sin()), attention_mask=later)
+        projections = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
+        projections["output"] = "dense" if name == "phi_attention" else "o_proj"
+        loss_weight = data(*output.shape)
+        (output * loss_weight).sum().backward()
+        tensors = {"x": x, "grad.x": x.grad, "loss_weight": loss_weight, "output": output, "positions": positions.double()}
+        for prefix, of in [("", lambda parameter: parameter), ("grad.", lambda parameter: parameter.grad)]:
+            for ours, theirs in projections.items():
+                linear = getattr(attention, theirs)
+                weight = of(linear.weight)
+                if ours == "query" and name == "qwen3_next_attention":
+                    query, gate = weight.reshape(4, 2, 6, 24).transpose(0, 1).reshape(2, 24, 24)
+                    tensors[f"{prefix}gate.weight"], weight = gate.T, query
+                tensors[f"{prefix}{ours}.weight"] = weight.T
+                if linear.bias is not None:
+                    tensors[f"{prefix}{ours}.bias"] = of(linear.bias)
+            for ours, theirs in norms.items():
+                norm = getattr(attention, theirs)
+                tensors[f"{prefix}heads.qk_norm.{ours}.gamma"] = of(norm.weight)
+                if getattr(norm, "bias", None) is not None:
+                    tensors[f"{prefix}heads.qk_norm.{ours}.beta"] = of(norm.bias)
+        save(name, tensors)
+
+
 def experts(name, seed, block, top_k, interleaved=False):
     """A block of experts. Its parameters are stored as burn-attn has them: `[in, out]`, expert by expert, the gate before the rest."""
     torch.manual_seed(seed)
     fill(block)
+    expert_bias = getattr(block.gate, "e_score_correction_bias", None) if hasattr(block, "gate") else None
+    if expert_bias is not None:
+        expert_bias.copy_(data(*expert_bias.shape, scale=0.2))
     x = leaf(2, 7, 6)
     output = block(x)
     output = output[0] if isinstance(output, tuple) else output
@@ -157,6 +216,13 @@ def experts(name, seed, block, top_k, interleaved=False):
             numbers = inner(numbers) if part == "linear_inner" else numbers
             for expert in range(n_experts):
                 named[f"{prefix}experts.{expert}.{part}.weight"] = numbers[expert]
+        shared = getattr(block, "shared_expert", None) or getattr(block, "shared_experts", None)
+        if shared is not None:
+            gate_up = torch.cat([of(shared.gate_proj.weight), of(shared.up_proj.weight)])
+            named[f"{prefix}shared.linear_inner.weight"] = gate_up.T
+            named[f"{prefix}shared.linear_outer.weight"] = of(shared.down_proj.weight).T
+        if hasattr(block, "shared_expert_gate"):
+            named[f"{prefix}shared_gate.weight"] = of(block.shared_expert_gate.weight).T
         if interleaved:
             biases = {"linear_inner": inner(of(block.experts.gate_up_proj_bias))}
             biases["linear_outer"] = of(block.experts.down_proj_bias)
@@ -165,7 +231,7 @@ def experts(name, seed, block, top_k, interleaved=False):
                     named[f"{prefix}experts.{expert}.{part}.bias"] = numbers[expert]
         return named
 
-    chosen = logits.topk(top_k, -1).indices
+    chosen = router(x.reshape(14, 6))[2] if expert_bias is not None else logits.topk(top_k, -1).indices
     counts = torch.bincount(chosen.flatten(), minlength=n_experts)
     print(f"{name}: tokens per expert {counts.tolist()}")
     tensors = {
@@ -181,6 +247,8 @@ def experts(name, seed, block, top_k, interleaved=False):
         "mask": mask,
         "balance_of_both_with_mask": with_mask.reshape(1),
     }
+    if expert_bias is not None:
+        tensors["expert_bias"] = expert_bias
     save(name, tensors, n_experts=n_experts, top_k=top_k, balance_weight=3.0)
 
 
@@ -193,10 +261,20 @@ def mixtures():
     experts("qwen3_moe", 24, Qwen3MoeSparseMoeBlock(qwen), 3)
     gpt_oss = GptOssConfig(hidden_size=6, intermediate_size=5, num_local_experts=5, num_experts_per_tok=2)
     experts("gpt_oss_moe", 25, GptOssMLP(gpt_oss), 2, interleaved=True)
+    qwen2 = Qwen2MoeConfig(
+        hidden_size=6, moe_intermediate_size=5, shared_expert_intermediate_size=8, num_experts=5, num_experts_per_tok=2,
+    )  # fmt: skip
+    experts("qwen2_moe", 26, Qwen2MoeSparseMoeBlock(qwen2), 2)
+    deepseek = DeepseekV3Config(
+        hidden_size=6, moe_intermediate_size=5, n_shared_experts=2, n_routed_experts=7, num_experts_per_tok=3, n_group=1,
+        topk_group=1,
+    )  # fmt: skip
+    experts("deepseek_v3_moe", 37, DeepseekV3MoE(deepseek), 3)
 
 
 rotary()
 sinusoidal()
 norms()
 olmo2()
+attentions()
 mixtures()

@@ -4,8 +4,8 @@ use burn::tensor::Tensor;
 use burn_attn::{
     AttentionBias, AttentionContext, AttentionMask, BlockConfig, CrossAttention,
     CrossAttentionConfig, CrossAttentionInput, HeadsConfig, KvCacheConfig, LayerInput,
-    MultiHeadAttentionConfig, MultiHeadAttentionInput, QkNormConfig, SelfAttentionConfig,
-    SelfAttentionInput, TransformerLayerConfig,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig, QkNormConfig,
+    SelfAttentionConfig, SelfAttentionInput, TransformerLayerConfig,
     positions::{PositionEncoding, RelativeBiasConfig, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -87,7 +87,17 @@ fn factors() {
                 &format!("qk_norm {named} must be positive and finite, got {shown}"),
             );
         }
+        refused_everywhere(
+            heads().with_qk_norm(QkNormConfig::PerHead(
+                NormConfig::rms_norm().with_epsilon(number),
+            )),
+            &format!("qk_norm PerHead: epsilon must be positive and finite, got {shown}"),
+        );
     }
+    refused_everywhere(
+        heads().with_norm_after_rotary(true),
+        "norm_after_rotary is the place of qk_norm, which is None",
+    );
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use burn_attn::{
-    AttentionMask, BlockConfig, CrossAttentionConfig, CrossAttentionInput, KvCacheConfig,
-    LayerInput, MultiHeadAttentionInput, SelfAttention, SelfAttentionConfig, SelfAttentionInput,
-    TransformerStackConfig,
+    AttentionBias, AttentionMask, BlockConfig, CrossAttentionConfig, CrossAttentionInput,
+    KvCacheConfig, LayerInput, MultiHeadAttentionInput, SelfAttention, SelfAttentionConfig,
+    SelfAttentionInput, TransformerStackConfig,
     positions::{
         AlibiConfig, PositionEncoding, Positions, RelativeBiasConfig, RotaryAxes, RotaryConfig,
     },
@@ -150,6 +150,45 @@ fn gradients_are_those_of_the_sequence_without_gaps() {
                 assert_close(&format!("{what}, {path}"), actual, &expected[path], 2e-5);
             }
         }
+    }
+}
+
+/// One number for every distance, in the form for any offset and in the one for all distances that occur.
+#[test]
+fn numbers_by_distance() {
+    const POSITIONS: [usize; 5] = [3, 0, 4, 1, 2];
+    for (backend, device) in devices::cpu() {
+        let x = || SelfAttentionInput::new(tensor([2, 5, WIDTH], 1, &device));
+        let module = SelfAttentionConfig::new(WIDTH, 3).with_d_head(6);
+        let module = filled(module.init(&device), 1);
+        for zero in [9, 4] {
+            let numbers: Tensor<2> = tensor([3, 2 * zero + 1], 3, &device);
+            let entries = POSITIONS
+                .iter()
+                .flat_map(|query| POSITIONS.map(|key| (zero + query - key) as i64));
+            let entries: Vec<i64> = entries.collect();
+            let entries = Tensor::<1, Int>::from_data(TensorData::new(entries, [25]), &device);
+            let dense = numbers.clone().select(1, entries).reshape([1, 3, 5, 5]);
+            let expected = module.forward(x().bias(AttentionBias::dense(dense)));
+            let by_distance = || x().bias(AttentionBias::distances(numbers.clone()));
+            let actual = module.forward(by_distance().positions(vec![POSITIONS.to_vec(); 2]));
+            let what = format!("{backend}, {zero}");
+            assert_close(&what, &actual.into_data(), &expected.into_data(), TOLERANCE);
+            let far = vec![vec![0, 1, 2, 3, 14]; 2];
+            assert_eq!(
+                sentence(|| module.forward(by_distance().positions(far))),
+                format!(
+                    "attention: a bias by distance of {} numbers has none for a key that is -14 tokens after its query",
+                    2 * zero + 1
+                )
+            );
+        }
+        let slopes = AttentionBias::alibi(Tensor::ones([2], &device));
+        let input = x().bias(slopes).positions(vec![vec![0, 1, 3, 4, 5]; 2]);
+        assert_eq!(
+            sentence(|| module.forward(input)),
+            "attention: 2 ALiBi slopes were given for 3 query heads"
+        );
     }
 }
 

@@ -143,12 +143,16 @@ pub fn layer(block: &BlockConfig, module: &TransformerLayer, x: Tensor<3>) -> Te
     let around = &module.self_attention_residual;
     match &module.feed_forward_residual {
         Some(beside) if block.parallel => {
-            assert!(block.separate_norms);
-            let [first, second] = [around, beside].map(|it| {
-                let of_input = it.norm.as_ref().expect("a norm");
-                norm(&block.norm, of_input, x.clone())
-            });
-            x + attend(first) + think(second)
+            assert_eq!(block.norm_placement, NormPlacement::Pre);
+            assert_eq!(block.separate_norms, beside.norm.is_some());
+            let read =
+                |of: &Option<Norm>| norm(&block.norm, of.as_ref().expect("a norm"), x.clone());
+            let first = read(&around.norm);
+            let second = match block.separate_norms {
+                true => read(&beside.norm),
+                false => first.clone(),
+            };
+            x.clone() + attend(first) + think(second)
         }
         Some(behind) => {
             let x = residual(block, around, x, attend);

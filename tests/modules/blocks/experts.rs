@@ -251,6 +251,18 @@ fn bad_experts_have_their_sentence() {
             ExpertsConfig::new(7, 3).with_d_ff(0),
             "experts.d_ff must be at least 1, got 0",
         ),
+        (
+            ExpertsConfig::new(7, 3).with_d_shared(0),
+            "d_shared must be at least 1, got 0",
+        ),
+        (
+            ExpertsConfig::new(7, 3).with_shared_gate(true),
+            "shared_gate is true, but d_shared is not set: there is no shared network",
+        ),
+        (
+            ExpertsConfig::new(7, 3).with_routed_scale(0.0),
+            "routed_scale must be positive and finite, got 0",
+        ),
     ];
     for (experts, expected) in cases {
         let block = dense().with_experts(experts);

@@ -78,6 +78,63 @@ fn a_layer_scale_multiplies_what_is_added() {
     }
 }
 
+/// Each sublayer of a parallel layer has a scale, and is left out by itself.
+#[test]
+fn branches_of_parallel_layers() {
+    let _turn = alone();
+    for (name, device) in devices::cpu() {
+        let device = device.autodiff();
+        let x: Tensor<3> = tensor([64, 3, D_MODEL], 1, &device);
+        for separate in [false, true] {
+            let block = block().with_parallel(true).with_separate_norms(separate);
+            let layer = filled(config(block.clone().with_layer_scale(0.5)).init(&device), 1);
+            let branches = |layer: &TransformerLayer| {
+                let of_network = layer.feed_forward_residual.as_ref().expect("one");
+                let read = layer.self_attention_residual.input(x.clone());
+                let attended = SelfAttentionInput::new(read.clone());
+                let attended = layer.self_attention.forward(attended);
+                let read = match separate {
+                    true => of_network.input(x.clone()),
+                    false => read,
+                };
+                [attended, think(layer, read)]
+            };
+            let after = layer.feed_forward_residual.as_ref().expect("one");
+            let [first, second] = [&layer.self_attention_residual, after]
+                .map(|residual| residual.scale.as_ref().expect("a scale").val().unsqueeze());
+            let [attended, thought] = branches(&layer);
+            let expected = x.clone() + attended * first + thought * second;
+            let actual = layer.forward(x.clone()).states;
+            let what = format!("{name}, separate norms {separate}");
+            assert_close(&what, &actual.to_data(), &expected.into_data(), TOLERANCE);
+            let gradients = parameters::gradients(&layer, &actual.sum().backward());
+            assert!(gradients.contains_key("feed_forward_residual.scale"));
+
+            let dropping = filled(config(block.with_stochastic_depth(0.5)).init(&device), 1);
+            burn_attn::seed(&device, 7);
+            let added = numbers(&(dropping.forward(x.clone()).states - x.clone()));
+            let [attended, thought] = branches(&dropping).map(|branch| numbers(&branch));
+            let width = 3 * D_MODEL;
+            let kinds = (0..64).map(|item| {
+                let kind = |with: [f32; 2]| {
+                    let mut elements = item * width..(item + 1) * width;
+                    elements.all(|at| {
+                        let expected = with[0] * attended[at] + with[1] * thought[at];
+                        (added[at] - 2.0 * expected).abs() < 1e-4
+                    })
+                };
+                let kinds = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]].map(kind);
+                kinds.iter().position(|kind| *kind).expect("one of four")
+            });
+            let kinds: Vec<usize> = kinds.collect();
+            for kind in 0..4 {
+                let count = kinds.iter().filter(|other| **other == kind).count();
+                assert!((6..=28).contains(&count), "{what}: {count} of kind {kind}");
+            }
+        }
+    }
+}
+
 #[test]
 fn stochastic_depth_leaves_out_whole_sequences() {
     const BATCH: usize = 64;
@@ -175,6 +232,13 @@ fn residuals_that_cannot_be() {
             "stochastic_depth must be in [0, 1), got 1",
         ),
         (block().with_d_ff(0), "d_ff must be at least 1, got 0"),
+        (
+            block()
+                .with_parallel(true)
+                .with_norm_placement(NormPlacement::Post)
+                .with_layer_scale(0.5),
+            "layer_scale and stochastic_depth are for one sublayer at a time, but parallel layers with norm_placement Post add the sum of two",
+        ),
     ] {
         let error = config(block).validate().expect_err("bad").to_string();
         assert_eq!(error, format!("TransformerLayerConfig: {reason}"));

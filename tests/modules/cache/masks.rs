@@ -285,6 +285,10 @@ fn masks_that_do_not_fit_leave_the_cache_alone() {
             AttentionMask::causal_aligned(CausalAlignment::TopLeft),
             "SelfAttention: a mask aligned top-left cannot be combined with a cache, whose queries are the newest tokens",
         ),
+        (
+            AttentionMask::causal_aligned(CausalAlignment::TopLeft).or(masked([1, 1, 3, 6])),
+            "SelfAttention: a mask aligned top-left cannot be combined with a cache, whose queries are the newest tokens",
+        ),
     ] {
         assert_eq!(
             sentence(|| module.forward_cached(input().mask(mask), &mut cache)),

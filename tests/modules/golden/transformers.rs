@@ -5,9 +5,10 @@ use burn::{
     tensor::{DType, Device, Gradients, Tensor, TensorData},
 };
 use burn_attn::{
-    FeedForwardActivation, MixtureOfExpertsConfig, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, NormConfig, ProjectionBias, QkNormConfig, load_balancing_loss,
-    positions::{SinusoidalConfig, SinusoidalLayout},
+    FeedForwardActivation, HeadsConfig, KvCacheConfig, MixtureOfExpertsConfig,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig, ProjectionBias, QkNormConfig,
+    SelfAttentionInput, load_balancing_loss,
+    positions::{PositionEncoding, RotaryConfig, SinusoidalConfig, SinusoidalLayout},
 };
 use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
@@ -18,6 +19,9 @@ const TOLERANCE: f64 = 1e-13;
 
 /// Burn 0.22.1 computes sigmoids in f32 on ndarray; about three times the worst error that was seen there.
 const TOLERANCE_OF_SIGMOIDS: f64 = 5e-7;
+
+/// The same where the router is of sigmoids.
+const TOLERANCE_OF_SIGMOID_ROUTERS: f64 = 3e-6;
 
 fn open(name: &str) -> GoldenFile {
     GoldenFile::open(&format!("transformers/{name}"))
@@ -82,6 +86,9 @@ fn compare_gradients<M: Module>(
         fn visit_float<const D: usize>(&mut self, parameter: &Param<Tensor<D>>) {
             let path = self.path.join(".");
             let gradient = parameter.val().grad(self.gradients);
+            if path == "expert_bias" {
+                return assert!(gradient.is_none(), "{path} has a gradient");
+            }
             let gradient = gradient.unwrap_or_else(|| panic!("{path} has no gradient"));
             let expected = (self.find)(&path);
             assert_close_to_largest(&path, &gradient.into_data(), &expected, self.tolerance, 0.0);
@@ -171,6 +178,86 @@ fn qk_norm_across_heads_is_olmo_2s() {
     });
 }
 
+/// Output and gradients of causal self-attention over tokens at positions with gaps, and the output token by token.
+fn check_attention(name: &str, bias: bool, heads: HeadsConfig) {
+    let file = open(name);
+    let config = MultiHeadAttentionConfig::new(24, 4)
+        .with_heads(heads.with_n_kv_heads(2))
+        .with_causal(true)
+        .with_dropout(0.0)
+        .with_bias(bias);
+    let positions: Vec<f64> = file.data("positions").iter().collect();
+    let positions = positions.chunks(7);
+    let positions = positions.map(|row| row.iter().map(|&position| position as usize).collect());
+    let positions: Vec<Vec<usize>> = positions.collect();
+    for (backend, device) in devices::cpu() {
+        let device = &device.autodiff();
+        let tolerance = match backend {
+            "ndarray" => TOLERANCE_OF_SIGMOIDS,
+            _ => TOLERANCE,
+        };
+        let close = |what: &str, actual: &TensorData, expected: &TensorData| {
+            assert_close_to_largest(what, actual, expected, tolerance, 0.0);
+        };
+        let module = loaded(config.init(device), |path| file.data(path), device);
+        let x: Tensor<3> = tracked(&file, "x", device);
+        let input = MultiHeadAttentionInput::self_attention(x.clone());
+        let output = module.forward(input.positions(positions.clone()));
+        close("output", &output.to_data(), &file.data("output"));
+
+        let fused = module.clone().into_self_attention();
+        let mut cache = fused.cache(2, &KvCacheConfig::new(7));
+        for token in 0..7 {
+            let input = SelfAttentionInput::new(x.clone().narrow(1, token, 1));
+            let at: Vec<Vec<usize>> = positions.iter().map(|row| vec![row[token]]).collect();
+            let state = fused.forward_cached(input.positions(at), &mut cache);
+            let expected = output.clone().narrow(1, token, 1);
+            close("token", &state.to_data(), &expected.to_data());
+        }
+
+        let gradients = (output * tracked(&file, "loss_weight", device))
+            .sum()
+            .backward();
+        let of_x = x.grad(&gradients).expect("a gradient").into_data();
+        close("grad.x", &of_x, &file.data("grad.x"));
+        compare_gradients(&module, &gradients, tolerance, |path| {
+            file.data(&format!("grad.{path}"))
+        });
+    }
+}
+
+fn rotary() -> RotaryConfig {
+    RotaryConfig::new().with_base(100.0)
+}
+
+#[test]
+fn qk_norm_after_rotary_is_hunyuans() {
+    let heads = HeadsConfig::new()
+        .with_qk_norm(QkNormConfig::Rms { epsilon: 0.03 })
+        .with_norm_after_rotary(true)
+        .with_position(PositionEncoding::Rotary(rotary()));
+    check_attention("hunyuan_attention", false, heads);
+}
+
+#[test]
+fn layer_norm_of_each_head_is_phis() {
+    let norm = NormConfig::layer_norm().with_epsilon(0.07);
+    let heads = HeadsConfig::new()
+        .with_qk_norm(QkNormConfig::PerHead(norm))
+        .with_position(PositionEncoding::Rotary(rotary().with_rotary_dim(4)));
+    check_attention("phi_attention", true, heads);
+}
+
+#[test]
+fn gate_and_unit_offset_of_qk_norm_are_those_of_qwen_3_next() {
+    let norm = NormConfig::rms_norm().with_epsilon(0.03).with_unit_offset();
+    let heads = HeadsConfig::new()
+        .with_gate(true)
+        .with_qk_norm(QkNormConfig::PerHead(norm))
+        .with_position(PositionEncoding::Rotary(rotary().with_rotary_dim(4)));
+    check_attention("qwen3_next_attention", false, heads);
+}
+
 #[test]
 fn half_split_sinusoids_are_marians_and_whispers() {
     let file = open("sinusoidal");
@@ -205,6 +292,7 @@ fn check_experts(name: &str, config: MixtureOfExpertsConfig) {
     for (backend, device) in devices::cpu() {
         let device = &device.autodiff();
         let tolerance = match backend {
+            "ndarray" if config.sigmoid => TOLERANCE_OF_SIGMOID_ROUTERS,
             "ndarray" => TOLERANCE_OF_SIGMOIDS,
             _ => TOLERANCE,
         };
@@ -264,4 +352,23 @@ fn experts_with_biases_are_those_of_gpt_oss() {
         .with_router_bias(true)
         .with_bias(true);
     check_experts("gpt_oss_moe", config);
+}
+
+#[test]
+fn a_shared_expert_with_a_gate_is_that_of_qwen_2() {
+    let config = MixtureOfExpertsConfig::new(6, 5, 5, 2)
+        .with_norm_topk_prob(false)
+        .with_d_shared(8)
+        .with_shared_gate(true);
+    check_experts("qwen2_moe", config);
+}
+
+#[test]
+fn sigmoids_with_a_bias_for_the_choice_are_those_of_deepseek_v3() {
+    let config = MixtureOfExpertsConfig::new(6, 5, 7, 3)
+        .with_sigmoid(true)
+        .with_expert_bias(true)
+        .with_routed_scale(2.5)
+        .with_d_shared(10);
+    check_experts("deepseek_v3_moe", config);
 }

@@ -4,6 +4,7 @@ mod cached;
 mod eight_bits;
 mod few_parameters;
 mod products;
+mod token_positions;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::{

@@ -1,8 +1,8 @@
 //! Configurations that were saved before something was added to them, and what was.
 
 use burn_attn::{
-    BlockConfig, FeedForwardActivation, FeedForwardConfig, LayerPattern, NormPlacement,
-    TransformerConfig, TransformerLayerConfig, TransformerStackConfig,
+    BlockConfig, FeedForwardActivation, FeedForwardConfig, LayerPattern, NormConfig, NormPlacement,
+    QkNormConfig, TransformerConfig, TransformerLayerConfig, TransformerStackConfig,
     positions::{RotaryAxes, RotaryConfig, RotaryLayout, SinusoidalLayout},
 };
 use burn_attn_models::{
@@ -67,6 +67,37 @@ fn layers_with_what_was_added() {
     loads(
         "added/HeadsConfigWithGate",
         &values::heads().with_gate(true),
+    );
+    loads(
+        "added/HeadsConfigWithNormAfterRotary",
+        &values::heads().with_gate(true).with_norm_after_rotary(true),
+    );
+    loads(
+        "added/QkNormConfigPerHead",
+        &QkNormConfig::PerHead(
+            NormConfig::layer_norm()
+                .with_epsilon(0.125)
+                .without_bias()
+                .with_unit_offset(),
+        ),
+    );
+    loads(
+        "added/ExpertsConfigWithShared",
+        &values::experts()
+            .with_sigmoid(true)
+            .with_expert_bias(true)
+            .with_routed_scale(2.5)
+            .with_d_shared(19)
+            .with_shared_gate(true),
+    );
+    loads(
+        "added/MixtureOfExpertsConfigWithShared",
+        &values::mixture_of_experts()
+            .with_sigmoid(true)
+            .with_expert_bias(true)
+            .with_routed_scale(2.5)
+            .with_d_shared(19)
+            .with_shared_gate(true),
     );
     loads(
         "added/RotaryConfigWithAxes",

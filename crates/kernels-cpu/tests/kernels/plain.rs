@@ -218,6 +218,15 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             .zip(&sizes)
             .map(|(weight, size)| weight * size);
         logsumexp.magnitudes[row] = largest.abs() + sum.ln() + of_scores.sum::<f64>();
+        // Beside the largest, whose exponential is 1, less than a unit in the last place may be lost whole.
+        let smaller = scores
+            .iter()
+            .chain([&sink])
+            .filter(|score| **score < largest);
+        let others: f64 = smaller.map(|score| (score - largest).exp()).sum();
+        if others < T::EPSILON_OF_REAL {
+            logsumexp.magnitudes[row] += others / T::EPSILON_OF_REAL;
+        }
         let of_row = row * p.dim_v..(row + 1) * p.dim_v;
         let visible = || (0..p.len_kv).filter(|&key| scores[key] != f64::NEG_INFINITY);
         for key in visible() {

@@ -57,7 +57,8 @@ impl Choices {
         if self.seed % 11 < 3 && (case.causal.is_some() || case.window.is_some()) {
             let count = |item| usize::from(self.seed) * (item + 3) % (len_kv + 1);
             let counts = (0..batch).map(count).collect();
-            case.first_keys = Some((counts, self.seed.is_multiple_of(2)));
+            let are_causal = case.causal.is_some() && self.seed.is_multiple_of(2);
+            case.first_keys = Some((counts, are_causal));
         }
         if chosen(5) {
             case.key_lengths = Some(key_lengths(&case));

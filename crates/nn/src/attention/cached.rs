@@ -72,10 +72,10 @@ impl Heads {
         let options = self.options(context.mask, context.bias);
         let has_distances =
             window.is_some() || position.bias_source().is_some() || options.counts_distances();
-        let listed = match &context.positions {
-            Some(Positions::PerAxis(_)) if !has_distances => None,
-            given => cache.new_positions(given.as_ref(), len_q),
-        };
+        // Positions on several axes have no distances, and these tokens have their places.
+        let given = context.positions.as_ref();
+        let given = given.filter(|given| has_distances || !matches!(given, Positions::PerAxis(_)));
+        let listed = cache.new_positions(given, len_q);
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
         if batch == 0 || len_q == 0 {
             return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
@@ -97,11 +97,11 @@ impl Heads {
         };
         let options = options.mask(by_position(true, window));
         let place = |options: AttentionOptions, cache: &KvCache| match &listed {
-            Some(of_query) => {
+            Some(of_query) if options.counts_distances() => {
                 let of_key = cache.kept_positions(first, len_kv);
                 options.at_positions(of_query, &of_key, &query)
             }
-            None => options,
+            _ => options,
         };
         let all_are_tokens = counts.iter().all(|&count| count == len_q);
         if all_are_tokens && new_at.iter().all(|&at| at + len_q == len_kv) {

@@ -71,15 +71,20 @@ impl AttentionContext {
     }
 
     /// The positions of the tokens, or, with another sequence as keys, of the queries: see
-    /// [`positions`](crate::positions). Default: a token's place in its sequence, after those of a cache if there is one.
+    /// [`positions`](crate::positions). Default: a token's place in its sequence, after those of a cache if there is one. It is not the
+    /// position after the last: where the tokens of a cache were given others than their places, as with padding on the left, give the new
+    /// tokens theirs too.
     ///
     /// [`MultiHeadAttention`](crate::MultiHeadAttention) takes them for its keys too if it has as many keys as queries and no
-    /// [`key_positions`](Self::key_positions). An [`offset`](Self::offset) beside them makes `forward` panic.
+    /// [`key_positions`](Self::key_positions). An [`offset`](Self::offset) beside them makes `forward` panic. So does a window, ALiBi or a
+    /// relative bias, of the module or of this context, beside positions on several axes, which have no distances.
     ///
     /// # Cost
     ///
-    /// If they are not simply from an offset on, a window, ALiBi or a relative bias takes `n_heads · len_q · len_kv` numbers, times the
-    /// batch if the sequences differ.
+    /// Unless each token is one position after the token before it, a window, ALiBi or a relative bias takes `n_heads · len_q · len_kv`
+    /// numbers in every layer, times the batch if the sequences differ. So it does wherever a cache has tokens that are not at their
+    /// places, and in causal [`MultiHeadAttention`](crate::MultiHeadAttention) of queries and keys at different positions. A cache with a
+    /// window panics when the window of a new token reaches tokens that it has dropped: [`KvCache::reserve`](crate::KvCache::reserve).
     pub fn positions(mut self, positions: impl Into<Positions>) -> Self {
         self.positions = Some(positions.into());
         self

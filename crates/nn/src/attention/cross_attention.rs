@@ -278,12 +278,12 @@ impl CrossAttention {
                 memory
             }
         };
+        let of_gate = self.gate.is_some().then(|| query.clone());
         let query = match input.query_position_embedding {
             Some(embedding) => query + fitted(embedding, [batch, len, d_model]),
             None => query,
         };
         let [of_query, _, _] = heads.sizes.parts();
-        let of_gate = self.gate.is_some().then(|| query.clone());
         let [query] = split(apply(&self.query, query), [of_query]);
         let operands = [query, key, value];
         let (merged, weights) = heads.attend_pair(operands, context, (NAME, false), with_weights);

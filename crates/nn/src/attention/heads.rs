@@ -51,6 +51,7 @@ pub struct Heads {
     pub(super) dropout: Dropout,
     /// Normalises queries and keys.
     pub qk_norm: Option<QkNorm>,
+    pub(super) norm_after_rotary: bool,
     /// `[n_heads]`: one score per head that joins every softmax and has no value.
     pub sinks: Option<Param<Tensor<1>>>,
     /// The position encoding of queries and keys.
@@ -109,18 +110,28 @@ fn merge(x: Tensor<4>) -> Tensor<3> {
 }
 
 impl Heads {
-    /// The norm of queries or keys, unless there is nothing to normalise.
-    fn norm(&self, x: &Tensor<4>) -> Option<&QkNorm> {
+    /// `x` normalised and rotated, in the order of the configuration.
+    fn prepared(
+        &self,
+        x: Tensor<4>,
+        normalise: impl FnOnce(&QkNorm, Tensor<4>) -> Tensor<4>,
+        rotate: impl FnOnce(Tensor<4>) -> Tensor<4>,
+    ) -> Tensor<4> {
         let norm = self.qk_norm.as_ref();
-        norm.filter(|_| x.shape().num_elements() > 0)
+        match norm.filter(|_| x.shape().num_elements() > 0) {
+            None => rotate(x),
+            Some(norm) if self.norm_after_rotary => normalise(norm, rotate(x)),
+            Some(norm) => rotate(normalise(norm, x)),
+        }
     }
 
-    /// Queries before their rotation.
-    pub(super) fn normalised_query(&self, query: Tensor<4>) -> Tensor<4> {
-        match self.norm(&query) {
-            Some(norm) => norm.query(query),
-            None => query,
-        }
+    /// Queries, normalised and rotated by `rotate`.
+    pub(super) fn prepare_query(
+        &self,
+        query: Tensor<4>,
+        rotate: impl FnOnce(Tensor<4>) -> Tensor<4>,
+    ) -> Tensor<4> {
+        self.prepared(query, QkNorm::query, rotate)
     }
 
     /// Keys at `positions`, normalised and rotated by the `position` encoding.
@@ -130,11 +141,7 @@ impl Heads {
         position: &Position,
         positions: &Positions,
     ) -> Tensor<4> {
-        let key = match self.norm(&key) {
-            Some(norm) => norm.key(key),
-            None => key,
-        };
-        position.rotate(key, positions)
+        self.prepared(key, QkNorm::key, |key| position.rotate(key, positions))
     }
 
     /// Queries and keys of one sequence, prepared for its tokens at `positions`.
@@ -144,7 +151,7 @@ impl Heads {
         position: &Position,
         positions: &Positions,
     ) -> Projected {
-        let query = position.rotate(self.normalised_query(query), positions);
+        let query = self.prepare_query(query, |query| position.rotate(query, positions));
         [query, self.prepare_key(key, position, positions), value]
     }
 

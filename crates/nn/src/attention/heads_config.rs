@@ -40,12 +40,16 @@ pub struct HeadsConfig {
     pub softcap: Option<f64>,
     /// How queries and keys are normalised. Default: not at all.
     pub qk_norm: Option<QkNormConfig>,
+    /// Whether queries and keys are normalised after their rotation by rotary positions (HunYuan) instead of before it.
+    #[config(default = false, missing = false)]
+    pub norm_after_rotary: bool,
     /// Whether each query head learns a score that joins every softmax and has no value, so that a position may attend to
     /// nothing (gpt-oss, arXiv:2508.10925). It starts at 0.
     #[config(default = false)]
     pub sinks: bool,
     /// Whether the merged heads are multiplied by the sigmoid of another projection of the queries' input, before the output projection
-    /// (Qwen3-Next; "Gated attention for large language models", arXiv:2505.06708). It has a bias if that of the queries has.
+    /// (Qwen3-Next; "Gated attention for large language models", arXiv:2505.06708), without a position embedding. It has a bias if that of
+    /// the queries has.
     #[config(default = false, missing = false)]
     pub gate: bool,
     /// The position encoding of queries and keys. Default: none.
@@ -92,6 +96,10 @@ impl HeadsConfig {
         if let Some(qk_norm) = &self.qk_norm {
             qk_norm.validate(config)?;
         }
+        let has_norm = self.qk_norm.is_some() || !self.norm_after_rotary;
+        ConfigError::check(config, has_norm, || {
+            "norm_after_rotary is the place of qk_norm, which is None".to_owned()
+        })?;
         self.position.validate(config, n_heads, d_head)?;
         Ok(Sizes {
             n_heads,
@@ -115,6 +123,7 @@ impl HeadsConfig {
             softcap: self.softcap,
             dropout: DropoutConfig::new(dropout).init(),
             qk_norm: self.qk_norm.as_ref().map(init_norm),
+            norm_after_rotary: self.norm_after_rotary,
             sinks: self.sinks.then(init_sinks),
             position: self.position.init(n_heads, d_head, device),
         }
@@ -131,6 +140,7 @@ macro_rules! heads_builders {
             with_scale(scale: impl Into<Option<f64>>),
             with_softcap(softcap: impl Into<Option<f64>>),
             with_qk_norm(qk_norm: impl Into<Option<crate::QkNormConfig>>),
+            with_norm_after_rotary(norm_after_rotary: bool),
             with_sinks(sinks: bool),
             with_gate(gate: bool),
             with_position(position: crate::positions::PositionEncoding)

@@ -10,22 +10,45 @@ use super::{
 };
 use crate::positions::{Positions, QueryOffset, ResolvedOffset};
 
-/// `options` for queries and keys at these positions, if they are not simply from the beginning on or from one offset: windows and
-/// biases count between them. Panics, in the name of `module`, when positions do not fit.
+/// `options` for queries and keys at these positions: windows and biases count between them. If the queries are simply from some offset
+/// among the keys on, `options` as they are, and the offsets. Panics, in the name of `module`, when positions do not fit.
 pub(super) fn at_positions(
     options: AttentionOptions,
     module: &str,
     [of_query, of_key]: [&Positions; 2],
     (query, len_kv): (&Tensor<4>, usize),
-) -> AttentionOptions {
+) -> (AttentionOptions, Option<Vec<i64>>) {
     let [batch, _, len_q, _] = query.dims();
-    let is_one_sequence = of_query == of_key && len_q == len_kv && of_query.in_order();
-    if is_one_sequence || !options.counts_distances() {
-        return options;
+    if !options.counts_distances() {
+        return (options, None);
     }
     let of_query = of_query.listed(module, [batch, len_q]);
     let of_key = of_key.listed(module, [batch, len_kv]);
-    options.at_positions(&of_query, &of_key, query)
+    let starts = starts_of_runs(&of_query).zip(starts_of_runs(&of_key));
+    let offsets: Option<Vec<i64>> = starts.map(|(query, key)| {
+        let sequences = query.len().max(key.len());
+        let key = key.into_iter().cycle();
+        let pairs = query.into_iter().cycle().zip(key).take(sequences);
+        pairs.map(|(query, key)| query - key).collect()
+    });
+    match offsets {
+        Some(offsets) if len_q == len_kv && offsets.iter().all(|&offset| offset == 0) => {
+            (options, None)
+        }
+        Some(offsets) if !options.is_causal() => (options, Some(offsets)),
+        _ => (options.at_positions(&of_query, &of_key, query), None),
+    }
+}
+
+/// Where each sequence starts, if every token of all is one position after the token before it.
+fn starts_of_runs(positions: &[Vec<usize>]) -> Option<Vec<i64>> {
+    let start = |list: &Vec<usize>| {
+        let is_run = list
+            .windows(2)
+            .all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        is_run.then(|| list.first().map_or(0, |&first| first as i64))
+    };
+    positions.iter().map(start).collect()
 }
 
 impl Heads {
@@ -66,34 +89,34 @@ impl Heads {
                 "attention: {count} key lengths were given for a batch of {batch}"
             );
         }
-        let query = self.normalised_query(query);
-        let (query, options) = match &context.positions {
+        let (options, offset_of_positions) = match &context.positions {
             Some(positions) => {
-                let pair = [positions, &of_keys];
-                let options = at_positions(options, module, pair, (&query, len_kv));
-                (position.rotate(query, positions), options)
+                at_positions(options, module, [positions, &of_keys], (&query, len_kv))
             }
-            None => (query, options),
+            None => (options, None),
         };
         let counts = options.counts_positions();
-        let is_rotated = position.rotary.is_none() || context.positions.is_some();
-        if is_rotated && !counts {
-            return self.attend([query, key, value], options, with_weights);
-        }
-        let offset = match context.offset {
-            Some(QueryOffset::All(offset)) => ResolvedOffset::Host(vec![offset]),
-            Some(QueryOffset::Each(offsets)) => ResolvedOffset::Host(offsets),
-            None => default_offset(may_be_one_sequence, &options.mask, known, [len_q, len_kv]),
-        };
+        let is_rotated = position.rotary.is_some() && context.positions.is_none();
+        let offset = (is_rotated || counts).then(|| match (offset_of_positions, context.offset) {
+            (Some(offsets), _) => ResolvedOffset::Host(offsets),
+            (None, Some(QueryOffset::All(offset))) => ResolvedOffset::Host(vec![offset]),
+            (None, Some(QueryOffset::Each(offsets))) => ResolvedOffset::Host(offsets),
+            (None, None) => {
+                default_offset(may_be_one_sequence, &options.mask, known, [len_q, len_kv])
+            }
+        });
         let options = match &offset {
-            ResolvedOffset::Host(offsets) => options.placed(&query, len_kv, offsets),
-            ResolvedOffset::OnDevice(offsets) if counts => options.query_offsets(offsets.clone()),
-            ResolvedOffset::OnDevice(_) => options,
+            Some(ResolvedOffset::Host(offsets)) => options.placed(&query, len_kv, offsets),
+            Some(ResolvedOffset::OnDevice(offsets)) if counts => {
+                options.query_offsets(offsets.clone())
+            }
+            _ => options,
         };
-        let query = match is_rotated {
-            true => query,
-            false => position.rotate_from(query, &offset),
-        };
+        let query = self.prepare_query(query, |query| match (&context.positions, &offset) {
+            (Some(positions), _) => position.rotate(query, positions),
+            (None, Some(offset)) => position.rotate_from(query, offset),
+            (None, None) => query,
+        });
         self.attend([query, key, value], options, with_weights)
     }
 }

@@ -2,12 +2,13 @@
 
 use burn::{
     module::{Module, Param},
-    nn::{Initializer, RmsNorm, RmsNormConfig},
+    nn::Initializer,
     tensor::{DType, Device, Tensor},
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    Norm, NormConfig,
     error::ConfigError,
     parameter::{floats, rms_norm, wide},
 };
@@ -25,6 +26,9 @@ pub enum QkNormConfig {
         /// Added to the mean square.
         epsilon: f64,
     },
+    /// A norm over each head, whose learned numbers all heads share: [`Rms`](Self::Rms) with a unit offset (Gemma 3), layer norm
+    /// with a bias (ViT-22B, arXiv:2302.05442; Persimmon) or without.
+    PerHead(NormConfig),
     /// [`Rms`](Self::Rms) over the whole width of the projection, all heads together: OLMo 2 (arXiv:2501.00656).
     RmsAcrossHeads {
         /// Added to the mean square.
@@ -65,6 +69,7 @@ impl QkNormConfig {
 
     pub(super) fn validate(&self, config: &'static str) -> Result<(), ConfigError> {
         let numbers: &[_] = match *self {
+            Self::PerHead(ref norm) => &[("qk_norm PerHead: epsilon", Some(norm.epsilon()))],
             Self::Rms { epsilon } => &[("qk_norm Rms: epsilon", Some(epsilon))],
             Self::RmsAcrossHeads { epsilon } => {
                 &[("qk_norm RmsAcrossHeads: epsilon", Some(epsilon))]
@@ -90,19 +95,20 @@ impl QkNormConfig {
         widths: [usize; 2],
         device: &Device,
     ) -> QkNorm {
-        let rms = |epsilon, widths: [usize; 2]| {
-            let init = |width| RmsNormConfig::new(width).with_epsilon(epsilon).init(device);
-            let [query, key] = widths.map(|width| Some(init(width)));
+        let learned = |norm: &NormConfig, widths: [usize; 2]| {
+            let [query, key] = widths.map(|width| Some(norm.init(width, device)));
             QkNorm {
                 query,
                 key,
                 factor: None,
-                epsilon,
+                epsilon: norm.epsilon(),
             }
         };
+        let rms = |epsilon| NormConfig::rms_norm().with_epsilon(epsilon);
         match *self {
-            Self::Rms { epsilon } => rms(epsilon, [d_head; 2]),
-            Self::RmsAcrossHeads { epsilon } => rms(epsilon, widths),
+            Self::PerHead(ref norm) => learned(norm, [d_head; 2]),
+            Self::Rms { epsilon } => learned(&rms(epsilon), [d_head; 2]),
+            Self::RmsAcrossHeads { epsilon } => learned(&rms(epsilon), widths),
             Self::L2 { factor, epsilon } => QkNorm {
                 query: None,
                 key: None,
@@ -113,7 +119,7 @@ impl QkNormConfig {
     }
 }
 
-/// The module that [`QkNormConfig`] describes: `query` and `key` for `Rms` and `RmsAcrossHeads`, `factor` for `L2`.
+/// The module that [`QkNormConfig`] describes: `factor` for `L2`, `query` and `key` for the others.
 ///
 /// It is a struct, not an enum, so that the names of its parameters in a file are `query.gamma`, `key.gamma` and `factor`.
 ///
@@ -123,9 +129,9 @@ impl QkNormConfig {
 #[derive(Module, Debug)]
 pub struct QkNorm {
     /// Norm of the queries, `[d_head]`, or across heads `[n_heads · d_head]`.
-    pub query: Option<RmsNorm>,
+    pub query: Option<Norm>,
     /// Norm of the keys, `[d_head]`, or across heads `[n_kv_heads · d_head]`.
-    pub key: Option<RmsNorm>,
+    pub key: Option<Norm>,
     /// Factor on the normalised queries: `[n_heads]`.
     pub factor: Option<Param<Tensor<1>>>,
     epsilon: f64,
@@ -146,20 +152,19 @@ impl QkNorm {
         self.normalised(self.key.as_ref(), x)
     }
 
-    fn normalised(&self, rms: Option<&RmsNorm>, x: Tensor<4>) -> Tensor<4> {
-        let Some(norm) = rms else {
+    fn normalised(&self, norm: Option<&Norm>, x: Tensor<4>) -> Tensor<4> {
+        let Some(norm) = norm else {
             return unit(x, self.epsilon);
         };
-        let [_, n_heads, _, d_head] = x.dims();
+        let [_, _, _, d_head] = x.dims();
         let [width] = norm.gamma.dims();
-        // Neighbouring numbers of gamma belong to one head.
-        let heads = width / d_head;
-        let gamma = floats(&norm.gamma).reshape([1, heads, 1, d_head]);
-        let axes: &[usize] = match heads {
-            1 if n_heads > 1 => &[3],
-            _ => &[3, 1],
-        };
-        rms_norm(x, axes, norm.epsilon, gamma)
+        if width == d_head {
+            return norm.forward(x);
+        }
+        // Across heads: neighbouring numbers of gamma belong to one head.
+        let gamma = norm.factor(wide(x.dtype()));
+        let gamma = gamma.reshape([1, width / d_head, 1, d_head]);
+        rms_norm(x, &[3, 1], self.epsilon, gamma)
     }
 }
 

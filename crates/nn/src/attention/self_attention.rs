@@ -234,7 +234,7 @@ impl SelfAttention {
         let of_gate = self.gate.is_some().then(|| x.clone());
         let projected = self.project(x, input.query_key_position_embedding);
         let positions = context.positions.unwrap_or_default();
-        let options = at_positions(options, NAME, [&positions; 2], (&projected[0], len));
+        let (options, _) = at_positions(options, NAME, [&positions; 2], (&projected[0], len));
         let operands = heads.prepare(projected, position, &positions);
         let (merged, weights) = heads.attend(operands, options, with_weights);
         let merged = gated(&self.gate, merged, of_gate);

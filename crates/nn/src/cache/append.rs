@@ -32,6 +32,9 @@ impl KvCache {
             // The parameters may have changed since the previous sequences.
             self.bias = PositionBias::default();
         }
+        if let Some(positions) = &positions {
+            self.check_reach(positions, counts);
+        }
         self.make_room(new, counts, positions.as_deref());
         // Sequences of one length can skip what no new token sees.
         let passed = self.window.map_or(0, |window| {
@@ -40,7 +43,7 @@ impl KvCache {
             passed.min().unwrap_or(0)
         });
         if let Some(positions) = positions {
-            self.add_positions(positions, counts);
+            self.add_positions(&positions, counts);
         }
         let even = self.is_even();
         let new_at: Vec<usize> = self.tokens.iter().map(|tokens| tokens.stored).collect();
@@ -77,7 +80,8 @@ impl KvCache {
     /// in however many calls.
     ///
     /// With a window, moving the buffers drops what the window has passed. Reserving before you draft guarantees that
-    /// [`truncate`](Self::truncate) can undo every drafted token. Without a window it always can.
+    /// [`truncate`](Self::truncate) can undo every drafted token. Without a window it always can. Drafts at given positions have to come
+    /// after the last token: a move drops what the window of the next position has passed.
     ///
     /// `new` counts up to `max_len`. If there is no room yet, it costs memory for the tokens, and a copy of the cached tokens, or of those in
     /// the window.
@@ -135,11 +139,7 @@ impl KvCache {
                     window,
                     positions.map(|positions| positions[b].as_slice()),
                 );
-                self.tokens[b].stored -= *from;
-                self.tokens[b].dropped += *from;
-            }
-            for (positions, &from) in self.positions.iter_mut().flatten().zip(&from) {
-                positions.drain(..from);
+                self.drop_rows(b, *from);
             }
             kept = self.most_stored();
             let enough = window

@@ -9,8 +9,8 @@ impl KvCache {
     ///
     /// # Panics
     ///
-    /// When there is not one entry per sequence, or the tokens of `then[b]` do not grow from `lengths[b]` on, within the sequence; and as
-    /// [`truncate`](Self::truncate).
+    /// When there is not one entry per sequence, the tokens of `then[b]` do not grow from `lengths[b]` on, within the sequence, or a
+    /// window has dropped tokens from `lengths[b]` on; and as [`truncate`](Self::truncate).
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
@@ -25,30 +25,11 @@ impl KvCache {
     /// assert_eq!(cache.lengths(), [5]);
     /// ```
     pub fn keep(&mut self, lengths: &[usize], then: &[&[usize]]) {
-        let batch = self.batch();
-        assert!(
-            lengths.len() == batch && then.len() == batch,
-            "KvCache: {} lengths and tokens of {} sequences for {batch} sequences",
-            lengths.len(),
-            then.len()
-        );
-        for (b, (&length, tokens)) in lengths.iter().zip(then).enumerate() {
-            let count = self.tokens[b].count();
-            let ends = tokens.iter().copied().chain([count]);
-            let grows = length <= count && tokens.iter().zip(ends.skip(1)).all(|(a, b)| *a < b);
-            assert!(
-                grows && tokens.first().is_none_or(|&first| first >= length),
-                "KvCache: sequence {b} has {count} tokens and cannot keep the first {length} and {tokens:?}"
-            );
-        }
-        let kept: Vec<usize> = lengths
-            .iter()
-            .zip(then)
-            .map(|(length, then)| length + then.len())
-            .collect();
-        if let Some(reason) = self.refuses_truncation(lengths) {
+        if let Some(reason) = self.refuses_keeping(lengths, then) {
             panic!("{reason}");
         }
+        let counts = lengths.iter().zip(then);
+        let kept: Vec<usize> = counts.map(|(length, then)| length + then.len()).collect();
         for (b, (&length, tokens)) in lengths.iter().zip(then).enumerate() {
             let dropped = self.tokens[b].dropped;
             let in_place = tokens.iter().copied().eq(length..kept[b]);
@@ -66,5 +47,34 @@ impl KvCache {
             }
         }
         self.truncate(&kept);
+    }
+
+    /// Why [`keep`](Self::keep) would panic, if it would.
+    pub(crate) fn refuses_keeping(&self, lengths: &[usize], then: &[&[usize]]) -> Option<String> {
+        let batch = self.batch();
+        if lengths.len() != batch || then.len() != batch {
+            return Some(format!(
+                "KvCache: {} lengths and tokens of {} sequences for {batch} sequences",
+                lengths.len(),
+                then.len()
+            ));
+        }
+        let mut sequences = self.tokens.iter().zip(lengths.iter().zip(then)).enumerate();
+        let refused = sequences.find_map(|(b, (own, (&length, tokens)))| {
+            let (count, dropped) = (own.count(), own.dropped);
+            let ends = tokens.iter().copied().chain([count]);
+            let grows = length <= count && tokens.iter().zip(ends.skip(1)).all(|(a, b)| *a < b);
+            if !grows || tokens.first().is_some_and(|&first| first < length) {
+                return Some(format!(
+                    "KvCache: sequence {b} has {count} tokens and cannot keep the first {length} and {tokens:?}"
+                ));
+            }
+            (length < dropped && !tokens.is_empty()).then(|| {
+                format!(
+                    "KvCache: sequence {b} cannot keep the first {length} tokens and {tokens:?}: the first {dropped} have been dropped"
+                )
+            })
+        });
+        refused.or_else(|| self.refuses_truncation(lengths))
     }
 }

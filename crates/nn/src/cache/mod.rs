@@ -122,6 +122,8 @@ struct Tokens {
     stored: usize,
     /// Earlier ones, which have been dropped.
     dropped: usize,
+    /// The position after the last of those that have been dropped.
+    passed: usize,
 }
 
 impl Tokens {
@@ -237,7 +239,7 @@ impl KvCache {
     }
 
     /// Why the sequences cannot be truncated to these lengths, if they cannot.
-    fn refuses_truncation(&self, lengths: &[usize]) -> Option<String> {
+    pub(crate) fn refuses_truncation(&self, lengths: &[usize]) -> Option<String> {
         let (count, batch) = (lengths.len(), self.batch());
         if count != batch {
             return Some(format!("KvCache: {count} lengths for {batch} sequences"));
@@ -276,9 +278,12 @@ impl KvCache {
         }
         for (tokens, &length) in self.tokens.iter_mut().zip(lengths) {
             if length == 0 {
-                tokens.dropped = 0;
+                *tokens = Tokens::default();
             }
             tokens.stored = length - tokens.dropped;
+        }
+        if lengths.iter().all(|&length| length == 0) {
+            self.positions = None;
         }
         for (positions, tokens) in self.positions.iter_mut().flatten().zip(&self.tokens) {
             positions.truncate(tokens.stored);

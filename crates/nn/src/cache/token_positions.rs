@@ -4,54 +4,60 @@ use super::KvCache;
 use crate::positions::Positions;
 
 impl KvCache {
-    /// The positions of `len` new tokens of each sequence, padding included: those that were `given`, or the next ones if tokens in the
-    /// cache have positions of their own. `None` if all tokens are at their places.
+    /// The positions of `len` new tokens of each sequence, padding included: those that were `given`, or their places if tokens in the
+    /// cache have other positions than theirs. `None` if all tokens are at their places.
     pub(crate) fn new_positions(
         &self,
         given: Option<&Positions>,
         len: usize,
     ) -> Option<Vec<Vec<usize>>> {
         let lengths = self.lengths();
-        let positions = match given {
-            Some(given) => given.listed("KvCache", [lengths.len(), len]),
-            None => {
-                self.positions.as_ref()?;
-                Positions::Offsets(lengths.clone()).listed("KvCache", [lengths.len(), len])
+        let list = |positions: &Positions| {
+            let positions = positions.listed("KvCache", [lengths.len(), len]);
+            // One list stands for all.
+            match positions.as_slice() {
+                [all] => vec![all.clone(); lengths.len()],
+                _ => positions,
             }
         };
-        // One list stands for all.
-        Some(match positions.as_slice() {
-            [all] => vec![all.clone(); lengths.len()],
-            _ => positions,
-        })
+        let places = || list(&Positions::Offsets(lengths.clone()));
+        match (given.map(list), &self.positions) {
+            (Some(given), None) => (given != places()).then_some(given),
+            (Some(given), Some(_)) => Some(given),
+            (None, Some(_)) => Some(places()),
+            (None, None) => None,
+        }
     }
 
     /// The positions of the tokens in the rows `first .. first + len` of the buffers; those of free rows mean nothing.
     pub(crate) fn kept_positions(&self, first: usize, len: usize) -> Vec<Vec<usize>> {
         let of_sequence = |b: usize| {
-            let stored = self.stored_positions(b);
-            let kept = stored.get(first..).unwrap_or_default().iter().copied();
-            kept.chain(core::iter::repeat(0)).take(len).collect()
+            let stored = self.stored_positions(b).skip(first);
+            // A distance to them has to be one that occurs.
+            let last = self.stored_positions(b).last().unwrap_or(0);
+            stored.chain(core::iter::repeat(last)).take(len).collect()
         };
         (0..self.batch()).map(of_sequence).collect()
     }
 
     /// The positions of the tokens of sequence `b` in the buffers.
-    fn stored_positions(&self, b: usize) -> Vec<usize> {
-        match &self.positions {
-            Some(positions) => positions[b].clone(),
-            None => (self.tokens[b].dropped..self.tokens[b].count()).collect(),
-        }
+    fn stored_positions(&self, b: usize) -> impl DoubleEndedIterator<Item = usize> {
+        let tokens = self.tokens[b];
+        let given = self.positions.as_ref().map(|positions| &positions[b]);
+        let place = tokens.dropped;
+        (0..tokens.stored).map(move |row| given.map_or(place + row, |positions| positions[row]))
     }
 
     /// Adds the positions of the first `counts[b]` new tokens of each sequence `b`, before their keys and values.
-    pub(super) fn add_positions(&mut self, new: Vec<Vec<usize>>, counts: &[usize]) {
-        let stored = (0..self.batch()).map(|b| {
-            let mut positions = self.stored_positions(b);
-            positions.extend(&new[b][..counts[b]]);
-            positions
+    pub(super) fn add_positions(&mut self, new: &[Vec<usize>], counts: &[usize]) {
+        let mut positions = self.positions.take().unwrap_or_else(|| {
+            let of_sequence = |b| self.stored_positions(b).collect();
+            (0..self.batch()).map(of_sequence).collect()
         });
-        self.positions = Some(stored.collect());
+        for ((positions, new), &count) in positions.iter_mut().zip(new).zip(counts) {
+            positions.extend(&new[..count]);
+        }
+        self.positions = Some(positions);
     }
 
     /// How many rows of sequence `b` a window has passed, for new tokens at these positions; without them, for one after the last.
@@ -60,12 +66,39 @@ impl KvCache {
         if self.positions.is_none() && new.is_none() {
             return in_order;
         }
-        let positions = self.stored_positions(b);
-        let next = || positions.last().map_or(0, |last| last + 1);
+        let mut stored = self.stored_positions(b);
+        let next = || self.stored_positions(b).last().map_or(0, |last| last + 1);
         let least = new.and_then(|new| new.iter().min().copied());
         let least = least.unwrap_or_else(next);
-        let mut positions = positions.into_iter();
-        let reached = positions.position(|position| position.saturating_add(window) >= least);
+        let reached = stored.position(|position| position.saturating_add(window) >= least);
         reached.map_or(in_order, |first| first.min(in_order))
+    }
+
+    /// Drops the first `rows` rows of sequence `b` from what is known of its tokens.
+    pub(super) fn drop_rows(&mut self, b: usize, rows: usize) {
+        let positions = self.stored_positions(b).take(rows);
+        let passed = positions.map(|position| position + 1).max().unwrap_or(0);
+        let tokens = &mut self.tokens[b];
+        tokens.passed = tokens.passed.max(passed);
+        tokens.stored -= rows;
+        tokens.dropped += rows;
+        if let Some(positions) = &mut self.positions {
+            positions[b].drain(..rows);
+        }
+    }
+
+    /// Panics when the window of a new token reaches a token that has been dropped.
+    pub(super) fn check_reach(&self, new: &[Vec<usize>], counts: &[usize]) {
+        let Some(window) = self.window else { return };
+        for (b, (new, &count)) in new.iter().zip(counts).enumerate() {
+            let passed = self.tokens[b].passed;
+            let is_lost = |position: &&usize| **position < passed.saturating_add(window);
+            if let (Some(position), true) = (new[..count].iter().find(is_lost), passed > 0) {
+                panic!(
+                    "KvCache: sequence {b} has a new token at position {position}, whose window of {window} reaches tokens before position \
+                     {passed}, which have been dropped"
+                );
+            }
+        }
     }
 }

@@ -35,18 +35,13 @@ pub enum Positions {
     /// [`AttentionMask::segments`](crate::AttentionMask::segments) keeps apart.
     PerToken(Vec<Vec<usize>>),
     /// Row `i` of sequence `b` is at position `positions[a][b][i]` on axis `a`: rows and columns of an image, for a [`Rotary`] of
-    /// [several axes](super::RotaryAxes).
+    /// [several axes](super::RotaryAxes). They have no distances: a window, ALiBi and a relative bias panic.
     ///
     /// [`Rotary`]: super::Rotary
     PerAxis(Vec<Vec<Vec<usize>>>),
 }
 
 impl Positions {
-    /// Whether every token of a sequence is one position after the token before it.
-    pub(crate) fn in_order(&self) -> bool {
-        !matches!(self, Self::PerToken(_) | Self::PerAxis(_))
-    }
-
     /// [`Padded`](Self::Padded): sequence `b` has `lengths[b]` tokens from position `offsets[b]` on, then padding.
     pub fn padded(offsets: Vec<usize>, lengths: Vec<usize>) -> Self {
         Self::Padded { offsets, lengths }

@@ -3,9 +3,10 @@
 use burn::nn::Initializer;
 use burn_attn_derive::Config;
 
-use super::{ExpertsConfig, FeedForwardActivation, NormConfig, NormPlacement};
+use super::{ExpertsConfig, FeedForwardActivation, NormPlacement};
 use crate::{
-    ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders, linear::kaiming_uniform,
+    ConfigError, HeadsConfig, NormConfig, ProjectionBias, attention::heads_builders,
+    linear::kaiming_uniform,
 };
 
 /// How every layer of a stack is built, apart from its sizes. The defaults are those of burn-nn 0.22.1's transformers:

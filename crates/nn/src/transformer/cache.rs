@@ -146,6 +146,7 @@ impl TransformerCache {
 
     /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: [`KvCache::truncate`].
     pub fn truncate(&mut self, lengths: &[usize]) {
+        self.check(|tokens| tokens.refuses_truncation(lengths));
         for layer in &mut self.layers {
             layer.tokens.truncate(lengths);
         }
@@ -153,8 +154,17 @@ impl TransformerCache {
 
     /// Keeps the first `lengths[b]` tokens of each sequence `b` and, of those that follow, `then[b]`: [`KvCache::keep`].
     pub fn keep(&mut self, lengths: &[usize], then: &[&[usize]]) {
+        self.check(|tokens| tokens.refuses_keeping(lengths, then));
         for layer in &mut self.layers {
             layer.tokens.keep(lengths, then);
+        }
+    }
+
+    /// Panics with the first reason against a change, before a layer is changed.
+    fn check(&self, refuses: impl Fn(&KvCache) -> Option<String>) {
+        let mut layers = self.layers.iter();
+        if let Some(reason) = layers.find_map(|layer| refuses(&layer.tokens)) {
+            panic!("{reason}");
         }
     }
 

@@ -66,6 +66,17 @@ impl TransformerLayerConfig {
                 "separate_norms is for parallel layers with norm_placement Pre, but parallel is {parallel} and norm_placement {placement:?}"
             )
         })?;
+        let has_branches = block.layer_scale.is_some() || block.stochastic_depth > 0.0;
+        ConfigError::check(
+            config,
+            !parallel || placement == NormPlacement::Pre || !has_branches,
+            || {
+                format!(
+                    "layer_scale and stochastic_depth are for one sublayer at a time, but parallel layers with norm_placement {placement:?} \
+                     add the sum of two"
+                )
+            },
+        )?;
         ConfigError::check(
             config,
             block.attention_norm || !parallel && placement == NormPlacement::Pre,
@@ -105,8 +116,8 @@ impl TransformerLayerConfig {
             mixture_of_experts: self
                 .mixture_of_experts()
                 .map(|experts| experts.init(device)),
-            feed_forward_residual: (!block.parallel || block.separate_norms)
-                .then(|| self.residual(true, device)),
+            feed_forward_residual: (!block.parallel || block.norm_placement == NormPlacement::Pre)
+                .then(|| self.residual(!block.parallel || block.separate_norms, device)),
             parallel: block.parallel,
         }
     }
@@ -165,6 +176,11 @@ impl TransformerLayerConfig {
         let config = MixtureOfExpertsConfig::new(self.d_model, d_ff, n_experts, top_k)
             .with_norm_topk_prob(experts.norm_topk_prob)
             .with_router_bias(experts.router_bias)
+            .with_sigmoid(experts.sigmoid)
+            .with_expert_bias(experts.expert_bias)
+            .with_routed_scale(experts.routed_scale)
+            .with_d_shared(experts.d_shared)
+            .with_shared_gate(experts.shared_gate)
             .with_activation(block.activation)
             .with_dropout(block.feed_forward_dropout())
             .with_bias(block.bias)
@@ -226,8 +242,8 @@ pub struct TransformerLayer {
     pub feed_forward: Option<FeedForward>,
     /// The experts, if the layer has them instead of a feed-forward network.
     pub mixture_of_experts: Option<MixtureOfExperts>,
-    /// The residual sum and norm of the feed-forward network. Parallel layers with separate norms use only its norm; other
-    /// parallel layers have none.
+    /// The residual sum and norm of the feed-forward network. In parallel layers it has a norm only if the norms are separate, and only
+    /// those with pre-norm have it.
     pub feed_forward_residual: Option<SublayerConnection>,
     parallel: bool,
 }
@@ -299,13 +315,19 @@ impl TransformerLayer {
             None => attention.run(attention_input, more.weights),
         };
         if self.parallel {
-            let normalised = match &self.feed_forward_residual {
+            let residual = self.feed_forward_residual.as_ref();
+            let normalised = match residual.filter(|residual| residual.norm.is_some()) {
                 Some(residual) => residual.input(x.clone()),
                 None => normalised,
             };
             let (output, router_logits) = self.feed(normalised);
+            let of_attention = &self.self_attention_residual;
+            let states = match residual {
+                Some(residual) => residual.sum(of_attention.sum(x, attended), output),
+                None => of_attention.sum(x, attended + output),
+            };
             return LayerOutput {
-                states: self.self_attention_residual.sum(x, attended + output),
+                states,
                 self_weights,
                 cross_weights: None,
                 router_logits,
@@ -314,7 +336,7 @@ impl TransformerLayer {
         let x = self.self_attention_residual.sum(x, attended);
         let (x, cross_weights) = self.cross_attend(x, more);
         let residual = self.feed_forward_residual.as_ref();
-        let residual = residual.expect("only parallel layers have no such sum");
+        let residual = residual.expect("only some parallel layers have no such sum");
         let (output, router_logits) = self.feed(residual.input(x.clone()));
         LayerOutput {
             states: residual.sum(x, output),

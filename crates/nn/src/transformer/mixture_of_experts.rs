@@ -1,9 +1,13 @@
 //! A mixture of experts: several feed-forward networks, of which every position uses a few.
 
 use burn::{
-    module::Module,
+    module::{Module, Param},
     nn::{Initializer, Linear},
-    tensor::{Bool, Device, IndexingUpdateOp, Int, Tensor, activation::softmax, assert_shape},
+    tensor::{
+        Bool, Device, IndexingUpdateOp, Int, Tensor,
+        activation::{sigmoid, softmax},
+        assert_shape,
+    },
 };
 use burn_attn_derive::Config;
 use burn_attn_ops::backend::in_host_memory;
@@ -12,7 +16,7 @@ use super::{FeedForward, FeedForwardActivation, FeedForwardConfig};
 use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply_to_rows, kaiming_uniform, side_by_side},
-    parameter::wide,
+    parameter::{floats, wide},
     positions::indices,
 };
 
@@ -32,6 +36,20 @@ pub struct ExpertsConfig {
     /// Whether the router adds a learned bias.
     #[config(default = false)]
     pub router_bias: bool,
+    /// See [`MixtureOfExpertsConfig::sigmoid`].
+    #[config(default = false, missing = false)]
+    pub sigmoid: bool,
+    /// See [`MixtureOfExpertsConfig::expert_bias`].
+    #[config(default = false, missing = false)]
+    pub expert_bias: bool,
+    /// See [`MixtureOfExpertsConfig::routed_scale`].
+    #[config(default = 1.0, missing = 1.0)]
+    pub routed_scale: f64,
+    /// See [`MixtureOfExpertsConfig::d_shared`].
+    pub d_shared: Option<usize>,
+    /// See [`MixtureOfExpertsConfig::shared_gate`].
+    #[config(default = false, missing = false)]
+    pub shared_gate: bool,
 }
 
 /// Configuration of [`MixtureOfExperts`]; the defaults are those of Mixtral.
@@ -45,13 +63,30 @@ pub struct MixtureOfExpertsConfig {
     pub n_experts: usize,
     /// Number of experts that every position uses.
     pub top_k: usize,
-    /// Whether the weights of the experts that a position uses add up to 1 (a softmax over the chosen logits, as in Mixtral,
-    /// gpt-oss and Qwen 3) or are their shares among all experts (a softmax over all logits, as in Qwen 1.5).
+    /// Whether the weights of the experts that a position uses are divided by their sum (then a softmax over the chosen logits, as in
+    /// Mixtral, gpt-oss and Qwen 3) or are those among all experts (a softmax over all logits, as in Qwen 1.5).
     #[config(default = true)]
     pub norm_topk_prob: bool,
     /// Whether the router adds a learned bias.
     #[config(default = false)]
     pub router_bias: bool,
+    /// Whether an expert's weight is the sigmoid of its own logit instead of a softmax over the experts (DeepSeek-V3,
+    /// arXiv:2412.19437, section 2.1.2).
+    #[config(default = false, missing = false)]
+    pub sigmoid: bool,
+    /// Whether [`MixtureOfExperts::expert_bias`], which no loss trains, takes part in the choice of experts, but not in their weights:
+    /// load balancing without a loss (arXiv:2408.15664).
+    #[config(default = false, missing = false)]
+    pub expert_bias: bool,
+    /// Factor on the weights of the chosen experts (DeepSeek-V3: 2.5).
+    #[config(default = 1.0, missing = 1.0)]
+    pub routed_scale: f64,
+    /// Width between the linear layers of a network that every position uses in addition (DeepSeekMoE, arXiv:2401.06066; Qwen 1.5):
+    /// `n` shared experts are one that is `n` times as wide. Default: none.
+    pub d_shared: Option<usize>,
+    /// Whether the output of the shared network is multiplied by the sigmoid of a learned projection to one number (Qwen 1.5).
+    #[config(default = false, missing = false)]
+    pub shared_gate: bool,
     /// The activation inside an expert, with or without a gate.
     #[config(default = "FeedForwardActivation::SwiGlu")]
     pub activation: FeedForwardActivation,
@@ -65,6 +100,9 @@ pub struct MixtureOfExpertsConfig {
     #[config(default = "kaiming_uniform()")]
     pub initializer: Initializer,
 }
+
+/// Added to a sum of sigmoids that others are divided by, which may all be 0: that of DeepSeek-V3.
+const LEAST_SUM: f64 = 1e-20;
 
 impl MixtureOfExpertsConfig {
     /// Whether a module can be built. The error names the fields and values that contradict each other.
@@ -81,23 +119,44 @@ impl MixtureOfExpertsConfig {
         ConfigError::check(NAME, top_k <= n_experts, || {
             format!("top_k {top_k} is more than n_experts {n_experts}")
         })?;
+        let routed_scale = [("routed_scale", Some(self.routed_scale))];
+        ConfigError::check_finite_positive(NAME, &routed_scale)?;
+        if let Some(d_shared) = self.d_shared {
+            ConfigError::check_positive(NAME, &[("d_shared", d_shared)])?;
+        }
+        ConfigError::check(NAME, self.d_shared.is_some() || !self.shared_gate, || {
+            "shared_gate is true, but d_shared is not set: there is no shared network".into()
+        })?;
         ConfigError::check_dropout(NAME, self.dropout)
     }
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> MixtureOfExperts {
         expect_valid(self.validate());
-        let expert = FeedForwardConfig::new(self.d_model, self.d_ff)
-            .with_activation(self.activation)
-            .with_dropout(self.dropout)
-            .with_bias(self.bias)
-            .with_initializer(self.initializer.clone());
-        let (widths, bias) = ([self.n_experts], self.router_bias);
+        let network = |d_ff| {
+            FeedForwardConfig::new(self.d_model, d_ff)
+                .with_activation(self.activation)
+                .with_dropout(self.dropout)
+                .with_bias(self.bias)
+                .with_initializer(self.initializer.clone())
+                .init(device)
+        };
+        let linear =
+            |width, bias| side_by_side(self.d_model, &[width], bias, &self.initializer, device);
+        let init_bias = || {
+            let bias: Param<Tensor<1>> = Initializer::Zeros.init([self.n_experts], device);
+            bias.set_require_grad(false)
+        };
         MixtureOfExperts {
-            router: side_by_side(self.d_model, &widths, bias, &self.initializer, device),
-            experts: (0..self.n_experts).map(|_| expert.init(device)).collect(),
+            router: linear(self.n_experts, self.router_bias),
+            expert_bias: self.expert_bias.then(init_bias),
+            experts: (0..self.n_experts).map(|_| network(self.d_ff)).collect(),
+            shared: self.d_shared.map(network),
+            shared_gate: self.shared_gate.then(|| linear(1, false)),
             top_k: self.top_k,
             norm_topk_prob: self.norm_topk_prob,
+            sigmoid: self.sigmoid,
+            routed_scale: self.routed_scale,
         }
     }
 }
@@ -106,17 +165,20 @@ impl MixtureOfExpertsConfig {
 ///
 /// ```text
 /// logits = x · W_router
-/// chosen = the top_k experts with the largest logits
-/// weight = softmax(logits of the chosen)                   or, not renormalised, of the chosen in softmax(logits)
-/// y      = Σ over the chosen: weight[e] · expert[e](x)
+/// score  = softmax(logits)                                 or sigmoid(logits)
+/// chosen = the top_k experts with the largest score + expert_bias
+/// weight = routed_scale · score / Σ score of the chosen    or, not renormalised, routed_scale · score
+/// y      = Σ over the chosen: weight[e] · expert[e](x)     + sigmoid(x · W_shared_gate) · shared(x)
 /// ```
+///
+/// Without `expert_bias`, the shared network or its gate, what they add or multiply is left out.
 ///
 /// # Source
 ///
 /// "Mixtral of experts" (arXiv:2401.04088), section 2.1; "Outrageously large neural networks" (arXiv:1701.06538). PyTorch equivalent:
-/// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`.
-/// [`BlockConfig::experts`](crate::BlockConfig::experts) puts one into every layer. Not included: noise on the logits, a
-/// capacity that drops tokens, and experts shared by all positions.
+/// `MixtralSparseMoeBlock`, `Qwen2MoeSparseMoeBlock`, `Qwen3MoeSparseMoeBlock`, `GptOssMLP` and, with one group, `DeepseekV3MoE` of
+/// Hugging Face's `transformers`. [`BlockConfig::experts`](crate::BlockConfig::experts) puts one into every layer. Not included: noise
+/// on the logits, a capacity that drops tokens, and a choice of groups before that of experts.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -136,10 +198,19 @@ impl MixtureOfExpertsConfig {
 pub struct MixtureOfExperts {
     /// Scores the experts for each position: `[d_model, n_experts]`.
     pub router: Linear,
+    /// Added to the scores for the choice of experts only: `[n_experts]`. It starts at 0 and has no gradient; who trains with it moves it
+    /// towards experts with too little load.
+    pub expert_bias: Option<Param<Tensor<1>>>,
     /// The experts.
     pub experts: Vec<FeedForward>,
+    /// The network that every position uses, if there is one.
+    pub shared: Option<FeedForward>,
+    /// The gate on the output of the shared network: `[d_model, 1]`.
+    pub shared_gate: Option<Linear>,
     top_k: usize,
     norm_topk_prob: bool,
+    sigmoid: bool,
+    routed_scale: f64,
 }
 
 /// Output of [`MixtureOfExperts::forward_with_logits`].
@@ -159,7 +230,7 @@ impl MixtureOfExperts {
     ///
     /// On backends whose tensors are plain memory (flex and ndarray), every expert runs on the positions that chose it:
     /// `4 · positions · top_k · d_model · d_ff` operations, with a gate 6 instead of 4; an expert that no position chose gets
-    /// no gradient. Elsewhere the choice stays on the device, without waiting for it, and every expert runs on all positions:
+    /// no gradient. A shared network costs what [`FeedForward::forward`] does. Elsewhere the choice stays on the device, without waiting for it, and every expert runs on all positions:
     /// `n_experts / top_k` times as many operations, with the activations of one expert in memory at a time in inference,
     /// and those of all experts in training.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
@@ -181,11 +252,15 @@ impl MixtureOfExperts {
         }
         let rows: Tensor<2> = x.reshape([shape.num_elements() / d_model, d_model]);
         let router_logits = apply_to_rows(&self.router, rows.clone());
-        let chosen = chosen(router_logits.clone(), self.top_k);
-        let weights = self.weights(router_logits.clone(), chosen.clone());
-        let states = match in_host_memory(&rows.device()) {
+        let (weights, chosen) = self.weights(router_logits.clone());
+        let shared = self.of_shared(&rows);
+        let routed = match in_host_memory(&rows.device()) {
             true => self.of_chosen(rows, weights, chosen),
             false => self.of_all(rows, weights, chosen),
+        };
+        let states = match shared {
+            Some(shared) => routed + shared,
+            None => routed,
         };
         MixtureOfExpertsOutput {
             states: states.reshape(shape),
@@ -193,16 +268,50 @@ impl MixtureOfExperts {
         }
     }
 
-    /// `[positions, n_experts]`: the weight of each expert's output, 0 where it is not chosen.
-    fn weights(&self, logits: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {
+    /// The weight of each expert's output, 0 where it is not chosen, and whether it is chosen: `[positions, n_experts]` each.
+    fn weights(&self, logits: Tensor<2>) -> (Tensor<2>, Tensor<2, Bool>) {
         let dtype = logits.dtype();
         let logits = logits.cast(wide(dtype));
-        let others = chosen.bool_not();
-        match self.norm_topk_prob {
-            true => softmax(logits.mask_fill(others, f64::NEG_INFINITY), 1),
-            false => softmax(logits, 1).mask_fill(others, 0.0),
+        // Scores have the order of their logits.
+        let chosen = match &self.expert_bias {
+            Some(bias) => {
+                let bias = floats(bias).cast(wide(dtype)).unsqueeze::<2>();
+                chosen(self.scores(logits.clone()).detach() + bias, self.top_k)
+            }
+            None => chosen(logits.clone(), self.top_k),
+        };
+        let others = chosen.clone().bool_not();
+        let weights = match (self.sigmoid, self.norm_topk_prob) {
+            // The sum of the chosen may be too small to divide by.
+            (false, true) => softmax(logits.mask_fill(others, f64::NEG_INFINITY), 1),
+            (true, true) => {
+                let scores = self.scores(logits).mask_fill(others, 0.0);
+                let sum = scores.clone().sum_dim(1);
+                scores / (sum + LEAST_SUM)
+            }
+            (_, false) => self.scores(logits).mask_fill(others, 0.0),
+        };
+        let weights = match self.routed_scale {
+            1.0 => weights,
+            scale => weights * scale,
+        };
+        (weights.cast(dtype), chosen)
+    }
+
+    /// How much each expert suits each position.
+    fn scores(&self, logits: Tensor<2>) -> Tensor<2> {
+        match self.sigmoid {
+            true => sigmoid(logits),
+            false => softmax(logits, 1),
         }
-        .cast(dtype)
+    }
+
+    fn of_shared(&self, rows: &Tensor<2>) -> Option<Tensor<2>> {
+        let output = self.shared.as_ref()?.forward(rows.clone());
+        Some(match &self.shared_gate {
+            Some(gate) => output * sigmoid(apply_to_rows(gate, rows.clone())),
+            None => output,
+        })
     }
 
     fn of_all(&self, rows: Tensor<2>, weights: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {

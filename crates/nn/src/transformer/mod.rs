@@ -10,7 +10,6 @@ mod input;
 mod layer;
 mod load_balancing;
 mod mixture_of_experts;
-mod norm;
 mod pattern;
 mod residual;
 mod stack;
@@ -26,7 +25,6 @@ pub use load_balancing::load_balancing_loss;
 pub use mixture_of_experts::{
     ExpertsConfig, MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput,
 };
-pub use norm::{Norm, NormConfig};
 pub use pattern::LayerPattern;
 pub use residual::{NormPlacement, SublayerConnection};
 pub use stack::{TransformerStack, TransformerStackConfig, TransformerStackOutput};

@@ -8,8 +8,7 @@ use burn::{
 };
 use burn_attn_ops::{AttentionDropout, backend::next_dropout_seed};
 
-use super::{Norm, NormConfig};
-use crate::{dropout, dropout::is_active, parameter::floats};
+use crate::{Norm, NormConfig, dropout, dropout::is_active, parameter::floats};
 
 /// Where the norms of a sublayer (attention or feed-forward network) are.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]

@@ -7,11 +7,10 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    BlockConfig, LayerInput, LayerPattern, Norm, NormPlacement, TransformerLayer,
-    TransformerLayerConfig,
+    BlockConfig, LayerInput, LayerPattern, NormPlacement, TransformerLayer, TransformerLayerConfig,
 };
 use crate::{
-    CrossMemory,
+    CrossMemory, Norm,
     error::{ConfigError, expect_valid},
     positions::{Position, PositionEncoding},
 };

@@ -2,7 +2,7 @@
 
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::{DType, Device, Int, Tensor},
+    tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use burn_attn::{
     AttentionMask, CausalAlignment, CrossAttentionInput, MultiHeadAttentionInput,
@@ -33,6 +33,24 @@ fn the_caller_wins_over_a_name_and_a_name_over_the_default() {
                 })
             };
             let causal = AttentionMask::causal;
+            // A name in a union is a name.
+            let or_last = |mask: AttentionMask| {
+                let is_last: Vec<bool> = (0..LEN).map(|key| key + 1 == LEN).collect();
+                let is_last = TensorData::new(is_last, [1, 1, 1, LEN]);
+                mask.or(AttentionMask::visible(Tensor::from_data(is_last, &device)))
+            };
+            let united = |mask, offset| of(or_last(mask), offset);
+            close(&name, united(top_left(), None), united(causal(), Some(0)));
+            close(
+                &name,
+                united(top_left(), Some(2)),
+                united(causal(), Some(2)),
+            );
+            close(
+                &name,
+                united(bottom_right(), None),
+                united(causal(), Some(4)),
+            );
             close(&name, of(causal(), None), of(causal(), Some(4)));
             close(&name, of(bottom_right(), None), of(causal(), Some(4)));
             close(&name, of(top_left(), None), of(causal(), Some(0)));
@@ -51,6 +69,13 @@ fn the_caller_wins_over_a_name_and_a_name_over_the_default() {
             close(&name, of(bottom_right(), None), of(causal(), Some(4)));
             close(&name, of(top_left(), None), of(causal(), Some(0)));
             close(&name, of(bottom_right(), Some(2)), of(causal(), Some(2)));
+            let united = |mask, offset| of(or_last(mask), offset);
+            close(
+                &name,
+                united(bottom_right(), None),
+                united(causal(), Some(4)),
+            );
+            close(&name, united(causal(), None), united(causal(), Some(0)));
         }
     }
 }

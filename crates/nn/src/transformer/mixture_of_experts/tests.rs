@@ -8,17 +8,19 @@ use super::*;
 #[test]
 fn experts_on_the_chosen_and_on_all_positions_agree() {
     let device = Device::default().autodiff();
-    for norm_topk_prob in [false, true] {
+    for (norm_topk_prob, sigmoid) in [(false, false), (true, false), (false, true), (true, true)] {
         let mixture = MixtureOfExpertsConfig::new(6, 5, 7, 3)
             .with_norm_topk_prob(norm_topk_prob)
+            .with_sigmoid(sigmoid)
+            .with_expert_bias(sigmoid)
+            .with_routed_scale(2.5)
             .with_bias(true)
             .init(&device);
         // Fewer positions than experts: some are not chosen.
         let rows = Tensor::<2>::random([2, 6], Distribution::Default, &device).require_grad();
         let run = |on_chosen: bool| {
             let logits = apply_to_rows(&mixture.router, rows.clone());
-            let chosen = chosen(logits.clone(), 3);
-            let weights = mixture.weights(logits, chosen.clone());
+            let (weights, chosen) = mixture.weights(logits);
             let y = match on_chosen {
                 true => mixture.of_chosen(rows.clone(), weights, chosen),
                 false => mixture.of_all(rows.clone(), weights, chosen),

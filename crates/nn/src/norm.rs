@@ -4,7 +4,7 @@ use burn::{
     config::Config,
     module::{Module, Param},
     nn::Initializer,
-    tensor::{Device, Tensor, assert_shape, module::layer_norm},
+    tensor::{DType, Device, Tensor, assert_shape, module::layer_norm},
 };
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +120,7 @@ impl NormConfig {
         }
     }
 
-    fn epsilon(&self) -> f64 {
+    pub(crate) fn epsilon(&self) -> f64 {
         let (Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon, .. }) = self;
         *epsilon
     }
@@ -185,18 +185,22 @@ impl Norm {
         // Squares of numbers beyond 255 are infinite in f16, half precision rounds a small gamma away from 1, and in training Burn
         // computes mean, variance and their gradients by operations that each round.
         let (dtype, wide) = (x.dtype(), wide(x.dtype()));
-        let gamma = floats(&self.gamma).cast(wide);
-        let epsilon = self.config.epsilon();
-        let factor = match self.config.unit_offset() {
-            true => gamma + 1.0,
-            false => gamma,
-        };
+        let (factor, epsilon) = (self.factor(wide), self.config.epsilon());
         match self.config {
             NormConfig::LayerNorm { .. } => {
                 let beta = self.beta.as_ref().map(|beta| floats(beta).cast(wide));
                 layer_norm(x.cast(wide), factor, beta, epsilon).cast(dtype)
             }
             NormConfig::RmsNorm { .. } => rms_norm(x, &[D - 1], epsilon, factor.unsqueeze()),
+        }
+    }
+
+    /// The factor on every number, `[d_model]`.
+    pub(crate) fn factor(&self, dtype: DType) -> Tensor<1> {
+        let gamma = floats(&self.gamma).cast(dtype);
+        match self.config.unit_offset() {
+            true => gamma + 1.0,
+            false => gamma,
         }
     }
 }
