@@ -65,7 +65,7 @@ fn a_cache_of_something_else_joins() {
     );
     assert_eq!(
         join(module.cache(1, &KvCacheConfig::new(11))),
-        "KvCache: a cache of (max_len, storage) (11, Float) cannot join one of (10, Float)"
+        "KvCache: a cache of (max_len, storage, sink_tokens) (11, Float, None) cannot join one of (10, Float, None)"
     );
     assert_eq!(
         join(wide(module.clone()).cache(1, &config)),

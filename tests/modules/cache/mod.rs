@@ -9,6 +9,7 @@ mod memory;
 mod multi_head;
 mod positions;
 mod sameness;
+mod sinks;
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{

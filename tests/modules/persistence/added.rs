@@ -73,6 +73,10 @@ fn layers_with_what_was_added() {
         &values::heads().with_gate(true).with_norm_after_rotary(true),
     );
     loads(
+        "added/KvCacheConfigWithSinkTokens",
+        &values::kv_cache().with_sink_tokens(5),
+    );
+    loads(
         "added/QkNormConfigPerHead",
         &QkNormConfig::PerHead(
             NormConfig::layer_norm()

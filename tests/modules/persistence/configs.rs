@@ -285,7 +285,7 @@ fn misspelt_fields_have_their_sentence() {
     let error = KvCacheConfig::load(&path).expect_err("there is no such field");
     assert_eq!(
         error.to_string(),
-        "Config error => Invalid format: unknown field `quantized`, expected one of `max_len`, `initial_capacity`, `storage` \
+        "Config error => Invalid format: unknown field `quantized`, expected one of `max_len`, `initial_capacity`, `storage`, `sink_tokens` \
          at line 1 column 51"
     );
     fs::write(

@@ -157,6 +157,8 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
                 sizes[key] = of_score.max(dsoftcap[key] * of_dot) + score.abs();
                 errors_of_dsoftcap[key] = of_derivative;
             }
+            // An element of the scaled query that is less than a normal number may be 0.
+            sizes[key] += least * k(key).iter().map(|x| x.abs()).sum::<f64>();
             let mut of_biases = [0.0; 2];
             if let (Some((_, bias)), Some(index)) = (&case.bias, bias_index(key)) {
                 score = round(score + bias[index]);

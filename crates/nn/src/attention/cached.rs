@@ -47,6 +47,11 @@ impl Heads {
         place: (Device, Option<DType>),
     ) -> KvCache {
         check_causal(module, causal);
+        if let (Some(window), true) = (window, config.sink_tokens.is_some()) {
+            panic!(
+                "{module}: sink_tokens were given to a cache for a window of {window}, which drops tokens itself"
+            );
+        }
         self.position.check_max_len(module, config.max_len);
         let [_, keys, values] = self.sizes.parts();
         KvCache::new(batch, [keys, values], place, window, config)
@@ -69,6 +74,11 @@ impl Heads {
         cache.check(&key, &value, &counts, window);
         let longest = cache.lengths().into_iter().max().unwrap_or(0) + len_q;
         let is_plain = context.mask.is_none() && context.bias.is_none();
+        let drops_oldest = cache.drops_oldest();
+        assert!(
+            !drops_oldest || is_plain && context.positions.is_none(),
+            "KvCache: a mask, a bias or positions were given beside a cache with sink tokens, in which tokens move"
+        );
         let options = self.options(context.mask, context.bias);
         let has_distances =
             window.is_some() || position.bias_source().is_some() || options.counts_distances();
@@ -80,9 +90,14 @@ impl Heads {
         if batch == 0 || len_q == 0 {
             return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
         }
-        let in_order = || Positions::padded(cache.lengths(), counts.clone());
+        cache.drop_oldest(&counts);
+        let in_order = || Positions::padded(cache.next_positions(), counts.clone());
         let positions = context.positions.unwrap_or_else(in_order);
-        let [query, key, value] = self.prepare([query, key, value], position, &positions);
+        let query = self.prepare_query(query, |query| position.rotate(query, &positions));
+        let key = match drops_oldest {
+            true => key,
+            false => self.prepare_key(key, position, &positions),
+        };
         let Appended {
             key,
             value,
@@ -90,6 +105,10 @@ impl Heads {
             first,
             first_tokens,
         } = cache.append(key, value, &counts, listed.clone());
+        let key = match drops_oldest {
+            true => self.prepare_key(key, position, &Positions::default()),
+            false => key,
+        };
         let [_, _, len_kv, _] = key.dims();
         let options = match is_plain {
             true => options,
@@ -115,7 +134,8 @@ impl Heads {
         }
         // The causal offset differs from row to row.
         let is_biased = position.bias_source().is_some();
-        let one_of_each = len_q == 1 && is_biased && is_plain && listed.is_none();
+        let is_in_place = is_plain && listed.is_none() && !drops_oldest;
+        let one_of_each = len_q == 1 && is_biased && is_in_place;
         let (offset, keys_and_values, options) = match one_of_each {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
             true => (

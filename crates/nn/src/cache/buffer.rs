@@ -122,6 +122,15 @@ impl Buffer {
         self.assign(copied, item, to);
     }
 
+    /// Copies rows of every sequence to those from `to` on.
+    pub(super) fn copy_in_all(&mut self, rows: Tensor<1, Int>, to: usize) {
+        let copied = self
+            .rows()
+            .narrow(0, 0, self.layout.batch)
+            .selected(2, rows);
+        self.assign(copied, 0, to);
+    }
+
     /// Keeps the sequences `items`, in this order.
     pub(super) fn select(&mut self, items: Tensor<1, Int>) {
         [self.layout.batch] = items.dims();

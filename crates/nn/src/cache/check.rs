@@ -59,6 +59,14 @@ impl KvCache {
                 count <= new,
                 "KvCache: sequence {b} has {count} new tokens among {new}"
             );
+            if let Some(sinks) = self.sink_tokens {
+                let most = self.max_len - sinks;
+                assert!(
+                    count <= most,
+                    "KvCache: sequence {b} cannot take {count} tokens at once: beside {sinks} sink tokens, its max_len has room for {most}"
+                );
+                continue;
+            }
             assert!(
                 length + count <= self.max_len,
                 "KvCache: sequence {b} has {length} tokens and cannot take {count} more: its max_len is {}",

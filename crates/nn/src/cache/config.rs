@@ -19,6 +19,9 @@ pub struct KvCacheConfig {
     /// How keys and values are stored.
     #[config(default = "CacheStorage::Float")]
     pub storage: CacheStorage,
+    /// How many first tokens of each sequence, attention sinks, a full cache keeps while it drops the oldest of the others: see
+    /// [`KvCache`](super::KvCache#sink-tokens). Default: a full cache refuses more tokens.
+    pub sink_tokens: Option<usize>,
 }
 
 /// How a [`KvCache`](super::KvCache) stores keys and values.
@@ -42,12 +45,16 @@ pub enum CacheStorage {
 }
 
 impl KvCacheConfig {
-    /// Whether a cache can be built. The error names the field that is zero.
+    /// Whether a cache can be built. The error names the field that is zero or too large.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let sizes = [
             ("max_len", self.max_len),
             ("initial_capacity", self.initial_capacity),
         ];
-        ConfigError::check_positive("KvCacheConfig", &sizes)
+        ConfigError::check_positive("KvCacheConfig", &sizes)?;
+        let (sink_tokens, max_len) = (self.sink_tokens.unwrap_or(0), self.max_len);
+        ConfigError::check("KvCacheConfig", sink_tokens < max_len, || {
+            format!("sink_tokens {sink_tokens} leave no room in max_len {max_len}")
+        })
     }
 }

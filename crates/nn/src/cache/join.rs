@@ -5,7 +5,7 @@ use super::KvCache;
 impl KvCache {
     /// Appends the sequences of `other`: requests join a running batch. [`reorder`](Self::reorder) lets sequences leave. Both are copied,
     /// with the larger of the two capacities for every sequence. Panics when the two caches differ in heads, widths, window, `max_len`,
-    /// storage, dtype or device.
+    /// storage, sink tokens, dtype or device.
     pub fn join(&mut self, mut other: Self) {
         self.check_join(&other);
         // A cache that has had no keys yet may not know their dtype.
@@ -60,11 +60,14 @@ impl KvCache {
             own == others,
             "KvCache: a cache of (heads, widths of keys and values, window) {others:?} cannot join one of {own:?}: they were made for different layers"
         );
-        let of_config = |cache: &Self| (cache.max_len, cache.keys.layout.storage);
+        let of_config = |cache: &Self| {
+            let storage = cache.keys.layout.storage;
+            (cache.max_len, storage, cache.sink_tokens)
+        };
         let (own, others) = (of_config(self), of_config(other));
         assert!(
             own == others,
-            "KvCache: a cache of (max_len, storage) {others:?} cannot join one of {own:?}"
+            "KvCache: a cache of (max_len, storage, sink_tokens) {others:?} cannot join one of {own:?}"
         );
         let (own, others) = (self.keys.layout.dtype, other.keys.layout.dtype);
         assert!(

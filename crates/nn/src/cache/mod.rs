@@ -8,6 +8,7 @@ mod config;
 mod join;
 mod keep;
 mod position_bias;
+mod sinks;
 mod token_positions;
 
 use burn::tensor::{DType, Device, Tensor};
@@ -67,6 +68,33 @@ use position_bias::PositionBias;
 /// assert_eq!(attention.forward_cached(drafts, &mut cache).dims(), [1, 3, 32]);
 /// ```
 ///
+/// # Sink tokens
+///
+/// With [`sink_tokens`](KvCacheConfig::sink_tokens), a text may go on without end in a cache of a fixed size: where new tokens would not
+/// fit into `max_len`, the oldest are dropped, except for the first ones, on which models put the attention that they need nowhere else.
+/// The tokens that are left take the positions `0 ..` in the order in which they came, so that no position is beyond `max_len`. A call
+/// sees what is left when its own tokens are in, and gives what `forward` would give for the inputs of these tokens. One layer sees
+/// `max_len` tokens; more layers pass on something of those before.
+///
+/// Such a cache is for modules without a window. It stores keys before their norm and rotation, and so normalises and rotates all of them in
+/// every call. When it is full, a call also copies what is kept. Masks, biases and positions in a call are refused.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+///
+/// let device = Device::default();
+/// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
+/// let mut cache = attention.cache(1, &KvCacheConfig::new(8).with_sink_tokens(4));
+/// for _ in 0..100 {
+///     let token = Tensor::random([1, 1, 32], Distribution::Default, &device);
+///     attention.forward_cached(SelfAttentionInput::new(token), &mut cache);
+/// }
+/// assert_eq!((cache.lengths(), cache.capacity()), (vec![100], 8));
+/// ```
+///
+/// Xiao et al., "Efficient streaming language models with attention sinks" (arXiv:2309.17453), section 3.2.
+///
 /// # Cost
 ///
 /// `batch · n_kv_heads · capacity · (d_head + d_value_head)` numbers. Adding a token writes those of one position, in
@@ -110,6 +138,8 @@ pub struct KvCache {
     dtype_is_fixed: bool,
     /// How many earlier tokens a token sees, if there is a limit.
     window: Option<usize>,
+    /// How many first tokens are kept while the oldest others are dropped, if they are.
+    sink_tokens: Option<usize>,
     /// Of the tokens in the buffers, if positions were ever given.
     positions: Option<Vec<Vec<usize>>>,
     bias: PositionBias,
@@ -168,6 +198,7 @@ impl KvCache {
             initial_capacity: capacity,
             dtype_is_fixed: known_dtype.is_some(),
             window,
+            sink_tokens: config.sink_tokens,
             positions: None,
             bias: PositionBias::default(),
         }
@@ -252,9 +283,16 @@ impl KvCache {
                     "KvCache: sequence {b} has {count} tokens and cannot be truncated to {length}"
                 ));
             }
+            let sinks = self.sink_tokens.unwrap_or(0);
+            if length > 0 && sinks > 0 && dropped > 0 && length < dropped + sinks {
+                let reached = dropped + sinks;
+                return Some(format!(
+                    "KvCache: sequence {b} cannot be truncated to {length} tokens: of the first {reached}, only {sinks} have been kept"
+                ));
+            }
             // The first token in the window of the next token.
             let needed = length.saturating_sub(self.window.unwrap_or(usize::MAX));
-            (length > 0 && dropped > needed).then(|| {
+            (length > 0 && dropped > needed && self.sink_tokens.is_none()).then(|| {
                 format!(
                     "KvCache: sequence {b} cannot be truncated to {length} tokens: its window would need tokens from \
                      {needed} on, but those before {dropped} have been dropped"

@@ -1,0 +1,48 @@
+//! Full caches that drop their oldest tokens, but the first ones.
+
+use super::KvCache;
+use crate::positions::indices;
+
+impl KvCache {
+    /// Whether tokens are dropped for new ones, so that keys are stored without their positions and norms.
+    pub(crate) fn drops_oldest(&self) -> bool {
+        self.sink_tokens.is_some()
+    }
+
+    /// The positions of the next tokens. Where tokens are dropped, those behind them move up.
+    pub(crate) fn next_positions(&self) -> Vec<usize> {
+        match self.drops_oldest() {
+            true => self.tokens.iter().map(|tokens| tokens.stored).collect(),
+            false => self.lengths(),
+        }
+    }
+
+    /// Drops the oldest tokens but the sinks, so that `counts[b]` more have room.
+    pub(crate) fn drop_oldest(&mut self, counts: &[usize]) {
+        let Some(sinks) = self.sink_tokens else {
+            return;
+        };
+        let sequences = self.tokens.iter().zip(counts);
+        let excess: Vec<usize> = sequences
+            .map(|(tokens, count)| (tokens.stored + count).saturating_sub(self.max_len))
+            .collect();
+        let device = self.keys.layout.device.clone();
+        let first_kept = |b: usize| sinks + excess[b];
+        // Nothing moves where all but the sinks are dropped.
+        let moves = |b: usize| excess[b] > 0 && first_kept(b) < self.tokens[b].stored;
+        let kept = |b: usize| indices(first_kept(b)..self.tokens[b].stored, &device);
+        let is_together = self.is_even() && excess.iter().all(|&rows| rows == excess[0]);
+        for buffer in [&mut self.keys, &mut self.values] {
+            let sequences = (0..excess.len()).filter(|&b| moves(b));
+            match is_together {
+                true if moves(0) => buffer.copy_in_all(kept(0), sinks),
+                true => {}
+                false => sequences.for_each(|b| buffer.copy(b, kept(b), sinks)),
+            }
+        }
+        for (tokens, rows) in self.tokens.iter_mut().zip(excess) {
+            tokens.stored -= rows;
+            tokens.dropped += rows;
+        }
+    }
+}
