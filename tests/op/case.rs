@@ -24,7 +24,7 @@ pub enum Body {
 }
 
 /// A problem with its mask, options and data.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Case {
     pub name: String,
     pub problem: Problem,

@@ -3,6 +3,7 @@
 mod eight_bits;
 mod errors;
 mod few_rows;
+mod fork;
 mod given_positions;
 mod masks;
 mod memory;

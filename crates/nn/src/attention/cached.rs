@@ -7,6 +7,7 @@ use super::{
     context::{AttentionContext, KEYS_ARE_QUERIES},
     heads::{Heads, Projected},
     masks::{by_position, first_keys, first_queries},
+    shared_prefix::BehindPrefix,
 };
 use crate::{
     cache::{Appended, KvCache, KvCacheConfig},
@@ -98,6 +99,13 @@ impl Heads {
             true => key,
             false => self.prepare_key(key, position, &positions),
         };
+        let behind = BehindPrefix {
+            position,
+            offsets: cache.lengths(),
+            listed: listed.as_deref(),
+            longest,
+        };
+        let of_prefix = self.attend_prefix(&query, options.clone(), cache, behind);
         let Appended {
             key,
             value,
@@ -130,7 +138,7 @@ impl Heads {
                 _ => position.bias(),
             };
             let options = place(options.bias(bias), cache);
-            return self.attend([query, key, value], options, false).0;
+            return self.attend_beside([query, key, value], options, of_prefix);
         }
         // The causal offset differs from row to row.
         let is_biased = position.bias_source().is_some();
@@ -154,6 +162,6 @@ impl Heads {
             false => options.mask(first_queries(&counts, len_q, &device)),
         };
         let options = options.query_offsets(indices(starts, &device));
-        self.attend([query, key, value], options, false).0
+        self.attend_beside([query, key, value], options, of_prefix)
     }
 }

@@ -104,7 +104,7 @@ pub(super) fn split<const N: usize>(x: Tensor<3>, parts: [(usize, usize); N]) ->
 }
 
 /// `[batch, heads, len, dim]` to `[batch, len, heads · dim]`.
-fn merge(x: Tensor<4>) -> Tensor<3> {
+pub(super) fn merge(x: Tensor<4>) -> Tensor<3> {
     let [batch, n_heads, len, dim] = x.dims();
     x.swap_dims(1, 2).reshape([batch, len, n_heads * dim])
 }
@@ -159,15 +159,25 @@ impl Heads {
     pub(super) fn attend(
         &self,
         [query, key, value]: Projected,
-        mut options: AttentionOptions,
+        options: AttentionOptions,
         with_weights: bool,
     ) -> Attended {
         let weights =
             with_weights.then(|| attention_weights(query.clone(), key.clone(), options.clone()));
-        if is_active(&self.dropout, &query.device()) {
-            options = options.dropout(self.dropout.prob, next_dropout_seed());
-        }
+        let options = self.in_training(options, &query);
         (merge(attention(query, key, value, options)), weights)
+    }
+
+    /// `options`, in training with dropout.
+    pub(super) fn in_training(
+        &self,
+        options: AttentionOptions,
+        query: &Tensor<4>,
+    ) -> AttentionOptions {
+        match is_active(&self.dropout, &query.device()) {
+            true => options.dropout(self.dropout.prob, next_dropout_seed()),
+            false => options,
+        }
     }
 
     pub(super) fn options(&self, mask: AttentionMask, bias: AttentionBias) -> AttentionOptions {

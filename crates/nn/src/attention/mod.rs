@@ -13,6 +13,7 @@ mod place;
 mod projections;
 mod qk_norm;
 mod self_attention;
+mod shared_prefix;
 
 pub use context::AttentionContext;
 pub(crate) use context::context_builders;

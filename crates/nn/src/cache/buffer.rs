@@ -110,6 +110,8 @@ impl Buffer {
             new.assign(old.narrow(2, from[0], len), 0, 0);
         } else if len > 0 {
             for (item, &first) in from.iter().enumerate() {
+                // A sequence that has fewer rows may have those at the end.
+                let len = len.min(self.capacity - first);
                 new.assign(old.narrow(0, item, 1).narrow(2, first, len), item, 0);
             }
         }
@@ -129,6 +131,19 @@ impl Buffer {
             .narrow(0, 0, self.layout.batch)
             .selected(2, rows);
         self.assign(copied, 0, to);
+    }
+
+    /// Makes room for the rows of `first`, which has one sequence, before the first `len` rows of every sequence.
+    pub(super) fn put_behind(&mut self, first: &Self, len: usize) {
+        let before = first.capacity;
+        let mut new = self.emptied(self.layout.batch, before + self.capacity);
+        for item in 0..self.layout.batch {
+            new.assign(first.rows().narrow(2, 0, before), item, 0);
+        }
+        if len > 0 {
+            new.assign(self.rows().narrow(2, 0, len), 0, before);
+        }
+        *self = new;
     }
 
     /// Keeps the sequences `items`, in this order.

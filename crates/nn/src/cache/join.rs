@@ -8,6 +8,8 @@ impl KvCache {
     /// storage, sink tokens, dtype or device.
     pub fn join(&mut self, mut other: Self) {
         self.check_join(&other);
+        self.copy_prefix();
+        other.copy_prefix();
         // A cache that has had no keys yet may not know their dtype.
         let dtype = match self.dtype_is_fixed {
             true => self.keys.layout.dtype,

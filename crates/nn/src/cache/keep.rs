@@ -28,6 +28,7 @@ impl KvCache {
         if let Some(reason) = self.refuses_keeping(lengths, then) {
             panic!("{reason}");
         }
+        self.free_prefix(lengths);
         let counts = lengths.iter().zip(then);
         let kept: Vec<usize> = counts.map(|(length, then)| length + then.len()).collect();
         for (b, (&length, tokens)) in lengths.iter().zip(then).enumerate() {
@@ -69,7 +70,8 @@ impl KvCache {
                     "KvCache: sequence {b} has {count} tokens and cannot keep the first {length} and {tokens:?}"
                 ));
             }
-            (length < dropped && !tokens.is_empty()).then(|| {
+            let is_gone = self.prefix.is_none() && length < dropped;
+            (is_gone && !tokens.is_empty()).then(|| {
                 format!(
                     "KvCache: sequence {b} cannot keep the first {length} tokens and {tokens:?}: the first {dropped} have been dropped"
                 )

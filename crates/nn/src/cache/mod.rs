@@ -8,6 +8,7 @@ mod config;
 mod join;
 mod keep;
 mod position_bias;
+mod prefix;
 mod sinks;
 mod token_positions;
 
@@ -18,6 +19,7 @@ pub(crate) use append::Appended;
 use buffer::{Buffer, Layout};
 pub use config::{CacheStorage, KvCacheConfig};
 use position_bias::PositionBias;
+use prefix::Prefix;
 
 /// The keys and values of one attention layer, for its `n_kv_heads` heads.
 ///
@@ -131,6 +133,8 @@ use position_bias::PositionBias;
 pub struct KvCache {
     keys: Buffer,
     values: Buffer,
+    /// First tokens of all sequences, which are not in the buffers.
+    prefix: Option<Prefix>,
     tokens: Vec<Tokens>,
     max_len: usize,
     initial_capacity: usize,
@@ -193,6 +197,7 @@ impl KvCache {
         Self {
             keys: buffer(keys),
             values: buffer(values),
+            prefix: None,
             tokens: vec![Tokens::default(); batch],
             max_len: config.max_len,
             initial_capacity: capacity,
@@ -229,14 +234,15 @@ impl KvCache {
         self.tokens.len()
     }
 
-    /// Number of tokens per sequence that fit before the buffers grow.
+    /// Number of tokens per sequence that fit before the buffers grow, beside those that all share after [`fork`](Self::fork).
     pub fn capacity(&self) -> usize {
         self.keys.capacity
     }
 
     /// Memory held (bytes).
     pub fn bytes(&self) -> usize {
-        self.keys.bytes() + self.values.bytes() + self.bias.bytes()
+        let of_prefix = self.prefix.as_ref().map_or(0, Prefix::bytes);
+        of_prefix + self.keys.bytes() + self.values.bytes() + self.bias.bytes()
     }
 
     /// Sequence `b` becomes what sequence `rows[b]` was. Rows may be repeated or left out, so the batch may grow or shrink: beam
@@ -292,7 +298,7 @@ impl KvCache {
             }
             // The first token in the window of the next token.
             let needed = length.saturating_sub(self.window.unwrap_or(usize::MAX));
-            (length > 0 && dropped > needed && self.sink_tokens.is_none()).then(|| {
+            (length > 0 && dropped > needed && self.window.is_some()).then(|| {
                 format!(
                     "KvCache: sequence {b} cannot be truncated to {length} tokens: its window would need tokens from \
                      {needed} on, but those before {dropped} have been dropped"
@@ -314,14 +320,15 @@ impl KvCache {
         if let Some(reason) = self.refuses_truncation(lengths) {
             panic!("{reason}");
         }
+        if lengths.iter().all(|&length| length == 0) {
+            return self.reset();
+        }
+        self.free_prefix(lengths);
         for (tokens, &length) in self.tokens.iter_mut().zip(lengths) {
             if length == 0 {
                 *tokens = Tokens::default();
             }
             tokens.stored = length - tokens.dropped;
-        }
-        if lengths.iter().all(|&length| length == 0) {
-            self.positions = None;
         }
         for (positions, tokens) in self.positions.iter_mut().flatten().zip(&self.tokens) {
             positions.truncate(tokens.stored);
@@ -332,6 +339,7 @@ impl KvCache {
     pub fn reset(&mut self) {
         self.tokens.fill(Tokens::default());
         self.positions = None;
+        self.prefix = None;
     }
 
     /// Whether all sequences have the same number of tokens in the buffers.

@@ -25,6 +25,14 @@ impl LayerCache {
         }
     }
 
+    /// Each of `rows` sequences becomes what the only sequence was: [`KvCache::fork`]. The memory is copied.
+    pub fn fork(&mut self, rows: usize) {
+        self.tokens.fork(rows);
+        if let Some(memory) = &mut self.memory {
+            *memory = memory.select(indices(vec![0; rows], &memory.device()));
+        }
+    }
+
     /// Appends the sequences of `other`, with their memory: [`KvCache::join`]. If the memories differ in length, the
     /// shorter one is padded with keys of zeros at its end, which a mask of the memory must hide. Panics also when only one of two caches
     /// with sequences has a memory, and as [`ProjectedMemory::join`] does.
@@ -98,14 +106,24 @@ impl TransformerCache {
         &self.layers
     }
 
-    /// Sequence `b` becomes what sequence `rows[b]` was: [`KvCache::reorder`]. There may be more or fewer rows than before, so a prompt that
-    /// many rows have in common needs to be read only once.
+    /// Sequence `b` becomes what sequence `rows[b]` was: [`KvCache::reorder`]. There may be more or fewer rows than before. A prompt that
+    /// many rows have in common is read once, and held once after [`fork`](Self::fork).
     pub fn reorder(&mut self, rows: &[usize]) {
         for layer in &mut self.layers {
             layer.reorder(rows);
         }
         if let Some(lengths) = &mut self.memory_lengths {
             *lengths = rows.iter().map(|&row| lengths[row]).collect();
+        }
+    }
+
+    /// Each of `rows` sequences becomes what the only sequence was, whose tokens are held once: [`KvCache::fork`].
+    pub fn fork(&mut self, rows: usize) {
+        for layer in &mut self.layers {
+            layer.fork(rows);
+        }
+        if let Some(lengths) = &mut self.memory_lengths {
+            *lengths = vec![lengths[0]; rows];
         }
     }
 

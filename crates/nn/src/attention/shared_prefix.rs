@@ -1,0 +1,82 @@
+//! Attention to first tokens that all sequences share, beside that to the tokens of each.
+
+use burn::tensor::Tensor;
+use burn_attn_ops::{AttentionOptions, attention_with_logsumexp, merge_partial};
+
+use super::heads::{Heads, Projected, merge};
+use crate::{cache::KvCache, positions::Position};
+
+/// Output and logsumexp of attention to some of the keys.
+pub(super) type Partial = (Tensor<4>, Tensor<3>);
+
+/// Where queries stand behind a shared prefix.
+pub(super) struct BehindPrefix<'a> {
+    pub(super) position: &'a Position,
+    /// The place of each sequence's first query.
+    pub(super) offsets: Vec<usize>,
+    /// Their positions, if they are not their places.
+    pub(super) listed: Option<&'a [Vec<usize>]>,
+    /// Keys of the mask and the bias: all tokens so far.
+    pub(super) longest: usize,
+}
+
+impl Heads {
+    /// The attention of prepared queries to the shared prefix of the cache, if there is one, with the `options` of the call.
+    pub(super) fn attend_prefix(
+        &self,
+        query: &Tensor<4>,
+        mut options: AttentionOptions,
+        cache: &KvCache,
+        place: BehindPrefix<'_>,
+    ) -> Option<Partial> {
+        let [key, value] = cache.prefix()?;
+        // The sinks are in the other part.
+        options.sinks = None;
+        let options = self.in_training(options, query);
+        let ([batch, n_heads, len_q, width], [_, _, len, _]) = (query.dims(), key.dims());
+        let is_plain = options.mask.is_none() && options.bias.is_none();
+        if is_plain && place.position.bias_source().is_none() {
+            // Every query sees every key: those of all sequences are rows of one.
+            let rows = query.clone().swap_dims(0, 1);
+            let rows = rows.reshape([1, n_heads, batch * len_q, width]);
+            let (output, logsumexp) = attention_with_logsumexp(rows, key, value, options);
+            let [_, _, _, width] = output.dims();
+            let output: Tensor<4> = output.reshape([n_heads, batch, len_q, width]);
+            let logsumexp: Tensor<3> = logsumexp.reshape([n_heads, batch, len_q]);
+            return Some((output.swap_dims(0, 1), logsumexp.swap_dims(0, 1)));
+        }
+        let options = match is_plain {
+            true => options,
+            false => options.of_kept_keys(&vec![0; batch], len, [len_q, place.longest]),
+        };
+        let options = options.bias(place.position.bias());
+        let options = match place.listed {
+            Some(of_query) => options.at_positions(of_query, &[(0..len).collect()], query),
+            None => {
+                let offsets: Vec<i64> = place.offsets.iter().map(|&at| at as i64).collect();
+                options.placed(query, len, &offsets)
+            }
+        };
+        let [key, value] = [key, value].map(|x| {
+            let [_, heads, len, width] = x.dims();
+            x.expand([batch, heads, len, width])
+        });
+        Some(attention_with_logsumexp(query.clone(), key, value, options))
+    }
+
+    /// [`attend`](Self::attend) without weights, merged with attention of the same queries to other keys, if there are any.
+    pub(super) fn attend_beside(
+        &self,
+        operands: Projected,
+        options: AttentionOptions,
+        other: Option<Partial>,
+    ) -> Tensor<3> {
+        let Some(other) = other else {
+            return self.attend(operands, options, false).0;
+        };
+        let options = self.in_training(options, &operands[0]);
+        let [query, key, value] = operands;
+        let own = attention_with_logsumexp(query, key, value, options);
+        merge(merge_partial(&[other, own]).0)
+    }
+}
