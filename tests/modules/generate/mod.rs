@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod beam;
+mod common;
 mod penalty;
 mod processor;
 mod rows;

@@ -7,8 +7,7 @@ use burn::tensor::Tensor;
 /// It works on a batch of rows. Between steps it keeps a state: caches of keys and values, or just the tokens so far. Each model
 /// creates its states in its own way: a decoder-only model starts from nothing, an encoder–decoder from its memory.
 ///
-/// Several prompts with a common beginning can share it: let a state read the beginning once, then clone it, or repeat its row with
-/// [`reorder`](Self::reorder).
+/// Prompts with a common beginning read it once if the model has [`read_in_common`](Self::read_in_common).
 ///
 /// # Example
 ///
@@ -91,6 +90,12 @@ pub trait Autoregressive {
     /// The models of this crate panic when the number of slices is not the number of rows, a slice is empty, a token is outside the
     /// vocabulary, or a row would exceed [`max_len`](Self::max_len).
     fn advance(&self, state: &mut Self::State, tokens: &[&[u32]]) -> Tensor<2>;
+
+    /// Lets every row of a state that has read nothing read the same tokens, once for all rows; returns whether it did. Generation asks for it
+    /// where prompts begin with the same 16 tokens or more. Default: false, and every row reads them by itself.
+    fn read_in_common(&self, _state: &mut Self::State, _tokens: &[u32]) -> bool {
+        false
+    }
 
     /// Replaces row `r` by what row `rows[r]` was: drops rows that are not listed, and repeats those listed twice.
     fn reorder(&self, state: &mut Self::State, rows: &[usize]);

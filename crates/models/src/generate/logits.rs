@@ -13,13 +13,21 @@ pub(super) struct NextLogits {
 }
 
 impl NextLogits {
-    /// Lets the model read `tokens`, at least one per row. Fails as [`of`](Self::of).
+    /// Lets the model read `tokens`, at least one per row, and what all rows begin with once if it can. Fails as [`of`](Self::of).
     pub(super) fn read<M: Autoregressive>(
         model: &M,
         state: &mut M::State,
         tokens: &[&[u32]],
     ) -> Result<Self, GenerateError> {
-        let logits = model.advance(state, tokens);
+        let common = common_len(tokens);
+        let is_read = common >= LEAST_COMMON && model.read_in_common(state, &tokens[0][..common]);
+        let logits = match is_read {
+            true => {
+                let rest = tokens.iter().map(|tokens| &tokens[common..]);
+                model.advance(state, &rest.collect::<Vec<_>>())
+            }
+            false => model.advance(state, tokens),
+        };
         Self::of(model, logits, tokens.len())
     }
 
@@ -53,6 +61,21 @@ impl NextLogits {
     pub(super) fn rows(&self) -> ChunksExact<'_, f32> {
         self.numbers.chunks_exact(self.vocab_size)
     }
+}
+
+/// Fewer tokens are not worth a call of the model.
+const LEAST_COMMON: usize = 16;
+
+/// How many tokens all rows begin with, where each has another after them; 0 for one row.
+fn common_len(tokens: &[&[u32]]) -> usize {
+    let [first, rest @ ..] = tokens else { return 0 };
+    let common = |other: &&[u32]| {
+        let pairs = first.iter().zip(*other);
+        let equal = pairs.take_while(|(token, other)| token == other).count();
+        equal.min(other.len().saturating_sub(1))
+    };
+    let common = rest.iter().map(common).min().unwrap_or(0);
+    common.min(first.len().saturating_sub(1))
 }
 
 /// The token of the largest logit, the smaller one among equals. Fails if a logit is NaN or the largest is infinite, and panics if there is none.

@@ -16,6 +16,11 @@ pub struct LanguageModelState {
 }
 
 impl LanguageModelState {
+    /// Memory held for keys and values (bytes). What prompts have in common is held once.
+    pub fn bytes(&self) -> usize {
+        self.cache.bytes()
+    }
+
     /// Makes room for `new` more tokens of every row, so that [`truncate`](Self::truncate) can forget any of them, in however many calls they are read.
     /// Without windows it always can. The cost is that of [`KvCache::reserve`](burn_attn::KvCache::reserve) for every layer;
     /// [`generate`](crate::generate#rolling-back) has an example.
@@ -105,6 +110,17 @@ impl Autoregressive for LanguageModel {
     fn advance(&self, state: &mut LanguageModelState, tokens: &[&[u32]]) -> Tensor<2> {
         let (new, states) = self.read(state, tokens);
         self.logits(new.last(states))
+    }
+
+    fn read_in_common(&self, state: &mut LanguageModelState, tokens: &[u32]) -> bool {
+        let lengths = self.lengths(state);
+        if lengths.len() < 2 || lengths.iter().any(|&length| length > 0) {
+            return false;
+        }
+        state.cache.reorder(&[0]);
+        self.read(state, &[tokens]);
+        state.cache.fork(lengths.len());
+        true
     }
 
     fn reorder(&self, state: &mut LanguageModelState, rows: &[usize]) {
