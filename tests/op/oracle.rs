@@ -5,7 +5,7 @@ use burn_attn_tests::{compare::difference_to_largest, devices};
 
 use crate::{
     case::{Body, Case, Results},
-    every_case::every_case,
+    every_case::{every_case, wrong_on_wgpu_once},
 };
 
 /// The blockwise body in one block, two and many, and the composed body.
@@ -58,7 +58,13 @@ pub fn pairs(expected: Results, actual: Results) -> Vec<(&'static str, Vec<f64>,
 }
 
 fn agrees(body: Body, device: &Device, dtype: DType, tolerance: f64) {
-    for case in every_case() {
+    let has_all = body == Body::Backend || devices::wgpu().as_ref() != Some(device);
+    let once_wrong = wrong_on_wgpu_once().map(|case| case.name);
+    for (index, case) in every_case().into_iter().enumerate() {
+        // The general bodies are the same operations everywhere, and slow by a driver in software.
+        if !has_all && index % 3 > 0 && !once_wrong.contains(&case.name) {
+            continue;
+        }
         let actual = case.run_by(body, device, dtype);
         for (name, expected, actual) in pairs(case.oracle(), actual) {
             let error = difference_to_largest(&actual, &expected);

@@ -1,7 +1,7 @@
 //! Attention: the public functions, which check, unwrap the tensors, dispatch and wrap the results.
 
 use burn::{
-    backend::{Dispatch, tensor::FloatTensor},
+    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
     tensor::{DType, Tensor},
 };
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
@@ -180,8 +180,10 @@ fn score_inputs(
         Some(Tensor::full([query.dims()[0]], offset, &query.device()))
     });
     let (mask, first_keys) = mask.resolved(&Place {
-        query: &query,
-        len_kv: key.dims()[2],
+        batch: query.dims()[0],
+        len_q: lengths[0],
+        len_kv: lengths[1],
+        device: query.clone().into_dispatch().device(),
         query_offsets: query_offsets.as_ref(),
     });
     let alignment = match &query_offsets {

@@ -1,7 +1,7 @@
 //! Masks of which one has to show a key.
 
 use burn::{
-    backend::{Dispatch, TensorMetadata},
+    backend::{Dispatch, TensorMetadata, tensor::Device},
     tensor::{Bool, Int, Tensor},
 };
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
@@ -10,6 +10,7 @@ use crate::{
     AttentionMask,
     backend::{AttentionScalars, Body, MaskInputs},
     blocks::VisibleBlocks,
+    check,
     composed::{hidden::Hidden, part::Part, position::both},
     segments::Segments,
 };
@@ -22,14 +23,43 @@ pub(crate) struct FirstKeys {
     pub(crate) are_causal: bool,
 }
 
-/// What decides how a mask by position counts.
+/// The scores that a mask is for, and what decides how a mask by position counts.
 pub(crate) struct Place<'a> {
-    pub(crate) query: &'a Tensor<4>,
+    pub(crate) batch: usize,
+    pub(crate) len_q: usize,
     pub(crate) len_kv: usize,
+    pub(crate) device: Device<Dispatch>,
     pub(crate) query_offsets: Option<&'a Tensor<1, Int>>,
 }
 
 impl AttentionMask {
+    /// This mask for several calls of self-attention with scores `[batch, heads_q, len, len]`, on the device of `like`: unions that would
+    /// become dense in each call are dense now. Panics, as the calls would, unless it fits the scores.
+    pub fn for_calls<const D: usize>(mut self, scores: [usize; 4], like: &Tensor<D>) -> Self {
+        if self.unions.is_empty() {
+            return self;
+        }
+        check::mask(&self, scores);
+        let [batch, _, len_q, len_kv] = scores;
+        let place = Place {
+            batch,
+            len_q,
+            len_kv,
+            device: like.clone().into_dispatch().device(),
+            query_offsets: None,
+        };
+        let may_be_structural = |[first, second]: &[Self; 2]| first.unites_with(second).is_some();
+        let unions = core::mem::take(&mut self.unions).into_iter();
+        let (structural, dense): (Vec<_>, Vec<_>) = unions.partition(may_be_structural);
+        self.unions = structural;
+        match scores.contains(&0) {
+            true => self,
+            false => dense
+                .into_iter()
+                .fold(self, |mask, union| mask.and_dense(union, &place)),
+        }
+    }
+
     /// The first key of the queries, if a union is beside what counts from another than the default: parts of a union do not see
     /// each other's alignment.
     pub(crate) fn offset_beside_unions(&self, [len_q, len_kv]: [usize; 2]) -> Option<i64> {
@@ -44,13 +74,7 @@ impl AttentionMask {
         let mut first_keys = None;
         for [first, second] in core::mem::take(&mut self.unions) {
             let is_free = first_keys.is_none() && self.by_position.window.is_none();
-            let structural = match (first.only_position(), second.only_position()) {
-                (Some(by_position), None) if is_free => {
-                    Some(by_position).zip(second.only_lengths())
-                }
-                (None, Some(by_position)) if is_free => Some(by_position).zip(first.only_lengths()),
-                _ => None,
-            };
+            let structural = first.unites_with(&second).filter(|_| is_free);
             if let Some((by_position, counts)) = structural {
                 let are_causal = self.by_position.causal.is_some();
                 self.by_position = PositionMask {
@@ -60,13 +84,29 @@ impl AttentionMask {
                 first_keys = Some(FirstKeys { counts, are_causal });
                 continue;
             }
-            let [first, second] = [first, second].map(|mask| mask.hidden(place));
-            if let (Some(first), Some(second)) = (first, second) {
-                let hidden = both::<Dispatch>(first.into_dispatch(), second.into_dispatch());
-                self = self.and(Self::masked(Tensor::from_dispatch(hidden)));
-            }
+            self = self.and_dense([first, second], place);
         }
         (self, first_keys)
+    }
+
+    /// This mask and a union, which becomes dense.
+    fn and_dense(self, union: [Self; 2], place: &Place<'_>) -> Self {
+        match union.map(|mask| mask.hidden(place)) {
+            [Some(first), Some(second)] => {
+                let hidden = both::<Dispatch>(first.into_dispatch(), second.into_dispatch());
+                self.and(Self::masked(Tensor::from_dispatch(hidden)))
+            }
+            _ => self,
+        }
+    }
+
+    /// The mask by position and the first keys of a union that may be structural.
+    fn unites_with(&self, other: &Self) -> Option<(PositionMask, Tensor<1, Int>)> {
+        match (self.only_position(), other.only_position()) {
+            (Some(by_position), None) => Some(by_position).zip(other.only_lengths()),
+            (None, Some(by_position)) => Some(by_position).zip(self.only_lengths()),
+            _ => None,
+        }
     }
 
     /// The mask by position, if the mask is nothing else.
@@ -138,13 +178,18 @@ impl AttentionMask {
 
     /// What the mask hides, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: `None` if nothing.
     fn hidden(self, place: &Place<'_>) -> Option<Tensor<4, Bool>> {
-        let ([batch, _, len_q, _], len_kv) = (place.query.dims(), place.len_kv);
+        let Place {
+            batch,
+            len_q,
+            len_kv,
+            ..
+        } = *place;
         let (mask, first_keys) = self.resolved(place);
         let offsets = place.query_offsets.cloned();
         let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv]);
         let part = Part::whole(len_q, len_kv);
-        let device = place.query.clone().into_dispatch().device();
-        let hidden = Hidden::<Dispatch>::new(&device, batch, &part, inputs, &scalars, [None, None]);
+        let hidden =
+            Hidden::<Dispatch>::new(&place.device, batch, &part, inputs, &scalars, [None, None]);
         hidden.into_tensor().map(Tensor::from_dispatch)
     }
 }

@@ -13,6 +13,7 @@ mod patterns;
 mod residual;
 mod stacks;
 mod tied_embedding;
+mod unions;
 
 use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement};
 

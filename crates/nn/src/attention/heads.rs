@@ -110,6 +110,10 @@ pub(super) fn merge(x: Tensor<4>) -> Tensor<3> {
 }
 
 impl Heads {
+    pub(crate) fn n_heads(&self) -> usize {
+        self.sizes.n_heads
+    }
+
     /// `x` normalised and rotated, in the order of the configuration.
     fn prepared(
         &self,

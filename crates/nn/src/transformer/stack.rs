@@ -205,7 +205,7 @@ impl TransformerStack {
     pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
         // Nobody could read the weights.
         let input = input.into().weights(false);
-        let states = self.fold(input, |layer, input| layer.forward(input).states);
+        let states = self.fold_whole(input, |layer, input| layer.forward(input).states);
         self.finish(states)
     }
 
@@ -243,7 +243,7 @@ impl TransformerStack {
     ) -> TransformerStackOutput {
         let (mut self_weights, mut cross_weights) = (Vec::new(), Vec::new());
         let mut router_logits = Vec::new();
-        let states = self.fold(input, |layer, input| {
+        let states = self.fold_whole(input, |layer, input| {
             let output = layer.forward(input);
             self_weights.extend(output.self_weights);
             cross_weights.extend(output.cross_weights);
@@ -258,6 +258,22 @@ impl TransformerStack {
             cross_weights,
             router_logits,
         }
+    }
+
+    /// Runs the layers on whole sequences, with masks that are made once.
+    fn fold_whole(
+        &self,
+        mut input: LayerInput,
+        run: impl FnMut(&TransformerLayer, LayerInput) -> Tensor<3>,
+    ) -> Tensor<3> {
+        let [batch, len, _] = input.x.dims();
+        // Between positions, windows in a union count in the calls.
+        if let (None, Some(layer)) = (&input.context.positions, self.layers.first()) {
+            let scores = [batch, layer.self_attention.heads.n_heads(), len, len];
+            let mask = core::mem::take(&mut input.context.mask);
+            input.context.mask = mask.for_calls(scores, &input.x);
+        }
+        self.fold(input, run)
     }
 
     /// Runs the layers through `run`, each with its shared position encoding.
