@@ -5,6 +5,7 @@ mod bias;
 mod buffer;
 mod check;
 mod config;
+mod fork;
 mod join;
 mod keep;
 mod position_bias;

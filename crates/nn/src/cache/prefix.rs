@@ -1,109 +1,17 @@
 //! First tokens that all sequences have in common, held once.
 
-use burn::tensor::Tensor;
-
-use super::{KvCache, Tokens, buffer::Buffer};
+use super::buffer::Buffer;
 
 /// The keys and values of the first tokens of every sequence. They count among the dropped ones of each.
 #[derive(Clone, Debug)]
 pub(super) struct Prefix {
-    keys: Buffer,
-    values: Buffer,
-    len: usize,
+    pub(super) keys: Buffer,
+    pub(super) values: Buffer,
+    pub(super) len: usize,
 }
 
 impl Prefix {
     pub(super) fn bytes(&self) -> usize {
         self.keys.bytes() + self.values.bytes()
-    }
-}
-
-impl KvCache {
-    /// Each of `rows` sequences becomes what the only sequence was: several answers to one prompt, requests that begin alike. The
-    /// tokens so far are held once, and all new ones attend to them together, at the speed of one product for all sequences. Panics
-    /// when there is not one sequence.
-    ///
-    /// It costs a copy of the tokens. In a cache with a window, sink tokens or tokens at given positions, they are copied for every sequence,
-    /// as [`reorder`](Self::reorder) does; so they are later by [`join`](Self::join), and where [`truncate`](Self::truncate) or
-    /// [`keep`](Self::keep) takes back some of them.
-    ///
-    /// # Source
-    ///
-    /// Juravsky et al., "Hydragen: high-throughput LLM inference with shared prefixes" (arXiv:2402.05099).
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
-    ///
-    /// let device = Device::default();
-    /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
-    /// let input = |shape: [usize; 3]| SelfAttentionInput::new(Tensor::random(shape, Distribution::Default, &device));
-    /// let mut cache = attention.cache(1, &KvCacheConfig::new(100));
-    /// attention.forward_cached(input([1, 20, 32]), &mut cache);
-    /// cache.fork(3);
-    /// attention.forward_cached(input([3, 1, 32]), &mut cache);
-    /// assert_eq!(cache.lengths(), [21, 21, 21]);
-    /// ```
-    pub fn fork(&mut self, rows: usize) {
-        let batch = self.batch();
-        assert!(
-            batch == 1,
-            "KvCache: one sequence can be forked, but there are {batch}"
-        );
-        self.copy_prefix();
-        let len = self.tokens[0].stored;
-        let moves = self.window.is_some() || self.sink_tokens.is_some();
-        if len == 0 || rows < 2 || moves || self.positions.is_some() {
-            return self.reorder(&vec![0; rows]);
-        }
-        let capacity = self.initial_capacity;
-        let own = |buffer: &mut Buffer| {
-            let empty = buffer.emptied(rows, capacity);
-            let mut prefix = core::mem::replace(buffer, empty);
-            prefix.move_to(&[0], len, len);
-            prefix
-        };
-        self.prefix = Some(Prefix {
-            keys: own(&mut self.keys),
-            values: own(&mut self.values),
-            len,
-        });
-        let shared = Tokens {
-            dropped: len,
-            ..Tokens::default()
-        };
-        self.tokens = vec![shared; rows];
-    }
-
-    /// The keys and values of the shared prefix, if there is one: `[1, n_kv_heads, len, d]`.
-    pub(crate) fn prefix(&self) -> Option<[Tensor<4>; 2]> {
-        let prefix = self.prefix.as_ref()?;
-        Some([&prefix.keys, &prefix.values].map(|buffer| buffer.read(0, prefix.len)))
-    }
-
-    /// Copies the shared prefix to every sequence.
-    pub(super) fn copy_prefix(&mut self) {
-        let Some(prefix) = self.prefix.take() else {
-            return;
-        };
-        let stored = self.most_stored();
-        for (buffer, shared) in [
-            (&mut self.keys, &prefix.keys),
-            (&mut self.values, &prefix.values),
-        ] {
-            buffer.put_behind(shared, stored);
-        }
-        for tokens in &mut self.tokens {
-            tokens.stored += tokens.dropped;
-            tokens.dropped = 0;
-        }
-    }
-
-    /// Copies the shared prefix if a sequence is to keep less of it.
-    pub(super) fn free_prefix(&mut self, lengths: &[usize]) {
-        let len = self.prefix.as_ref().map_or(0, |prefix| prefix.len);
-        if lengths.iter().any(|&length| length < len) {
-            self.copy_prefix();
-        }
     }
 }
