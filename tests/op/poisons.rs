@@ -47,8 +47,11 @@ fn cases(poison: Poison) -> [Case; 2] {
     [clean, dirty]
 }
 
+/// Results and gradients by name.
+type Numbers = Vec<(&'static str, Vec<f64>)>;
+
 /// Everything but the weights, which have no value and no gradient to poison.
-fn all(results: Results) -> Vec<(&'static str, Vec<f64>)> {
+fn all(results: Results) -> Numbers {
     let [query, key, value] = results.gradients;
     let mut all = vec![
         ("output", results.output),
@@ -72,7 +75,7 @@ fn poison_reaches_only_who_sees_it() {
         // A driver in software takes a second for each of the longer ones, of which there are hundreds.
         let runs = |poison: &Poison| on_cpu || poison.sizes.iter().product::<usize>() < 300_000;
         // One problem has several poisons, one after the other.
-        let mut last_clean: Option<(Case, Vec<(&'static str, Vec<f64>)>)> = None;
+        let mut last_clean: Option<(Case, Numbers)> = None;
         for poison in poisons().into_iter().filter(runs) {
             let reaches = poison.reaches;
             let [clean, dirty] = cases(poison);

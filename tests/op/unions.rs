@@ -1,5 +1,7 @@
 //! A union of masks shows what one of them shows.
 
+use std::time::Instant;
+
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, ops};
 use burn_attn_tests::{compare::numbers, devices, numbers::uniform, sentence};
@@ -213,4 +215,52 @@ fn a_part_that_does_not_fit() {
         sentence(|| ops::attention(query, key, value, options)),
         "attention: mask [1, 1, 7, 7] does not broadcast to the scores [2, 5, 7, 11] [batch, heads, len_q, len_kv]"
     );
+}
+
+/// Time per visible pair of a prefix and of a causal mask, forward and backward, taken in turns.
+#[test]
+fn the_rate_of_a_prefix() {
+    const LEN: usize = 1024;
+    const PREFIX: usize = 256;
+    let device = devices::any().autodiff();
+    let numbers = |seed| {
+        let numbers = uniform(seed, 4 * LEN * 64);
+        Tensor::<4>::from_data(TensorData::new(numbers, [1, 4, LEN, 64]), &device)
+    };
+    let first = Tensor::<1, Int>::from_data([PREFIX as i64], &device);
+    let prefix = AttentionMask::causal().or(AttentionMask::key_lengths(first));
+    let causal_pairs = LEN * (LEN + 1) / 2;
+    let prefix_pairs = causal_pairs + PREFIX * (PREFIX - 1) / 2;
+    let mut rates = [const { Vec::new() }; 2];
+    for _ in 0..7 {
+        for ((mask, pairs), rates) in [
+            (AttentionMask::causal(), causal_pairs),
+            (prefix.clone(), prefix_pairs),
+        ]
+        .into_iter()
+        .zip(&mut rates)
+        {
+            let [query, key, value] = [1, 2, 3].map(|seed| numbers(seed).require_grad());
+            let start = Instant::now();
+            let output = ops::attention(
+                query.clone(),
+                key,
+                value,
+                AttentionOptions::default().mask(mask),
+            );
+            let gradients = output.sum().backward();
+            query.grad(&gradients).expect("a gradient").into_data();
+            rates.push(start.elapsed().as_secs_f64() / pairs as f64);
+        }
+    }
+    let [causal, prefix] = rates.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates[rates.len() / 2]
+    });
+    println!(
+        "a prefix of {PREFIX} of {LEN} tokens: {:.2} of causal's time per pair",
+        prefix / causal
+    );
+    // Dense, it would be 1.8.
+    assert!(prefix < 1.5 * causal);
 }

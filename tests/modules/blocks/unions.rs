@@ -26,7 +26,7 @@ fn is_first(count: usize, along: usize, device: &Device) -> Tensor<4, Bool> {
 fn masks(device: &Device) -> Vec<(&'static str, AttentionMask)> {
     let first = || AttentionMask::key_lengths(Tensor::<1, Int>::from_data([3, 5], device));
     let [queries, keys] = [2, 3].map(|along| AttentionMask::visible(is_first(2, along, device)));
-    let ids = TensorData::new(vec![0_i32, 0, 0, 1, 1, 2, 2, 2, 2].repeat(2), [2, LEN]);
+    let ids = TensorData::new([0_i32, 0, 0, 1, 1, 2, 2, 2, 2].repeat(2), [2, LEN]);
     let ids = Tensor::<2, Int>::from_data(ids, device);
     let texts = AttentionMask::segments(ids.clone(), ids);
     let top_left = AttentionMask::causal_aligned(CausalAlignment::TopLeft);
