@@ -221,9 +221,6 @@ impl Checkpoint {
             unexpected: names.map(str::to_string).collect(),
             ..Mismatch::default()
         };
-        match wrong.unexpected.is_empty() {
-            true => Ok(()),
-            false => Err(wrong.into()),
-        }
+        wrong.refused()
     }
 }

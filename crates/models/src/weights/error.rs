@@ -162,6 +162,16 @@ pub struct WrongDType {
     pub needed: DType,
 }
 
+impl Mismatch {
+    /// Fails if there is anything in it.
+    pub(crate) fn refused(self) -> Result<(), WeightsError> {
+        match self == Self::default() {
+            true => Ok(()),
+            false => Err(self.into()),
+        }
+    }
+}
+
 impl Display for Mismatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         fn texts(wrong: &[impl Display]) -> Vec<String> {

@@ -91,14 +91,12 @@ impl<'a> Fit<'a> {
             not_loaded.tensors = std::mem::take(&mut wrong.unexpected);
         }
         compare(&pairs, &mut wrong)?;
-        match wrong == Mismatch::default() {
-            true => Ok(Self {
-                tensors,
-                skipped,
-                not_loaded,
-            }),
-            false => Err(wrong.into()),
-        }
+        wrong.refused()?;
+        Ok(Self {
+            tensors,
+            skipped,
+            not_loaded,
+        })
     }
 }
 

@@ -10,7 +10,8 @@ use burn::{
 use super::{
     Reason, Table, WeightsError,
     fit::{Fit, NotLoaded, Options},
-    numbers,
+    layout::copy,
+    numbers::{converted, of_small},
     plan::{self, Plan},
     source::{self, Tensors},
     table::below,
@@ -94,7 +95,7 @@ impl Weights {
     /// The numbers of a small tensor, if it is there.
     pub(crate) fn numbers(&self, name: &str) -> Result<Option<Vec<f64>>, String> {
         let stored = self.tensors.get(name);
-        let numbers = stored.map(numbers::of_small).transpose();
+        let numbers = stored.map(of_small).transpose();
         numbers.map_err(|reason| format!("the numbers of {name} cannot be read: {reason}"))
     }
 
@@ -179,10 +180,37 @@ impl Loader<'_> {
     fn numbers(&self, dtype: DType) -> Result<Option<Vec<u8>>, WeightsError> {
         let found = self.plan.job_of.get(&self.path.join("."));
         let found = found.filter(|[job, _]| !self.fit.skipped.contains(job));
-        let numbers = found.map(|&[job, target]| {
-            numbers::import(&self.plan.jobs[job], target, dtype, &self.fit.tensors)
-        });
-        numbers.transpose()
+        let Some(&[job, target]) = found else {
+            return Ok(None);
+        };
+        let job = &self.plan.jobs[job];
+        let (layout, width) = (&job.layout, dtype.size());
+        let mut numbers = vec![0; layout.len(target) * width];
+        let summand = if job.plus_one { 1.0 } else { 0.0 };
+        for (source, names) in job.source.iter().enumerate() {
+            if !layout.shares(target, source) {
+                continue;
+            }
+            for (file, name) in names.iter().flatten().enumerate() {
+                let mut read = || -> Result<(), Reason> {
+                    let found = self.fit.tensors.get(name).ok_or("it is not there")?;
+                    let (found, read) = found.stored.open()?;
+                    for block in layout.blocks([target, source], file) {
+                        let count = block.range.len();
+                        let data = read(block.range.clone())?;
+                        let data = TensorData::from_bytes_vec(data, [count], found);
+                        let data = converted(data, dtype, summand)?;
+                        layout.each([target, source], &block, |at, source_at, step, len| {
+                            let from = &data.as_bytes()[source_at * width..];
+                            copy(from, step, &mut numbers[at * width..], 1, [len, width]);
+                        });
+                    }
+                    Ok(())
+                };
+                read().map_err(|reason| WeightsError::numbers(name, reason))?;
+            }
+        }
+        Ok(Some(numbers))
     }
 }
 

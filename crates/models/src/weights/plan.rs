@@ -151,13 +151,9 @@ impl Job {
             return Err(wrong("zeros plus one are ones, which no row can stand for"));
         }
         // The first placeholder that is left in a name counts files.
-        let counted = names
-            .iter()
-            .flatten()
-            .map(|name| pattern::placeholder(name));
-        let counted: Vec<Option<&str>> = counted.collect();
-        let has_files = counted.iter().any(Option::is_some);
-        if has_files && counted.contains(&None) {
+        let counts_files = |name: &String| pattern::placeholder(name).is_some();
+        let has_files = names.iter().flatten().any(counts_files);
+        if has_files && !names.iter().flatten().all(counts_files) {
             return Err(wrong(
                 "a placeholder that the target does not have has to be in all source names",
             ));
@@ -168,14 +164,14 @@ impl Job {
         let stacked = stacked.map(|_| target.len() / row.target.0.len());
         let layout = Layout::new(&shapes, source, stacked, has_files);
         let layout = layout.map_err(|reason| wrong(&reason))?;
-        let files = |name: &String| match pattern::placeholder(name) {
-            None => vec![name.clone()],
-            Some(placeholder) => {
-                let braced = format!("{{{placeholder}}}");
-                let files = 0..layout.files;
-                let names = files.map(|file| name.replace(&braced, &file.to_string()));
-                names.collect()
-            }
+        // A name without a placeholder is that of the only file.
+        let files = |name: &String| {
+            let counter = pattern::placeholder(name).unwrap_or_default();
+            let numbers = |file: usize| Numbers::from([(counter.into(), file.to_string())]);
+            let files = 0..layout.files;
+            files
+                .map(|file| pattern::filled(name, &numbers(file)))
+                .collect()
         };
         Ok(Self {
             source: names.iter().map(|name| name.as_ref().map(files)).collect(),

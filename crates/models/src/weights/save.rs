@@ -11,11 +11,16 @@ use std::{
     io,
 };
 
-use burn::{module::Module, tensor::DType};
+use burn::{
+    module::Module,
+    tensor::{DType, TensorData},
+};
 use safetensors::{Dtype, View};
 
 use super::{
-    Mismatch, Table, WeightsError, numbers,
+    Mismatch, Table, WeightsError,
+    layout::copy,
+    numbers::converted,
     plan::{Job, Plan},
     source::is_float,
 };
@@ -41,14 +46,11 @@ pub fn save<M: Module>(
     path: impl AsRef<Path>,
 ) -> Result<(), WeightsError> {
     let plan = Plan::new(table, model)?;
-    let unlisted = plan.unlisted();
-    if !unlisted.is_empty() {
-        let mismatch = Mismatch {
-            unlisted,
-            ..Mismatch::default()
-        };
-        return Err(mismatch.into());
-    }
+    let mismatch = Mismatch {
+        unlisted: plan.unlisted(),
+        ..Mismatch::default()
+    };
+    mismatch.refused()?;
     let mut outputs = BTreeMap::<&str, Output>::new();
     for job in &plan.jobs {
         let parameter = &plan.parameters[job.target[0]].path;
@@ -66,7 +68,7 @@ pub fn save<M: Module>(
                 dtype,
                 shape: job.layout.shape(source),
             };
-            if names.is_none() && !numbers::are_zeros(output(0).numbers(), dtype) {
+            if names.is_none() && !output(0).is_zero() {
                 let reason = "it is not 0 where the other library has no tensor";
                 return Err(unfit(reason.into()));
             }
@@ -141,13 +143,38 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn numbers(&self) -> Vec<u8> {
-        let numbers = numbers::export(self.plan, self.job, self.source, self.file, self.dtype);
-        numbers.expect("one floating-point type converts to another")
+        let (job, source, width) = (self.job, self.source, self.dtype.size());
+        let layout = &job.layout;
+        let mut numbers = vec![0; self.data_len()];
+        let summand = if job.plus_one { -1.0 } else { 0.0 };
+        for (target, &at) in job.target.iter().enumerate() {
+            if !layout.shares(target, source) {
+                continue;
+            }
+            let data = (self.plan.parameters[at].numbers)();
+            let data = converted(data, self.dtype, summand);
+            let data = data.expect("one floating-point type converts to another");
+            for block in layout.blocks([target, source], self.file) {
+                let range = block.range.start * width..block.range.end * width;
+                let (data, numbers) = (data.as_bytes(), &mut numbers[range]);
+                layout.each([target, source], &block, |at, source_at, step, len| {
+                    let (from, to) = (&data[at * width..], &mut numbers[source_at * width..]);
+                    copy(from, 1, to, step, [len, width]);
+                });
+            }
+        }
+        numbers
     }
 
     fn is_same(&self, other: &Self) -> bool {
         (self.dtype, &self.shape) == (other.dtype, &other.shape)
             && self.numbers() == other.numbers()
+    }
+
+    fn is_zero(&self) -> bool {
+        let count = self.shape.iter().product::<usize>();
+        let data = TensorData::from_bytes_vec(self.numbers(), [count], self.dtype);
+        data.iter::<f64>().all(|number| number == 0.0)
     }
 }
 
