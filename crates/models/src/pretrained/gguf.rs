@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{PretrainedError, Result};
-use crate::weights::{Format, Reason, Weights, format, gguf_metadata, lfs_pointer};
+use crate::weights::{Format, Reason, Weights, ensure, format, gguf_metadata, lfs_pointer};
 
 /// The architectures whose tensors have a table.
 const ARCHITECTURES: [&str; 4] = ["bert", "llama", "qwen2", "qwen3"];
@@ -40,12 +40,11 @@ fn read(path: &Path) -> Result<Map<String, Value>, Reason> {
     let Some(Value::String(architecture)) = metadata.get("general.architecture") else {
         return Err("its metadata do not say the general.architecture".into());
     };
-    if !ARCHITECTURES.contains(&architecture.as_str()) {
-        let known = ARCHITECTURES.join(", ");
-        let reason =
-            format!("its architecture is {architecture:?}, and GGUF files are read of {known}");
-        return Err(reason.into());
-    }
+    ensure!(
+        ARCHITECTURES.contains(&architecture.as_str()),
+        "its architecture is {architecture:?}, and GGUF files are read of {}",
+        ARCHITECTURES.join(", ")
+    );
     let number = |key: &str| metadata.get(&format!("{architecture}.{key}"))?.as_u64();
     let d_head = number("attention.key_length")
         .or_else(|| number("embedding_length")?.checked_div(number("attention.head_count")?));

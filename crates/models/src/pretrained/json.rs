@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::{Map, Value};
 
 use super::{PretrainedError, Result};
-use crate::weights::{Reason, lfs_pointer};
+use crate::weights::{Reason, ensure, lfs_pointer};
 
 /// The largest file accepted, in bytes: published ones have a few thousand.
 const LARGEST: u64 = 1 << 24;
@@ -29,9 +29,8 @@ pub(crate) fn object_if_any(path: &Path) -> Result<Map<String, Value>> {
 pub(crate) fn json(path: &Path) -> Result<Value> {
     let read = || -> Result<Value, Reason> {
         let file = fs::metadata(path)?;
-        if !file.is_file() || file.len() > LARGEST {
-            return Err(format!("it is not a file of at most {LARGEST} bytes").into());
-        }
+        let is_read = file.is_file() && file.len() <= LARGEST;
+        ensure!(is_read, "it is not a file of at most {LARGEST} bytes");
         let text = fs::read_to_string(path)?;
         serde_json::from_str(&text).map_err(|error| match lfs_pointer(path) {
             Some(pointer) => pointer.into(),

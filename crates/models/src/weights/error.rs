@@ -104,9 +104,15 @@ impl From<Mismatch> for WeightsError {
 /// Why a file or a tensor cannot be read.
 pub(crate) type Reason = Box<dyn std::error::Error>;
 
-pub(super) fn wrong<T>(reason: String) -> Result<T, Reason> {
-    Err(reason.into())
+/// Fails with a sentence, as of `format!`, unless a condition holds.
+macro_rules! ensure {
+    ($holds:expr, $($sentence:tt)+) => {
+        if !$holds {
+            return Err(format!($($sentence)+).into());
+        }
+    };
 }
+pub(crate) use ensure;
 
 /// Everything in which tensors, table and model do not match. Its sentence has the first five names of each kind.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,7 @@ mod columns;
 
 use std::ops::Range;
 
-use super::Source;
+use super::{Source, ensure};
 use columns::{Run, divided, interleaved, rotary_pairs, runs};
 
 /// How many numbers are moved at once: few enough for the cache, and little compared with a tensor.
@@ -36,8 +36,8 @@ pub(super) struct Block {
     /// In numbers.
     pub(super) range: Range<usize>,
     batch: usize,
-    /// Rows, or columns if the source is transposed.
-    lines: Range<usize>,
+    rows: Range<usize>,
+    columns: Range<usize>,
 }
 
 impl Layout {
@@ -53,44 +53,29 @@ impl Layout {
         stacked: Option<usize>,
         has_files: bool,
     ) -> Result<Self, String> {
-        let Some(&first) = target.first() else {
-            return Err("a row needs a parameter".into());
-        };
+        let &first = target.first().ok_or("a row needs a parameter")?;
         let (side_by_side, _) = target.split_at(target.len() / stacked.unwrap_or(1));
         let mut stack = target.chunks(side_by_side.len());
-        if stack.any(|one| one != side_by_side) {
-            return Err(format!("parameters of shapes {target:?} are not a stack"));
-        }
-        let Some((_, before)) = first.split_last() else {
-            return Err("a parameter has no axis".into());
-        };
+        let is_stack = stack.all(|one| one == side_by_side);
+        ensure!(is_stack, "parameters of shapes {target:?} are not a stack");
+        let (_, before) = first.split_last().ok_or("a parameter has no axis")?;
         let widths = side_by_side.iter().map(|shape| match shape.split_last() {
             Some((&columns, other)) if other == before => Some(columns),
             _ => None,
         });
-        let Some(target) = widths.collect::<Option<Vec<usize>>>() else {
-            return Err(format!(
-                "parameters of shapes {side_by_side:?} do not lie side by side"
-            ));
-        };
-        let (files, inner) = match before {
-            _ if !has_files => (1, before),
-            [files, inner @ ..] => (*files, inner),
-            [] => {
-                return Err(format!(
-                    "a parameter of shape {first:?} has no axis for several tensors"
-                ));
-            }
-        };
-        let (rows, outer) = match inner {
-            [outer @ .., rows] => (*rows, outer),
-            [] if arrangement.transposed => {
-                return Err(format!(
-                    "a parameter of shape {first:?} cannot be transposed"
-                ));
-            }
-            [] => (1, inner),
-        };
+        let target: Option<Vec<usize>> = widths.collect();
+        let apart = || format!("parameters of shapes {side_by_side:?} do not lie side by side");
+        let target = target.ok_or_else(apart)?;
+        ensure!(
+            !has_files || !before.is_empty(),
+            "a parameter of shape {first:?} has no axis for several tensors"
+        );
+        let (files, inner) = before.split_at(usize::from(has_files));
+        let (outer, rows) = inner.split_at(inner.len().saturating_sub(1));
+        ensure!(
+            !rows.is_empty() || !arrangement.transposed,
+            "a parameter of shape {first:?} cannot be transposed"
+        );
         let columns = target.iter().sum();
         let source = divided(columns, arrangement)?;
         let groups = match arrangement.rotary_pairs.as_slice() {
@@ -98,9 +83,10 @@ impl Layout {
             d_heads => rotary_pairs(&source, d_heads)?,
         };
         Ok(Self {
-            files,
+            // The product of no sizes is 1.
+            files: files.iter().product(),
             batches: outer.iter().product(),
-            rows,
+            rows: rows.iter().product(),
             transposed: arrangement.transposed,
             shape: stacked.iter().chain(inner).copied().collect(),
             runs: runs(&target, &source, &groups),
@@ -144,16 +130,21 @@ impl Layout {
             false => (self.rows, columns),
         };
         let step = (BLOCK / width.max(1)).max(1);
-        let batches = self.batches;
+        let (batches, transposed) = (self.batches, self.transposed);
         let before = target / self.target.len() * batches * lines * width;
         (0..batches).flat_map(move |batch| {
             (0..lines).step_by(step).map(move |first| {
                 let last = (first + step).min(lines);
                 let start = before + batch * lines * width;
+                let (rows, columns) = match transposed {
+                    true => (0..width, first..last),
+                    false => (first..last, 0..width),
+                };
                 Block {
                     range: start + first * width..start + last * width,
                     batch: file * batches + batch,
-                    lines: first..last,
+                    rows,
+                    columns,
                 }
             })
         })
@@ -171,26 +162,21 @@ impl Layout {
         let [target_columns, source_columns] = [self.target[target], self.source[source]];
         let runs = self.runs.iter();
         for run in runs.filter(|run| run.target == target && run.source == source) {
-            if !self.transposed {
-                for (line, row) in block.lines.clone().enumerate() {
-                    let target_row = block.batch * self.rows + row;
-                    let target = target_row * target_columns + run.target_column;
-                    let source = line * source_columns + run.source_column;
-                    each(target, source, 1, run.len);
-                }
-                continue;
-            }
-            let first = run.source_column.max(block.lines.start);
-            let last = (run.source_column + run.len).min(block.lines.end);
+            let first = run.source_column.max(block.columns.start);
+            let last = (run.source_column + run.len).min(block.columns.end);
             if first >= last {
                 continue;
             }
             let target_column = run.target_column + first - run.source_column;
-            for row in 0..self.rows {
+            let column = first - block.columns.start;
+            for (line, row) in block.rows.clone().enumerate() {
                 let target_row = block.batch * self.rows + row;
                 let target = target_row * target_columns + target_column;
-                let source = (first - block.lines.start) * self.rows + row;
-                each(target, source, self.rows, last - first);
+                let (source, step) = match self.transposed {
+                    true => (column * self.rows + line, self.rows),
+                    false => (line * source_columns + column, 1),
+                };
+                each(target, source, step, last - first);
             }
         }
     }

@@ -36,7 +36,7 @@ mod source;
 mod table;
 
 pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
-pub(crate) use error::{Reason, list};
+pub(crate) use error::{Reason, ensure, list};
 pub use fit::NotLoaded;
 pub use load::Weights;
 pub use save::save;

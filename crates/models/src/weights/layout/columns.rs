@@ -1,6 +1,6 @@
 //! Which columns of the target are which of the source.
 
-use crate::weights::Source;
+use crate::weights::{Source, ensure};
 
 /// The most groups of outputs accepted: published models have a few thousand, and each takes memory before any tensor is read.
 const MOST_GROUPS: usize = (1 << 16) - 1;
@@ -26,11 +26,10 @@ pub(super) fn divided(columns: usize, source: &Source) -> Result<Vec<usize>, Str
         shares => shares.to_vec(),
     };
     let whole: usize = shares.iter().sum();
-    if shares.len() != tensors || whole == 0 || !columns.is_multiple_of(whole) {
-        return Err(format!(
-            "{columns} outputs cannot be divided among {tensors} tensors as {shares:?}"
-        ));
-    }
+    ensure!(
+        shares.len() == tensors && whole > 0 && columns.is_multiple_of(whole),
+        "{columns} outputs cannot be divided among {tensors} tensors as {shares:?}"
+    );
     let one = columns / whole;
     Ok(shares.into_iter().map(|share| share * one).collect())
 }
@@ -41,16 +40,14 @@ pub(super) fn interleaved(columns: usize, widths: &[usize]) -> Result<Vec<Group>
         return Ok(vec![[0, 0, columns]]);
     }
     let group: usize = widths.iter().sum();
-    if group == 0 || !columns.is_multiple_of(group) {
-        return Err(format!(
-            "{columns} outputs cannot be divided into groups of {widths:?}"
-        ));
-    }
-    if columns / group > MOST_GROUPS {
-        return Err(format!(
-            "{columns} outputs are more than {MOST_GROUPS} groups of {widths:?}"
-        ));
-    }
+    ensure!(
+        group > 0 && columns.is_multiple_of(group),
+        "{columns} outputs cannot be divided into groups of {widths:?}"
+    );
+    ensure!(
+        columns / group <= MOST_GROUPS,
+        "{columns} outputs are more than {MOST_GROUPS} groups of {widths:?}"
+    );
     Ok(parted(0, columns, widths))
 }
 
@@ -59,17 +56,15 @@ pub(super) fn rotary_pairs(source: &[usize], d_heads: &[usize]) -> Result<Vec<Gr
     let fits = |(columns, d_head): (&usize, &usize)| {
         *d_head == 0 || (d_head.is_multiple_of(2) && columns.is_multiple_of(*d_head))
     };
-    if source.len() != d_heads.len() || !source.iter().zip(d_heads).all(fits) {
-        return Err(format!(
-            "{source:?} outputs cannot be divided into heads of {d_heads:?} with pairs of numbers"
-        ));
-    }
+    ensure!(
+        source.len() == d_heads.len() && source.iter().zip(d_heads).all(fits),
+        "{source:?} outputs cannot be divided into heads of {d_heads:?} with pairs of numbers"
+    );
     let columns: usize = source.iter().sum();
-    if columns > MOST_GROUPS {
-        return Err(format!(
-            "{columns} outputs are more than {MOST_GROUPS} numbers of rotary pairs"
-        ));
-    }
+    ensure!(
+        columns <= MOST_GROUPS,
+        "{columns} outputs are more than {MOST_GROUPS} numbers of rotary pairs"
+    );
     let mut groups = Vec::new();
     let mut first = 0;
     for (&columns, &d_head) in source.iter().zip(d_heads) {

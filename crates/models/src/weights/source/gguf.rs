@@ -16,9 +16,8 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    Reason, Stored, Tensors,
+    Reason, Stored, Tensors, ensure,
     packing::{FilePart, Packing},
-    wrong,
 };
 use header::{Contents, Header};
 
@@ -52,21 +51,16 @@ pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
         let (shown, shape, offset) = (name.escape_debug().to_string(), info.shape, info.offset);
         // The size of a type that is not read is not known.
         let size = Packing::of(&dtype_name).map_or(Some(0), |packing| packing.size(&shape));
-        let Some(size) = size else {
-            return wrong(format!(
-                "tensor {shown} cannot be of {dtype_name} and shape {shape:?}"
-            ));
-        };
-        if !offset.is_multiple_of(alignment) {
-            return wrong(format!(
-                "tensor {shown} lies at byte {offset}, which is no multiple of the alignment of {alignment}"
-            ));
-        }
-        if offset.checked_add(size).is_none_or(|end| end > len) {
-            return wrong(format!(
-                "tensor {shown} of {size} bytes cannot lie at byte {offset} of {len}"
-            ));
-        }
+        let impossible = || format!("tensor {shown} cannot be of {dtype_name} and shape {shape:?}");
+        let size = size.ok_or_else(impossible)?;
+        ensure!(
+            offset.is_multiple_of(alignment),
+            "tensor {shown} lies at byte {offset}, which is no multiple of the alignment of {alignment}"
+        );
+        ensure!(
+            offset.checked_add(size).is_some_and(|end| end <= len),
+            "tensor {shown} of {size} bytes cannot lie at byte {offset} of {len}"
+        );
         places.push((offset, size, shown));
         let part = FilePart {
             file: file.clone(),
@@ -78,7 +72,7 @@ pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
     places.sort_unstable();
     let mut pairs = places.windows(2);
     match pairs.find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
-        Some(pair) => wrong(format!("tensors {} and {} overlap", pair[0].2, pair[1].2)),
+        Some(pair) => Err(format!("tensors {} and {} overlap", pair[0].2, pair[1].2).into()),
         None => Ok(tensors),
     }
 }

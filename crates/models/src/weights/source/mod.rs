@@ -26,10 +26,7 @@ use burn_store::{
     pytorch_reader::PytorchReader,
 };
 
-use super::{
-    WeightsError,
-    error::{Reason, wrong},
-};
+use super::{Reason, WeightsError, ensure};
 use packing::{FilePart, Packing};
 
 /// The most tensors that a checkpoint may have; published ones have fewer than 100 000.
@@ -152,9 +149,7 @@ pub(crate) enum Format {
 /// The format of a file, by its first bytes.
 pub(crate) fn format(path: &Path) -> Result<Format, Reason> {
     // Checked first, because opening a pipe blocks until another process writes to it.
-    if !fs::metadata(path)?.is_file() {
-        return Err("it is not a regular file".into());
-    }
+    ensure!(fs::metadata(path)?.is_file(), "it is not a regular file");
     let start = start(path, 9)?;
     // First the formats that begin with a name, behind which any byte may follow. Safetensors begin with the length of their header, and none is so
     // long that its length reads like a name.
@@ -208,8 +203,9 @@ fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
 }
 
 fn check_count(count: usize) -> Result<(), String> {
-    match count {
-        ..=MAX_TENSORS => Ok(()),
-        _ => Err(format!("it has more than {MAX_TENSORS} tensors")),
-    }
+    ensure!(
+        count <= MAX_TENSORS,
+        "it has more than {MAX_TENSORS} tensors"
+    );
+    Ok(())
 }

@@ -11,7 +11,7 @@ use std::{
 
 use burn::tensor::{DType, f16};
 
-use crate::weights::error::{Reason, wrong};
+use crate::weights::{Reason, ensure};
 
 /// How a tensor's numbers are stored, in blocks that do not cross its rows.
 #[derive(Clone, Copy, Debug)]
@@ -133,11 +133,10 @@ impl FilePart {
             .lock()
             .map_err(|_| "another reader of the file panicked")?;
         let missing = (self.start + self.len).saturating_sub(file.metadata()?.len());
-        if missing > 0 {
-            return wrong(format!(
-                "the file has become shorter, and the last {missing} bytes of the tensor are missing"
-            ));
-        }
+        ensure!(
+            missing == 0,
+            "the file has become shorter, and the last {missing} bytes of the tensor are missing"
+        );
         file.seek(SeekFrom::Start(start))?;
         file.read_exact(&mut packed)?;
         Ok(packing.unpacked(packed))

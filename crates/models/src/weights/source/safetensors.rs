@@ -10,7 +10,9 @@ use std::{
 
 use ::safetensors::tensor::TensorInfo;
 
-use super::{MAX_HEADER, Reason, Stored, Tensors, count, packing::FilePart, unique::Unique, wrong};
+use super::{
+    MAX_HEADER, Reason, Stored, Tensors, count, ensure, packing::FilePart, unique::Unique,
+};
 
 pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
     let mut file = File::open(path)?;
@@ -19,11 +21,10 @@ pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
     file.read_exact(&mut len)?;
     let header_len = u64::from_le_bytes(len);
     let most = MAX_HEADER.min(file_len.saturating_sub(8));
-    if header_len > most {
-        return wrong(format!(
-            "its header should have {header_len} bytes, but there are at most {most} in a file of {file_len}"
-        ));
-    }
+    ensure!(
+        header_len <= most,
+        "its header should have {header_len} bytes, but there are at most {most} in a file of {file_len}"
+    );
     let mut header = vec![0; header_len as usize];
     file.read_exact(&mut header)?;
     // The crate's own reader needs the whole file in memory.
@@ -53,25 +54,22 @@ fn check_places(tensors: &BTreeMap<String, TensorInfo>, len: u64) -> Result<(), 
     for (name, info) in places {
         let (first, last) = info.data_offsets;
         let (name, shape, dtype) = (name.escape_debug(), &info.shape, info.dtype);
-        if last as u64 > len {
-            return Err(format!("tensor {name} ends at byte {last} of {len}"));
-        }
-        if first != end || last < first {
-            return Err(format!(
-                "tensor {name} lies in the bytes {first} to {last}, but the one before ends at {end}"
-            ));
-        }
+        ensure!(
+            last as u64 <= len,
+            "tensor {name} ends at byte {last} of {len}"
+        );
+        ensure!(
+            first == end && first <= last,
+            "tensor {name} lies in the bytes {first} to {last}, but the one before ends at {end}"
+        );
         let bits = count(shape).and_then(|count| count.checked_mul(dtype.bitsize()));
-        if bits != (last - first).checked_mul(8) {
-            return Err(format!(
-                "tensor {name} of {dtype:?} and shape {shape:?} cannot lie in {} bytes",
-                last - first
-            ));
-        }
+        let bytes = last - first;
+        ensure!(
+            bits == bytes.checked_mul(8),
+            "tensor {name} of {dtype:?} and shape {shape:?} cannot lie in {bytes} bytes"
+        );
         end = last;
     }
-    match end as u64 == len {
-        true => Ok(()),
-        false => Err(format!("its tensors end at byte {end} of {len}")),
-    }
+    ensure!(end as u64 == len, "its tensors end at byte {end} of {len}");
+    Ok(())
 }

@@ -10,7 +10,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{MAX_HEADER, Reason, Tensors, check_count, open_shard, unique::Unique, wrong};
+use super::{MAX_HEADER, Reason, Tensors, check_count, ensure, open_shard, unique::Unique};
 use crate::weights::WeightsError;
 
 #[derive(Deserialize)]
@@ -59,9 +59,10 @@ fn read(path: &Path) -> Result<BTreeMap<String, String>, Reason> {
     File::open(path)?
         .take(MAX_HEADER + 1)
         .read_to_end(&mut text)?;
-    if text.len() as u64 > MAX_HEADER {
-        return wrong(format!("an index has at most {MAX_HEADER} bytes"));
-    }
+    ensure!(
+        text.len() as u64 <= MAX_HEADER,
+        "an index has at most {MAX_HEADER} bytes"
+    );
     let index: Index = serde_json::from_slice(&text)
         .map_err(|error| format!("it is not an index of shards: {error}"))?;
     let Unique(files) = index.weight_map;
@@ -70,7 +71,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, String>, Reason> {
         Path::new(shard).file_name() != Some(OsStr::new(shard)) || shard.contains(['/', '\\'])
     };
     match files.values().find(is_outside) {
-        Some(shard) => wrong(format!("{shard:?} is not the name of a file beside it")),
+        Some(shard) => Err(format!("{shard:?} is not the name of a file beside it").into()),
         None => Ok(files),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::super::{MAX_HEADER, MAX_NAME, MAX_TENSORS, Reason, wrong};
+use super::super::{MAX_HEADER, MAX_NAME, MAX_TENSORS, Reason, ensure};
 
 /// What the places of tensors are multiples of, unless the metadata say otherwise.
 const ALIGNMENT: u64 = 32;
@@ -67,15 +67,15 @@ impl<'a> Header<'a> {
         if (2..=3).contains(&version.swap_bytes()) {
             return Err("it is big-endian, and only little-endian GGUF is read".into());
         }
-        if !(2..=3).contains(&version) {
-            return wrong(format!(
-                "it should be GGUF of version 2 or 3, but is of version {version}"
-            ));
-        }
+        ensure!(
+            (2..=3).contains(&version),
+            "it should be GGUF of version 2 or 3, but is of version {version}"
+        );
         let [count, values] = [self.number(8)?, self.number(8)?];
-        if count > MAX_TENSORS as u64 {
-            return wrong(format!("it has more than {MAX_TENSORS} tensors"));
-        }
+        ensure!(
+            count <= MAX_TENSORS as u64,
+            "it has more than {MAX_TENSORS} tensors"
+        );
         let mut alignment = None;
         let mut metadata = Map::new();
         for _ in 0..values {
@@ -96,9 +96,11 @@ impl<'a> Header<'a> {
         for _ in 0..count {
             let name = self.name()?;
             let info = self.info(&name)?;
-            if tensors.contains_key(&name) {
-                return wrong(format!("there are two tensors {}", name.escape_debug()));
-            }
+            ensure!(
+                !tensors.contains_key(&name),
+                "there are two tensors {}",
+                name.escape_debug()
+            );
             tensors.insert(name, info);
         }
         let alignment = alignment.unwrap_or(ALIGNMENT);
@@ -111,29 +113,26 @@ impl<'a> Header<'a> {
     }
 
     fn alignment(&mut self, kind: u64) -> Result<u64, Reason> {
-        if kind != U32 {
-            return wrong(format!(
-                "its general.alignment is of type {kind}, and should be of type {U32}, which is u32"
-            ));
-        }
+        ensure!(
+            kind == U32,
+            "its general.alignment is of type {kind}, and should be of type {U32}, which is u32"
+        );
         let alignment = self.number(4)?;
-        match alignment.is_power_of_two() && alignment <= MAX_ALIGNMENT {
-            true => Ok(alignment),
-            false => wrong(format!(
-                "its alignment is {alignment}, and should be a power of two of at most {MAX_ALIGNMENT}"
-            )),
-        }
+        ensure!(
+            alignment.is_power_of_two() && alignment <= MAX_ALIGNMENT,
+            "its alignment is {alignment}, and should be a power of two of at most {MAX_ALIGNMENT}"
+        );
+        Ok(alignment)
     }
 
     /// What follows the name of a tensor.
     fn info(&mut self, name: &str) -> Result<Info, Reason> {
         let name = name.escape_debug();
         let rank = self.number(4)?;
-        if rank > MAX_RANK {
-            return wrong(format!(
-                "tensor {name} has {rank} dimensions, and at most {MAX_RANK} are read"
-            ));
-        }
+        ensure!(
+            rank <= MAX_RANK,
+            "tensor {name} has {rank} dimensions, and at most {MAX_RANK} are read"
+        );
         let sizes = (0..rank).map(|_| self.number(8));
         let sizes = sizes.collect::<Result<Vec<u64>, Reason>>()?;
         // The fastest first.
@@ -182,11 +181,10 @@ impl<'a> Header<'a> {
     /// A name of a tensor or of a value.
     fn name(&mut self) -> Result<String, Reason> {
         let len = self.number(8)?;
-        if len > MAX_NAME as u64 {
-            return wrong(format!(
-                "it has a name of {len} bytes, and at most {MAX_NAME} are read"
-            ));
-        }
+        ensure!(
+            len <= MAX_NAME as u64,
+            "it has a name of {len} bytes, and at most {MAX_NAME} are read"
+        );
         String::from_utf8(self.bytes(len)?).map_err(|error| {
             let name = error.as_bytes().escape_ascii();
             format!("the name {name} in it is not UTF-8").into()
