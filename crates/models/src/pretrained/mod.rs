@@ -43,8 +43,6 @@
 //! | `HF_ENDPOINT` | another server |
 
 mod config_file;
-#[cfg(feature = "tokenizers")]
-mod end_tokens;
 mod error;
 mod fields;
 mod gguf;
@@ -64,10 +62,6 @@ mod tokenizer;
 mod wanted;
 
 pub(crate) use config_file::ConfigFile;
-#[cfg(feature = "tokenizers")]
-pub use end_tokens::end_tokens;
-#[cfg(feature = "chat")]
-pub(crate) use end_tokens::{text_of, tokenizer_fields};
 pub use error::PretrainedError;
 pub(crate) use error::Result;
 pub use load_options::LoadOptions;
@@ -75,13 +69,16 @@ pub use load_options::LoadOptions;
 pub use progress::{Download, on_download};
 pub use source::folder;
 #[cfg(feature = "tokenizers")]
-pub use tokenizer::{Tokenizer, tokenizer};
-#[cfg(feature = "chat")]
-pub(crate) use wanted::TOKENIZER_CONFIG;
+pub use tokenizer::{Tokenizer, end_tokens, tokenizer};
 #[cfg(feature = "tokenizers")]
 pub(crate) use {
     json::object,
     sentence_modules::{MODULES, SENTENCE_CONFIGS, sentence_modules},
     source::folder_with,
     wanted::Wanted,
+};
+#[cfg(feature = "chat")]
+pub(crate) use {
+    tokenizer::{text_of, tokenizer_fields},
+    wanted::TOKENIZER_CONFIG,
 };

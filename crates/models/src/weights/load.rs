@@ -10,10 +10,9 @@ use burn::{
 use super::{
     Reason, Table, WeightsError,
     fit::{Fit, NotLoaded, Options},
-    layout::copy,
-    numbers::{converted, of_small},
+    numbers::{converted, copy},
     plan::{self, Plan},
-    source::{self, Tensors},
+    source::{self, Stored, Tensors},
     table::below,
 };
 
@@ -95,7 +94,7 @@ impl Weights {
     /// The numbers of a small tensor, if it is there.
     pub(crate) fn numbers(&self, name: &str) -> Result<Option<Vec<f64>>, String> {
         let stored = self.tensors.get(name);
-        let numbers = stored.map(of_small).transpose();
+        let numbers = stored.map(Stored::small).transpose();
         numbers.map_err(|reason| format!("the numbers of {name} cannot be read: {reason}"))
     }
 

@@ -19,8 +19,7 @@ use safetensors::{Dtype, View};
 
 use super::{
     Mismatch, Table, WeightsError,
-    layout::copy,
-    numbers::converted,
+    numbers::{converted, copy},
     plan::{Job, Plan},
     source::is_float,
 };

@@ -19,7 +19,7 @@ use std::{
     path::Path,
 };
 
-use burn::tensor::{Bytes, DType};
+use burn::tensor::{Bytes, DType, TensorData};
 use burn_store::{
     bridge,
     burn_pack::{self, Tensor as PackTensor},
@@ -35,6 +35,8 @@ const MAX_TENSORS: usize = 250_000;
 const MAX_HEADER: u64 = 100_000_000;
 /// The longest name of a tensor accepted, in bytes; published ones have fewer than 200.
 const MAX_NAME: usize = 1 << 16;
+/// More than any head is wide.
+const MAX_SMALL: usize = 1 << 16;
 
 pub(super) type Tensors = BTreeMap<String, Stored>;
 
@@ -106,6 +108,15 @@ impl Stored {
             }
         };
         Ok((dtype, reader))
+    }
+
+    /// The numbers of a tensor that has at most [`MAX_SMALL`].
+    pub(super) fn small(&self) -> Result<Vec<f64>, Reason> {
+        let (dtype, read) = self.open()?;
+        let count = count(&self.shape).filter(|&count| count <= MAX_SMALL);
+        let count = count.ok_or_else(|| format!("its shape is {:?}", self.shape))?;
+        let data = TensorData::from_bytes_vec(read(0..count)?, [count], dtype);
+        Ok(data.iter().collect())
     }
 }
 
