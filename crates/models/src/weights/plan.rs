@@ -48,11 +48,12 @@ impl Plan {
         let paths = parameters.iter().enumerate();
         let paths = paths.map(|(at, parameter)| (parameter.path.as_str(), at));
         let paths: BTreeMap<&str, usize> = paths.collect();
-        let mut jobs = Vec::new();
-        for row in &table.rows {
-            // Several parameters of a job lead to the same numbers.
-            let mut known = BTreeSet::new();
-            for parameter in &parameters {
+        let (mut jobs, mut job_of) = (Vec::new(), BTreeMap::new());
+        // Several parameters of a job lead to the same row and numbers.
+        let mut known = BTreeSet::new();
+        // In the order of the parameters, in which errors name what does not fit.
+        for parameter in &parameters {
+            for (at, row) in table.rows.iter().enumerate() {
                 let mut names = row.target.0.iter();
                 let found = names.find_map(|name| pattern::numbers(name, &parameter.path));
                 let Some(mut numbers) = found else {
@@ -61,25 +62,21 @@ impl Plan {
                 if let Some(stacked) = &row.source.stacked {
                     numbers.remove(stacked);
                 }
-                if known.insert(numbers.clone()) {
-                    let target = target(row, &numbers, &paths)?;
-                    jobs.push((row, Job::new(row, target, &numbers, &parameters)?));
+                if !known.insert((at, numbers.clone())) {
+                    continue;
                 }
-            }
-        }
-        // In the order of the parameters, in which errors name what does not fit.
-        jobs.sort_by_key(|(_, job)| job.target.iter().min().copied());
-        let mut job_of = BTreeMap::new();
-        for (index, (row, job)) in jobs.iter().enumerate() {
-            for (place, &at) in job.target.iter().enumerate() {
-                let path = &parameters[at].path;
-                if job_of.insert(path.clone(), [index, place]).is_some() {
-                    return Err(wrong(row, format!("there is another row for {path}")));
+                let target = target(row, &numbers, &paths)?;
+                for (place, &at) in target.iter().enumerate() {
+                    let path = &parameters[at].path;
+                    if job_of.insert(path.clone(), [jobs.len(), place]).is_some() {
+                        return Err(wrong(row, format!("there is another row for {path}")));
+                    }
                 }
+                jobs.push(Job::new(row, target, &numbers, &parameters)?);
             }
         }
         Ok(Self {
-            jobs: jobs.into_iter().map(|(_, job)| job).collect(),
+            jobs,
             parameters,
             job_of,
         })
