@@ -13,6 +13,7 @@ mod few_rows;
 mod golden;
 mod heads;
 mod merge;
+mod onnx;
 mod option_tensors;
 mod options;
 mod oracle;

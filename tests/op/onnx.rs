@@ -1,0 +1,91 @@
+//! ONNX's operator Attention, by what the page of [`burn_attn::ops::pytorch`] says of it, against its reference evaluator.
+
+use burn::tensor::{DType, Device, Element, Int, Tensor, TensorData};
+use burn_attn::{
+    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, ops::attention,
+    ops::split_heads,
+};
+use burn_attn_tests::{compare::assert_close, devices, golden::GoldenFile};
+
+const FILES: [&str; 6] = [
+    "past",
+    "no_past",
+    "external_cache",
+    "bools",
+    "floats",
+    "three_axes",
+];
+
+fn read<T: Element>(file: &GoldenFile, name: &str) -> TensorData {
+    let data = file.data(name);
+    TensorData::new(data.iter::<T>().collect(), data.shape().clone())
+}
+
+fn tensor<const D: usize>(file: &GoldenFile, name: &str, device: &Device) -> Tensor<D> {
+    Tensor::from_data(read::<f64>(file, name), (device, DType::F64))
+}
+
+/// Query, key and value as `[batch, heads, len, width]`, those of the past before the new ones.
+fn operands(name: &str, file: &GoldenFile, device: &Device) -> [Tensor<4>; 3] {
+    if name == "three_axes" {
+        return [("q", 6), ("k", 2), ("v", 2)].map(|(name, heads)| {
+            let [x] = split_heads(tensor(file, name, device), [heads]);
+            x
+        });
+    }
+    ["q", "k", "v"].map(|part| {
+        let new = tensor(file, part, device);
+        match (name, part) {
+            ("past", "k") => Tensor::cat(vec![tensor(file, "past_key", device), new], 2),
+            ("past", "v") => Tensor::cat(vec![tensor(file, "past_value", device), new], 2),
+            _ => new,
+        }
+    })
+}
+
+fn options(name: &str, file: &GoldenFile, device: &Device) -> AttentionOptions {
+    let options = AttentionOptions::default();
+    match name {
+        "past" => options.causal(),
+        "no_past" => options.mask(AttentionMask::causal_aligned(CausalAlignment::TopLeft)),
+        "external_cache" => {
+            let lengths = read::<i64>(file, "nonpad_kv_seqlen");
+            let lengths = Tensor::<1, Int>::from_data(lengths, device);
+            options
+                .causal()
+                .mask(AttentionMask::key_lengths(lengths.clone()))
+                .query_offsets(lengths - 3)
+                .scale(0.25)
+        }
+        "bools" => {
+            let visible: Tensor<4> = tensor(file, "attn_mask", device);
+            let visible = AttentionMask::visible(visible.greater_elem(0.5));
+            options.mask(visible).softcap(0.75)
+        }
+        "floats" => {
+            let bias = AttentionBias::dense(tensor(file, "attn_mask", device));
+            options.bias(bias).softcap(0.75)
+        }
+        _ => options,
+    }
+}
+
+#[test]
+fn the_operation_computes_what_onnx_computes() {
+    for device in devices::with(DType::F64) {
+        for name in FILES {
+            let file = GoldenFile::open(&format!("onnx/{name}"));
+            let [query, key, value] = operands(name, &file, &device);
+            let output = attention(query, key, value, options(name, &file, &device));
+            let expected = match name {
+                "three_axes" => {
+                    let [y] = split_heads(tensor(&file, "y", &device), [6]);
+                    y.into_data()
+                }
+                _ => file.data("y"),
+            };
+            let what = format!("{name} on {device:?}");
+            assert_close(&what, &output.into_data(), &expected, 1e-13);
+        }
+    }
+}
