@@ -181,6 +181,14 @@ fn what_does_not_go_with_sinks() {
         sentence(|| cache.truncate(&[4])),
         "KvCache: sequence 0 cannot be truncated to 4 tokens: of the first 5, only 2 have been kept"
     );
+    let mut of_none = module.cache(1, &config().with_sink_tokens(0));
+    in_pieces(&module, &mut of_none, &x, &[7, 5]);
+    assert_eq!(
+        sentence(|| of_none.truncate(&[2])),
+        "KvCache: sequence 0 cannot be truncated to 2 tokens: of the first 3, only 0 have been kept"
+    );
+    of_none.truncate(&[3]);
+    assert_eq!(of_none.lengths(), [3]);
     assert_eq!(
         sentence(|| cache.join(module.cache(1, &small(MAX_LEN)))),
         "KvCache: a cache of (max_len, storage, sink_tokens) (9, Float, None) cannot join one of (9, Float, Some(2))"

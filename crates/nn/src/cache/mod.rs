@@ -290,8 +290,11 @@ impl KvCache {
                     "KvCache: sequence {b} has {count} tokens and cannot be truncated to {length}"
                 ));
             }
-            let sinks = self.sink_tokens.unwrap_or(0);
-            if length > 0 && sinks > 0 && dropped > 0 && length < dropped + sinks {
+            if let Some(sinks) = self.sink_tokens
+                && length > 0
+                && dropped > 0
+                && length < dropped + sinks
+            {
                 let reached = dropped + sinks;
                 return Some(format!(
                     "KvCache: sequence {b} cannot be truncated to {length} tokens: of the first {reached}, only {sinks} have been kept"
