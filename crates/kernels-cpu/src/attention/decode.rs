@@ -11,6 +11,7 @@ use crate::{
         inputs::Inputs,
         kernel::{
             decode::{Decode, VALUES, group_part, pieces},
+            scores::Scoring,
             screened::all_finite,
             softmax::finish,
             tile::{Queries, prescale},
@@ -66,7 +67,7 @@ pub(crate) fn decode<T: Element>(
 fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execution: Execution) {
     let problem = inputs.problem;
     let (heads_kv, dim_qk, group) = (problem.heads_kv, problem.dim_qk, problem.group_size());
-    let splits = splits(&problem);
+    let (splits, scoring) = (splits(&problem), inputs.scoring());
     for_each(
         // Decoding is bound by memory: an operation counts 16-fold. The helpers are usually still awake after the preceding projection.
         execution.workers(tasks(&problem), 16.0 * problem.operations()),
@@ -81,7 +82,6 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
                 let query = inputs.q.head(batch_item, head);
                 query.copy(0..1, dim_qk, dim_qk, row);
             }
-            let scoring = inputs.scoring();
             let factor = T::Real::from_f64(prescale(scoring.scale(), queries) * LOG2_E);
             queries.iter_mut().for_each(|x| *x = *x * factor);
             let (first, range) = inputs.options.mask.seen_keys(&problem, batch_item, 0);
@@ -93,7 +93,7 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             let of_range = cut.map(|cut| range.start + cut.saturating_sub(first));
             T::Real::run(
                 Kernel::Decode(Decode {
-                    scoring,
+                    scoring: &scoring,
                     queries,
                     k: &inputs.k.head(batch_item, head_kv),
                     v: &inputs.v.head(batch_item, head_kv),
@@ -124,6 +124,7 @@ fn merge<T: Element>(
     let problem = inputs.problem;
     let (batch, heads_q, dim_v) = (problem.batch, problem.heads_q, problem.dim_v);
     let (splits, per_task) = (splits(&problem), per_task(&problem));
+    let scoring = inputs.scoring();
     let heads = output.heads(problem.query_sizes(), dim_v).zip(logsumexp);
     let numbers = batch * heads_q * splits * dim_v;
     for_each(
@@ -136,48 +137,47 @@ fn merge<T: Element>(
             let parts = partial[first * per_task..][..splits * per_task].chunks_exact(per_task);
             let part = group_part(&problem, head % problem.group_size());
             let parts = parts.map(|task| &task[part.clone()]);
-            *logsumexp = merge_row(inputs, [batch_item, head], parts, row);
+            *logsumexp = merge_row(&scoring, [batch_item, head], parts, row);
             T::from_reals(row, output.row(0));
         },
     );
 }
 
 /// Merges the parts of one row; returns the logsumexp.
-fn merge_row<'a, T: Element>(
-    inputs: &Inputs<'_, T>,
+fn merge_row<'a, R: Real>(
+    scoring: &Scoring<'_, R>,
     [batch_item, head]: [usize; 2],
-    parts: impl Iterator<Item = &'a [T::Real]> + Clone,
-    row: &mut [T::Real],
-) -> T::Real {
+    parts: impl Iterator<Item = &'a [R]> + Clone,
+    row: &mut [R],
+) -> R {
     let maximum = parts.clone().fold(f64::NEG_INFINITY, |maximum, part| {
         let of_part = part[0].to_f64();
         // A part that is NaN must stay NaN.
         if of_part <= maximum { maximum } else { of_part }
     });
     // Of a part without a visible key, −∞ may be the maximum of all.
-    let rescale = |of_part: T::Real| match of_part.to_f64() {
+    let rescale = |of_part: R| match of_part.to_f64() {
         of_part if of_part == maximum => 1.0,
         of_part => math::exp2(of_part - maximum),
     };
     let sums = parts
         .clone()
         .map(|part| rescale(part[0]) * part[1].to_f64());
-    let scoring = inputs.scoring();
     let (logsumexp, share) = finish(maximum, sums.sum(), scoring.sink(head));
-    let logsumexp = T::Real::from_f64(logsumexp);
+    let logsumexp = R::from_f64(logsumexp);
     let kept_scale = scoring.kept_scale();
-    row.fill(T::Real::default());
+    row.fill(R::default());
     for part in parts {
-        let factor = T::Real::from_f64(rescale(part[0]) * kept_scale * share);
+        let factor = R::from_f64(rescale(part[0]) * kept_scale * share);
         for (total, &value) in row.iter_mut().zip(&part[VALUES..]) {
             *total = *total + factor * value;
         }
     }
-    let finite = || all_finite(Scalar::new(), [&*row].into_iter(), T::Real::from_f64(1.0));
+    let finite = || all_finite(Scalar::new(), [&*row].into_iter(), R::from_f64(1.0));
     // Weights of zero times values that other heads of the group see are NaN if the values are.
     let at = [batch_item, head, 0];
     if scoring.fully_masked(at, logsumexp, finite) {
-        row.fill(T::Real::default());
+        row.fill(R::default());
     }
     logsumexp
 }

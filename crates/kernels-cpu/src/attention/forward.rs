@@ -90,7 +90,7 @@ fn tiles<T: Element>(
             T::Real::run(
                 Kernel::Forward(TileForward {
                     operands: Operands {
-                        scoring,
+                        scoring: &scoring,
                         q: &inputs.q.head(batch_item, head),
                         k: &inputs.k.head(batch_item, head_kv),
                         v: &inputs.v.head(batch_item, head_kv),

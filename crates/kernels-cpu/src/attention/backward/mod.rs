@@ -158,7 +158,7 @@ fn run_task<T: Element>(
         T::Real::run(
             Kernel::Backward(TileBackward {
                 operands: Operands {
-                    scoring,
+                    scoring: &scoring,
                     q: &inputs.q.head(batch_item, head),
                     k: &k,
                     v: &v,

@@ -75,7 +75,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let operands = self.operands;
-        let scoring = &operands.scoring;
+        let scoring = operands.scoring;
         let problem = scoring.problem;
         let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));

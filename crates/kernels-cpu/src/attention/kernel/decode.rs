@@ -38,7 +38,7 @@ pub(crate) fn group_part(problem: &Problem, in_group: usize) -> Range<usize> {
 
 /// One split of the keys of a key/value head, with the queries of all heads that share it.
 pub struct Decode<'a, R> {
-    pub(crate) scoring: Scoring<'a, R>,
+    pub(crate) scoring: &'a Scoring<'a, R>,
     /// `[group, dim_qk]`, times scale and log2(e).
     pub(crate) queries: &'a [R],
     pub(crate) k: &'a dyn Head<R>,

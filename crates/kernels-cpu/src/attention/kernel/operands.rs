@@ -49,7 +49,7 @@ pub(crate) type WriteRow<'a, R> = &'a mut dyn FnMut(usize, &[R]);
 
 /// The head of a tile, and the options.
 pub(crate) struct Operands<'a, R> {
-    pub(crate) scoring: Scoring<'a, R>,
+    pub(crate) scoring: &'a Scoring<'a, R>,
     pub(crate) q: &'a dyn Head<R>,
     pub(crate) k: &'a dyn Head<R>,
     pub(crate) v: &'a dyn Head<R>,
@@ -79,10 +79,8 @@ impl<R: Real> Operands<'_, R> {
         let blocks = runs.flat_map(move |run| blocks(run, size));
         blocks.filter_map(move |keys| {
             let block = keys.clone();
-            let panels = (0..tile.count()).map(move |index| tile.panel(index));
-            let mut panels = panels
-                .filter_map(move |panel| scoring.seen_by(panel, &block, rows))
-                .peekable();
+            let seen_by = move |index| scoring.seen_by(tile.panel(index), &block, rows);
+            let mut panels = (0..tile.count()).filter_map(seen_by).peekable();
             panels.peek()?;
             let hides = scoring.may_hide_single_keys(&queries, &keys);
             Some((keys, hides, panels))

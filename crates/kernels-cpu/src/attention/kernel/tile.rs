@@ -99,7 +99,10 @@ impl Tile {
 
 /// Consecutive blocks of at most `size` keys that cover `keys`.
 pub(crate) fn blocks(keys: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
-    let end = keys.end;
-    keys.step_by(size)
-        .map(move |start| start..(start + size).min(end))
+    let mut rest = keys;
+    core::iter::from_fn(move || {
+        let block = rest.start..(rest.start + size).min(rest.end);
+        rest.start = block.end;
+        (!block.is_empty()).then_some(block)
+    })
 }

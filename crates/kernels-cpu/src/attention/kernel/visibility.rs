@@ -25,31 +25,41 @@ impl<R: Real> Scoring<'_, R> {
     /// From the first to the last key that causality, window, first keys and key length leave to any query of `queries`. Whole blocks
     /// between the first keys and a window are hidden.
     pub(crate) fn key_range(&self, queries: &Queries) -> Range<usize> {
-        let [(_, first), (count, last)] = self.first_and_last(queries);
+        Self::between(&self.first_and_last(queries))
+    }
+
+    /// [`key_range`](Self::key_range) of queries whose first and last may see these keys.
+    fn between([(_, first), (count, last)]: &[(usize, Range<usize>); 2]) -> Range<usize> {
         // Rows without keys may come first (more queries than keys): their range is empty and begins no later.
         let range = first.start.min(last.start)..last.end;
         match count {
             0 => range,
-            _ => 0..range.end.max(count),
+            _ => 0..range.end.max(*count),
         }
     }
 
     /// What the first query and the last may see. Neither the numbers nor the ends decrease from one query to the next.
     fn first_and_last(&self, queries: &Queries) -> [(usize, Range<usize>); 2] {
-        [queries.first, queries.first + queries.count - 1]
-            .map(|query| (self.options.mask).seen_keys(&self.problem, queries.batch_item, query))
+        let mask = &self.options.mask;
+        let seen_keys = |query| mask.seen_keys(&self.problem, queries.batch_item, query);
+        let first = seen_keys(queries.first);
+        match queries.count {
+            1 => [first.clone(), first],
+            count => [first, seen_keys(queries.first + count - 1)],
+        }
     }
 
     /// The part of a block of keys that any query of the panel sees, cut at multiples of `rows` keys of the block.
     pub(crate) fn seen_by(&self, panel: Panel, block: &Range<usize>, rows: usize) -> Option<Seen> {
-        let range = self.key_range(&panel.queries);
+        let bounds = self.first_and_last(&panel.queries);
+        let range = Self::between(&bounds);
         if range.start >= block.end || range.end <= block.start || range.is_empty() {
             return None;
         }
         let first = (range.start.max(block.start) - block.start) / rows * rows;
         let end = (range.end.min(block.end) - block.start).next_multiple_of(rows);
         let keys = block.start + first..(block.start + end).min(block.end);
-        let visibility = self.visibility(&panel.queries, keys.clone());
+        let visibility = self.visibility(&panel.queries, bounds, &keys);
         (visibility != Visibility::Hidden).then_some(Seen {
             panel,
             keys,
@@ -57,9 +67,14 @@ impl<R: Real> Scoring<'_, R> {
         })
     }
 
-    /// Whether `keys` are hidden from or visible to all of `queries`.
-    fn visibility(&self, queries: &Queries, keys: Range<usize>) -> Visibility {
-        let [(of_first, first), (of_last, last)] = self.first_and_last(queries);
+    /// Whether `keys` are hidden from or visible to all of `queries`, whose first and last may see the keys of `bounds`.
+    fn visibility(
+        &self,
+        queries: &Queries,
+        bounds: [(usize, Range<usize>); 2],
+        keys: &Range<usize>,
+    ) -> Visibility {
+        let [(of_first, first), (of_last, last)] = bounds;
         let out_of_range = keys.end <= first.start.min(last.start) || keys.start >= last.end;
         if out_of_range && keys.start >= of_last {
             return Visibility::Hidden;
@@ -68,7 +83,7 @@ impl<R: Real> Scoring<'_, R> {
             keys.end <= first.end && (keys.start >= last.start || of_first >= last.start);
         let mut some_hidden = !in_range && keys.end > of_first;
         for part in [Self::segments, Self::blocks, Self::masked] {
-            match part(self, queries, &keys) {
+            match part(self, queries, keys) {
                 Visibility::Hidden => return Visibility::Hidden,
                 visibility => some_hidden |= visibility == Visibility::Partial,
             }
@@ -90,7 +105,7 @@ impl<R: Real> Scoring<'_, R> {
     /// So each piece is hidden from, or visible to, whole blocks of queries, unless its blocks are shorter than
     /// [`SHORTEST_RUN`]. Without a table, there is one piece.
     pub(crate) fn runs(
-        self,
+        &self,
         batch_item: usize,
         heads: Range<usize>,
         queries: Range<usize>,
