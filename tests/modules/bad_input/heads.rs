@@ -96,7 +96,7 @@ fn factors() {
     }
     refused_everywhere(
         heads().with_norm_after_rotary(true),
-        "norm_after_rotary is the place of qk_norm, which is None",
+        "norm_after_rotary is true, but qk_norm is not set: there is no norm",
     );
 }
 

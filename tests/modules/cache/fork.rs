@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 use burn_attn::{
-    AttentionBias, AttentionContext, AttentionMask, CacheStorage, KvCache, LayerInput,
-    SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerStackConfig,
+    AttentionBias, AttentionContext, AttentionMask, CacheStorage, CausalAlignment, KvCache,
+    LayerInput, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerStackConfig,
     positions::{AlibiConfig, PositionEncoding},
 };
 use burn_attn_tests::{
@@ -151,6 +151,88 @@ fn masks_biases_and_positions_reach_the_prompt() {
             step(&what, &module, &mut caches, token(ROWS, 1, 5, &device));
         }
     }
+}
+
+/// Drafts at positions of their own, then every method that looks back into the prompt.
+#[test]
+fn the_prompt_keeps_its_places_beside_given_positions() {
+    let device = devices::any();
+    let drafts = vec![vec![11, 12, 12, 14]; ROWS];
+    let back: [(&str, fn(&mut KvCache)); 5] = [
+        ("truncate", |cache| cache.truncate(&[2, 13, 15])),
+        ("keep", |cache| {
+            cache.keep(&[3, 11, 12], &[&[4, 6], &[12, 14], &[]]);
+        }),
+        ("reorder", |cache| cache.reorder(&[2, 2, 0])),
+        ("join", |cache| {
+            let mut other = cache.clone();
+            cache.reorder(&[0]);
+            other.reorder(&[2, 1]);
+            cache.join(other);
+        }),
+        ("fork", |cache| {
+            cache.reorder(&[1]);
+            cache.fork(ROWS);
+        }),
+    ];
+    for (name, module) in modules(&device) {
+        for (method, back) in back {
+            let what = format!("{name}, {method}");
+            let mut caches = forked(&module, &device);
+            let input = token(ROWS, 4, 2, &device).positions(drafts.clone());
+            step(&what, &module, &mut caches, input);
+            if module.window.is_some() && ["truncate", "keep"].contains(&method) {
+                continue;
+            }
+            caches.iter_mut().for_each(back);
+            for seed in [3, 4] {
+                step(&what, &module, &mut caches, token(ROWS, 2, seed, &device));
+            }
+        }
+    }
+}
+
+#[test]
+fn causal_masks_and_distances_count_from_the_prompt() {
+    let device = devices::any();
+    let alignment = CausalAlignment::BottomRight;
+    for mask in [
+        AttentionMask::causal(),
+        AttentionMask::causal_aligned(alignment),
+    ] {
+        for (name, module) in modules(&device) {
+            let mut caches = forked(&module, &device);
+            for (seed, len) in [(2, 3), (3, 1), (4, 2)] {
+                let context = AttentionContext::new().mask(mask.clone());
+                let context = context.positions(vec![vec![11, 12, 12][..len].to_vec(); ROWS]);
+                let input = token(ROWS, len, seed, &device).context(context);
+                step(name, &module, &mut caches, input);
+            }
+        }
+    }
+    for (name, module) in modules(&device) {
+        let mut caches = forked(&module, &device);
+        for (at, len) in [(PROMPT, 1), (PROMPT + 1, 1), (PROMPT + 2, 3)] {
+            let numbers: Tensor<2> = tensor([6, 2 * (at + 2 * len) - 1], 3, &device);
+            let input = token(ROWS, len, 4, &device).bias(AttentionBias::distances(numbers));
+            step(name, &module, &mut caches, input);
+        }
+    }
+}
+
+/// Room that no token can use is not held.
+#[test]
+fn buffers_behind_a_prompt_hold_what_is_left_of_the_longest_sequence() {
+    let device = devices::any();
+    let module = SelfAttentionConfig::new(D_MODEL, 6).with_causal(true);
+    let module = module.init(&device);
+    let mut cache = module.cache(1, &small(MAX_LEN).with_initial_capacity(MAX_LEN));
+    module.forward_cached(token(1, PROMPT, 1, &device), &mut cache);
+    cache.fork(ROWS);
+    assert_eq!(cache.capacity(), MAX_LEN - PROMPT);
+    module.forward_cached(token(ROWS, MAX_LEN - PROMPT, 2, &device), &mut cache);
+    assert_eq!(cache.lengths(), [MAX_LEN; ROWS]);
+    assert_eq!(cache.capacity(), MAX_LEN - PROMPT);
 }
 
 #[test]

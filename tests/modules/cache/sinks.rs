@@ -114,14 +114,64 @@ fn sequences_of_different_lengths() {
         second.reorder(&[0]);
         cache.join(second);
         step(&mut cache, [1, 1]);
-        // What came last is taken back and read again.
-        let before = cache.lengths();
-        let mut drafts = cache.clone();
-        let guesses = SelfAttentionInput::new(tensor([2, 2, D_MODEL], 7, &device));
-        module.forward_cached(guesses, &mut drafts);
-        drafts.truncate(&before);
-        drafts.keep(&before, &[&[], &[]]);
-        assert_eq!(drafts.lengths(), before);
+    }
+}
+
+/// What is taken back before a full cache has dropped anything for it, and what comes in its place.
+#[test]
+fn drafts_are_taken_back() {
+    let device = devices::any();
+    let x: Tensor<3> = tensor([1, MAX_LEN, D_MODEL], 1, &device);
+    let whole = |module: &SelfAttention, tokens: &[i64]| {
+        let tokens = Tensor::<1, Int>::from_data(TensorData::from(tokens), &device);
+        let output = module.forward(SelfAttentionInput::new(x.clone().select(1, tokens)));
+        let [_, len, _] = output.dims();
+        output.narrow(1, len - 1, 1).into_data()
+    };
+    let taken_back: [(fn(&mut KvCache), &[i64]); 4] = [
+        (|cache| cache.truncate(&[4]), &[0, 1, 2, 3]),
+        (|cache| cache.keep(&[3], &[&[4, 6]]), &[0, 1, 2, 4, 6]),
+        (|cache| cache.truncate(&[0]), &[]),
+        // Of 12 tokens, of which three have been dropped, the sinks.
+        (|cache| cache.truncate(&[SINKS]), &[0, 1]),
+    ];
+    for (name, module) in without_window(&device) {
+        for (case, (take_back, left)) in taken_back.iter().enumerate() {
+            let mut cache = module.cache(1, &config());
+            in_pieces(&module, &mut cache, &x, &[5, 2]);
+            if case == 3 {
+                in_pieces(&module, &mut cache, &x, &[5]);
+            }
+            take_back(&mut cache);
+            let next = SelfAttentionInput::new(x.clone().narrow(1, 7, 1));
+            let actual = module.forward_cached(next, &mut cache).into_data();
+            let tokens: Vec<i64> = left.iter().copied().chain([7]).collect();
+            let what = format!("{name}, {tokens:?}");
+            assert_close(&what, &actual, &whole(&module, &tokens), TOLERANCE);
+        }
+    }
+}
+
+/// Tokens that fit are taken, however many: also with padding that would not.
+#[test]
+fn what_fits_is_taken() {
+    let device = devices::any();
+    let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(MAX_LEN));
+    let module = SelfAttentionConfig::new(D_MODEL, 5).with_causal(true);
+    let module = filled(module.with_position(rotary).init(&device), 1);
+    let x: Tensor<3> = tensor([1, 2 * MAX_LEN, D_MODEL], 1, &device);
+    let first = |len| SelfAttentionInput::new(x.clone().narrow(1, 0, len));
+    for (padded, len) in [(MAX_LEN, MAX_LEN), (2 * MAX_LEN, MAX_LEN - 2)] {
+        let mut cache = module.cache(1, &config());
+        let actual = module.forward_cached(first(padded).lengths(&[len]), &mut cache);
+        let actual = actual.narrow(1, 0, len).into_data();
+        let expected = module.forward(first(len)).into_data();
+        assert_close("the first tokens", &actual, &expected, TOLERANCE);
+        // Two of five are tokens, and the rest has no room.
+        let next = SelfAttentionInput::new(x.clone().narrow(1, len, 5)).lengths(&[2]);
+        let actual = module.forward_cached(next, &mut cache).narrow(1, 0, 2);
+        let expected = self::expected(&module, &x, (0, len + 2, 2));
+        assert_close("the next two", &actual.into_data(), &expected, TOLERANCE);
     }
 }
 

@@ -22,7 +22,7 @@ impl LanguageModelState {
     }
 
     /// Makes room for `new` more tokens of every row, so that [`truncate`](Self::truncate) can forget any of them, in however many calls they are read.
-    /// Without windows it always can. The cost is that of [`KvCache::reserve`](burn_attn::KvCache::reserve) for every layer;
+    /// Without windows and sink tokens it always can. The cost is that of [`KvCache::reserve`](burn_attn::KvCache::reserve) for every layer;
     /// [`generate`](crate::generate#rolling-back) has an example.
     pub fn reserve(&mut self, new: usize) {
         self.cache.reserve(new);

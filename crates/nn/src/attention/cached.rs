@@ -81,8 +81,8 @@ impl Heads {
             "KvCache: a mask, a bias or positions were given beside a cache with sink tokens, in which tokens move"
         );
         let options = self.options(context.mask, context.bias);
-        let has_distances =
-            window.is_some() || position.bias_source().is_some() || options.counts_distances();
+        let has_bias = position.bias_source().is_some();
+        let has_distances = window.is_some() || has_bias || options.counts_distances();
         // Positions on several axes have no distances, and these tokens have their places.
         let given = context.positions.as_ref();
         let given = given.filter(|given| has_distances || !matches!(given, Positions::PerAxis(_)));
@@ -90,6 +90,10 @@ impl Heads {
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
         if batch == 0 || len_q == 0 {
             return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
+        }
+        let is_elsewhere = listed.is_some() && (options.is_causal() || has_bias);
+        if is_elsewhere || options.counts_distances() {
+            cache.copy_prefix();
         }
         cache.drop_oldest(&counts);
         let in_order = || Positions::padded(cache.next_positions(), counts.clone());
@@ -102,7 +106,6 @@ impl Heads {
         let behind = BehindPrefix {
             position,
             offsets: cache.lengths(),
-            listed: listed.as_deref(),
             longest,
         };
         let of_prefix = self.attend_prefix(&query, options.clone(), cache, behind);
@@ -114,7 +117,11 @@ impl Heads {
             first_tokens,
         } = cache.append(key, value, &counts, listed.clone());
         let key = match drops_oldest {
-            true => self.prepare_key(key, position, &Positions::default()),
+            true => {
+                let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
+                let tokens = Positions::padded(vec![0; batch], ends.collect());
+                self.prepare_key(key, position, &tokens)
+            }
             false => key,
         };
         let [_, _, len_kv, _] = key.dims();
@@ -141,9 +148,8 @@ impl Heads {
             return self.attend_beside([query, key, value], options, of_prefix);
         }
         // The causal offset differs from row to row.
-        let is_biased = position.bias_source().is_some();
         let is_in_place = is_plain && listed.is_none() && !drops_oldest;
-        let one_of_each = len_q == 1 && is_biased && is_in_place;
+        let one_of_each = len_q == 1 && has_bias && is_in_place;
         let (offset, keys_and_values, options) = match one_of_each {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
             true => (

@@ -98,7 +98,7 @@ impl HeadsConfig {
         }
         let has_norm = self.qk_norm.is_some() || !self.norm_after_rotary;
         ConfigError::check(config, has_norm, || {
-            "norm_after_rotary is the place of qk_norm, which is None".to_owned()
+            "norm_after_rotary is true, but qk_norm is not set: there is no norm".to_owned()
         })?;
         self.position.validate(config, n_heads, d_head)?;
         Ok(Sizes {

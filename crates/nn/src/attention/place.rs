@@ -32,10 +32,15 @@ pub(super) fn at_positions(
         pairs.map(|(query, key)| query - key).collect()
     });
     match offsets {
-        Some(offsets) if len_q == len_kv && offsets.iter().all(|&offset| offset == 0) => {
+        Some(offsets) if !options.is_causal() => (options, Some(offsets)),
+        // The default offset is 0 too.
+        Some(offsets)
+            if options.mask.named_alignment().is_none()
+                && len_q == len_kv
+                && offsets.iter().all(|&offset| offset == 0) =>
+        {
             (options, None)
         }
-        Some(offsets) if !options.is_causal() => (options, Some(offsets)),
         _ => (options.at_positions(&of_query, &of_key, query), None),
     }
 }

@@ -21,13 +21,13 @@ use crate::{
 #[non_exhaustive]
 pub enum QkNormConfig {
     /// Divides by the root mean square of each head and multiplies by a learned factor per dimension: Qwen 3
-    /// (arXiv:2505.09388), Gemma 3 (arXiv:2503.19786).
+    /// (arXiv:2505.09388).
     Rms {
         /// Added to the mean square.
         epsilon: f64,
     },
-    /// A norm over each head, whose learned numbers all heads share: [`Rms`](Self::Rms) with a unit offset (Gemma 3), layer norm
-    /// with a bias (ViT-22B, arXiv:2302.05442; Persimmon) or without.
+    /// A norm over each head, whose learned numbers all heads share: [`Rms`](Self::Rms) with a unit offset (Gemma 3, arXiv:2503.19786),
+    /// layer norm with a bias (Persimmon) or without (ViT-22B, arXiv:2302.05442).
     PerHead(NormConfig),
     /// [`Rms`](Self::Rms) over the whole width of the projection, all heads together: OLMo 2 (arXiv:2501.00656).
     RmsAcrossHeads {

@@ -9,13 +9,11 @@ use crate::{cache::KvCache, positions::Position};
 /// Output and logsumexp of attention to some of the keys.
 pub(super) type Partial = (Tensor<4>, Tensor<3>);
 
-/// Where queries stand behind a shared prefix.
+/// Where queries stand behind a shared prefix, if masks and biases count from their places.
 pub(super) struct BehindPrefix<'a> {
     pub(super) position: &'a Position,
     /// The place of each sequence's first query.
     pub(super) offsets: Vec<usize>,
-    /// Their positions, if they are not their places.
-    pub(super) listed: Option<&'a [Vec<usize>]>,
     /// Keys of the mask and the bias: all tokens so far.
     pub(super) longest: usize,
 }
@@ -49,14 +47,9 @@ impl Heads {
             true => options,
             false => options.of_kept_keys(&vec![0; batch], len, [len_q, place.longest]),
         };
+        let offsets: Vec<i64> = place.offsets.iter().map(|&at| at as i64).collect();
         let options = options.bias(place.position.bias());
-        let options = match place.listed {
-            Some(of_query) => options.at_positions(of_query, &[(0..len).collect()], query),
-            None => {
-                let offsets: Vec<i64> = place.offsets.iter().map(|&at| at as i64).collect();
-                options.placed(query, len, &offsets)
-            }
-        };
+        let options = options.placed(query, len, &offsets);
         let [key, value] = [key, value].map(|x| {
             let [_, heads, len, width] = x.dims();
             x.expand([batch, heads, len, width])

@@ -80,8 +80,9 @@ impl KvCache {
     /// in however many calls.
     ///
     /// With a window, moving the buffers drops what the window has passed. Reserving before you draft guarantees that
-    /// [`truncate`](Self::truncate) can undo every drafted token. Without a window it always can. Drafts at given positions have to come
-    /// after the last token: a move drops what the window of the next position has passed.
+    /// [`truncate`](Self::truncate) can undo every drafted token. Without a window it always can, and beside sink tokens as long as the
+    /// drafts drop no token. Drafts at given positions have to come after the last token: a move drops what the window of the next position
+    /// has passed.
     ///
     /// `new` counts up to `max_len`. If there is no room yet, it costs memory for the tokens, and a copy of the cached tokens, or of those in
     /// the window.
@@ -134,7 +135,9 @@ impl KvCache {
         }
         let mut from = vec![0; self.batch()];
         let mut kept = longest;
-        let mut grown = (2 * capacity).max(needed).min(self.max_len.max(needed));
+        let shared = self.prefix.as_ref().map_or(0, |prefix| prefix.len);
+        let most = (self.max_len - shared).max(needed);
+        let mut grown = (2 * capacity).max(needed).min(most);
         if let Some(window) = self.window {
             // What the window has passed is dropped. With room for twice the window, the move pays for itself.
             for (b, from) in from.iter_mut().enumerate() {

@@ -133,8 +133,8 @@ impl Buffer {
         self.assign(copied, 0, to);
     }
 
-    /// Makes room for the rows of `first`, which has one sequence, before the first `len` rows of every sequence.
-    pub(super) fn put_behind(&mut self, first: &Self, len: usize) {
+    /// Copies all rows of `first`, which has one sequence, before the first `len` rows of every sequence.
+    pub(super) fn prepend(&mut self, first: &Self, len: usize) {
         let before = first.capacity;
         let mut new = self.emptied(self.layout.batch, before + self.capacity);
         for item in 0..self.layout.batch {

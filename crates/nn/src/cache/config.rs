@@ -7,11 +7,11 @@ use crate::error::ConfigError;
 
 /// Configuration of a [`KvCache`](super::KvCache).
 ///
-/// No cache can be made with a size of zero, with a `max_len` beyond the rotary table of the module, or in 8 bits on a device without 8-bit
-/// integers.
+/// No cache can be made with a size of zero, with a `max_len` beyond the rotary table of the module, in 8 bits on a device without 8-bit
+/// integers, with `sink_tokens` that leave no room in `max_len`, or with `sink_tokens` for a layer with a window.
 #[derive(Config, Debug)]
 pub struct KvCacheConfig {
-    /// Length of the longest sequence (tokens).
+    /// Length of the longest sequence (tokens); with `sink_tokens`, how many tokens are kept.
     pub max_len: usize,
     /// Initial capacity per sequence (tokens), doubled whenever it is full.
     #[config(default = 64)]

@@ -6,12 +6,13 @@ use super::{KvCache, Tokens, buffer::Buffer, prefix::Prefix};
 
 impl KvCache {
     /// Each of `rows` sequences becomes what the only sequence was: several answers to one prompt, requests that begin alike. The
-    /// tokens so far are held once, and all new ones attend to them together, at the speed of one product for all sequences. Panics
-    /// when there is not one sequence.
+    /// tokens so far are held once. Without masks and biases, the queries of all sequences attend to them in one product. Panics when
+    /// there is not one sequence.
     ///
     /// It costs a copy of the tokens. In a cache with a window, sink tokens or tokens at given positions, they are copied for every sequence,
-    /// as [`reorder`](Self::reorder) does; so they are later by [`join`](Self::join), and where [`truncate`](Self::truncate) or
-    /// [`keep`](Self::keep) takes back some of them.
+    /// as [`reorder`](Self::reorder) does. So they are later: by [`join`](Self::join), where [`truncate`](Self::truncate) or
+    /// [`keep`](Self::keep) takes back some of them, and in a call whose own mask or bias counts distances, or whose positions are given
+    /// beside a causal mask, ALiBi or a relative bias.
     ///
     /// # Source
     ///
@@ -42,7 +43,7 @@ impl KvCache {
         if len == 0 || rows < 2 || moves || self.positions.is_some() {
             return self.reorder(&vec![0; rows]);
         }
-        let capacity = self.initial_capacity;
+        let capacity = self.initial_capacity.min(self.max_len - len).max(1);
         let own = |buffer: &mut Buffer| {
             let empty = buffer.emptied(rows, capacity);
             let mut prefix = core::mem::replace(buffer, empty);
@@ -68,7 +69,7 @@ impl KvCache {
     }
 
     /// Copies the shared prefix to every sequence.
-    pub(super) fn copy_prefix(&mut self) {
+    pub(crate) fn copy_prefix(&mut self) {
         let Some(prefix) = self.prefix.take() else {
             return;
         };
@@ -77,7 +78,11 @@ impl KvCache {
             (&mut self.keys, &prefix.keys),
             (&mut self.values, &prefix.values),
         ] {
-            buffer.put_behind(shared, stored);
+            buffer.prepend(shared, stored);
+        }
+        // The shared tokens are at their places.
+        for positions in self.positions.iter_mut().flatten() {
+            positions.splice(0..0, 0..prefix.len);
         }
         for tokens in &mut self.tokens {
             tokens.stored += tokens.dropped;

@@ -30,8 +30,8 @@ use prefix::Prefix;
 ///
 /// # Decoding
 ///
-/// `forward_cached` of a causal module reads any number of new tokens: a whole prompt, then one token at a time. Its output equals what
-/// `forward` of the whole sequences gives for these tokens. Prompts of different lengths start at the front of their rows, with padding
+/// `forward_cached` of a causal module reads any number of new tokens: a whole prompt, then one token at a time. Except with 8 bits or sink
+/// tokens, its output equals what `forward` of the whole sequences gives for these tokens. Prompts of different lengths start at the front of their rows, with padding
 /// after them, which [`lengths`](crate::AttentionContext::lengths) of the input tell apart. The output at padding is meaningless.
 ///
 /// A call panics when the input has an offset, its mask, bias or lengths do not fit, a token is beyond a rotary table, or the cache
@@ -40,7 +40,7 @@ use prefix::Prefix;
 ///
 /// It takes `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
 /// where `len_kv` counts the tokens so far, within the window if there is one. Beyond the cache, on flex, one token per sequence takes no
-/// memory that grows with `len_kv`. Several tokens take `batch · n_kv_heads · len_kv` bytes if some are padding, and up to
+/// memory that grows with `len_kv`, except with ALiBi or a relative bias after [`fork`](Self::fork). Several tokens take `batch · n_kv_heads · len_kv` bytes if some are padding, and up to
 /// `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes what a call reads, at least
 /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which a backend has no kernel, such
 /// as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
@@ -53,7 +53,7 @@ use prefix::Prefix;
 /// those of the cache, whatever a mask hides: padding on the left, hidden by [`AttentionMask::padding`](crate::AttentionMask::padding),
 /// counts. One that starts at the first query, such as a table of blocks, starts at the first new token.
 ///
-/// A tree of drafts, each of which sees its ancestors:
+/// A tree of drafts, each of which sees its ancestors, at the position after that of its parent:
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -67,7 +67,7 @@ use prefix::Prefix;
 /// // Two tokens in the cache. Of three drafts, the second and the third follow the first.
 /// let visible = [[true, true, true, false, false], [true, true, true, true, false], [true, true, true, false, true]];
 /// let visible = Tensor::from_data([[visible]], &device);
-/// let drafts = SelfAttentionInput::new(random(3)).mask(AttentionMask::visible(visible));
+/// let drafts = SelfAttentionInput::new(random(3)).mask(AttentionMask::visible(visible)).positions(vec![vec![2, 3, 3]]);
 /// assert_eq!(attention.forward_cached(drafts, &mut cache).dims(), [1, 3, 32]);
 /// ```
 ///
@@ -80,7 +80,9 @@ use prefix::Prefix;
 /// `max_len` tokens; more layers pass on something of those before.
 ///
 /// Such a cache is for modules without a window. It stores keys before their norm and rotation, and so normalises and rotates all of them in
-/// every call. When it is full, a call also copies what is kept. Masks, biases and positions in a call are refused.
+/// every call. When it is full, a call also copies what is kept. Masks, biases and positions in a call are refused, and so are more than
+/// `max_len − sink_tokens` tokens at once where some have to be dropped. [`truncate`](Self::truncate) does not bring back what later
+/// tokens have dropped.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -155,7 +157,7 @@ pub struct KvCache {
 struct Tokens {
     /// In the buffers.
     stored: usize,
-    /// Earlier ones, which have been dropped.
+    /// Earlier ones, which are not: they have been dropped, or are in the shared prefix.
     dropped: usize,
     /// The position after the last of those that have been dropped.
     passed: usize,
@@ -225,7 +227,7 @@ impl KvCache {
         }
     }
 
-    /// Number of tokens of each sequence so far, including those that a window has dropped: `[batch]`.
+    /// Number of tokens of each sequence so far, including those that have been dropped: `[batch]`.
     pub fn lengths(&self) -> Vec<usize> {
         self.tokens.iter().map(|tokens| tokens.count()).collect()
     }
@@ -291,7 +293,7 @@ impl KvCache {
                 ));
             }
             if let Some(sinks) = self.sink_tokens
-                && length > 0
+                && length > sinks
                 && dropped > 0
                 && length < dropped + sinks
             {
@@ -317,9 +319,10 @@ impl KvCache {
     ///
     /// # Panics
     ///
-    /// When there is not one length per sequence, a sequence has fewer tokens, or the window of the next token would need tokens
-    /// that have been dropped. A length of 0 is always possible. So is a length that the sequence had at the last
-    /// [`reserve`](Self::reserve), or has reached since within the reserved room.
+    /// When there is not one length per sequence, a sequence has fewer tokens, the window of the next token would need tokens
+    /// that have been dropped, or the last of the tokens that are kept has been dropped beside sink tokens. A length of 0 is always possible.
+    /// So is, without sink tokens, a length that the sequence had at the last [`reserve`](Self::reserve), or has reached since within the
+    /// reserved room.
     pub fn truncate(&mut self, lengths: &[usize]) {
         if let Some(reason) = self.refuses_truncation(lengths) {
             panic!("{reason}");
@@ -329,7 +332,8 @@ impl KvCache {
         }
         self.free_prefix(lengths);
         for (tokens, &length) in self.tokens.iter_mut().zip(lengths) {
-            if length == 0 {
+            let is_sinks = self.sink_tokens.is_some_and(|sinks| length <= sinks);
+            if length == 0 || is_sinks {
                 *tokens = Tokens::default();
             }
             tokens.stored = length - tokens.dropped;

@@ -117,7 +117,7 @@ impl TransformerCache {
         }
     }
 
-    /// Each of `rows` sequences becomes what the only sequence was, whose tokens are held once: [`KvCache::fork`].
+    /// Each of `rows` sequences becomes what the only sequence was, whose tokens are held once in layers without a window: [`KvCache::fork`].
     pub fn fork(&mut self, rows: usize) {
         for layer in &mut self.layers {
             layer.fork(rows);

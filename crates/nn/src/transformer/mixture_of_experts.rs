@@ -101,7 +101,7 @@ pub struct MixtureOfExpertsConfig {
     pub initializer: Initializer,
 }
 
-/// Added to a sum of sigmoids that others are divided by, which may all be 0: that of DeepSeek-V3.
+/// Added to the sum by which the chosen sigmoids are divided, because all of them may be 0: that of DeepSeek-V3.
 const LEAST_SUM: f64 = 1e-20;
 
 impl MixtureOfExpertsConfig {
@@ -198,8 +198,8 @@ impl MixtureOfExpertsConfig {
 pub struct MixtureOfExperts {
     /// Scores the experts for each position: `[d_model, n_experts]`.
     pub router: Linear,
-    /// Added to the scores for the choice of experts only: `[n_experts]`. It starts at 0 and has no gradient; who trains with it moves it
-    /// towards experts with too little load.
+    /// Added to the scores for the choice of experts only: `[n_experts]`. It starts at 0 and has no gradient. In training, raise the entries
+    /// of experts that too few positions choose, and lower the others.
     pub expert_bias: Option<Param<Tensor<1>>>,
     /// The experts.
     pub experts: Vec<FeedForward>,
@@ -218,7 +218,7 @@ pub struct MixtureOfExperts {
 pub struct MixtureOfExpertsOutput<const D: usize> {
     /// `[.., d_model]`, the result of [`MixtureOfExperts::forward`].
     pub states: Tensor<D>,
-    /// `[positions, n_experts]`: the score of each expert for each position, for
+    /// `[positions, n_experts]`: the logit of each expert for each position, for
     /// [`load_balancing_loss`](crate::load_balancing_loss).
     pub router_logits: Tensor<2>,
 }
@@ -230,9 +230,9 @@ impl MixtureOfExperts {
     ///
     /// On backends whose tensors are plain memory (flex and ndarray), every expert runs on the positions that chose it:
     /// `4 · positions · top_k · d_model · d_ff` operations, with a gate 6 instead of 4; an expert that no position chose gets
-    /// no gradient. A shared network costs what [`FeedForward::forward`] does. Elsewhere the choice stays on the device, without waiting for it, and every expert runs on all positions:
-    /// `n_experts / top_k` times as many operations, with the activations of one expert in memory at a time in inference,
-    /// and those of all experts in training.
+    /// no gradient. A shared network costs what [`FeedForward::forward`] does. Elsewhere the choice stays on the device, without waiting for
+    /// it, and every expert runs on all positions: `n_experts / top_k` times as many operations, with the activations of one expert in memory
+    /// at a time in inference, and those of all experts in training.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         self.forward_with_logits(x).states
     }
@@ -355,12 +355,12 @@ impl MixtureOfExperts {
     }
 }
 
-/// `[positions, n_experts]`: whether the expert's logit is among the `top_k` largest of the position.
+/// `[positions, n_experts]`: whether the expert's score is among the `top_k` largest of the position.
 ///
 /// By repeated maxima: sorting waits for the device on some backends of Burn 0.22.1.
-pub(super) fn chosen(logits: Tensor<2>, top_k: usize) -> Tensor<2, Bool> {
-    let [_, n_experts] = logits.dims();
-    let mut left = logits.detach();
+pub(super) fn chosen(scores: Tensor<2>, top_k: usize) -> Tensor<2, Bool> {
+    let [_, n_experts] = scores.dims();
+    let mut left = scores.detach();
     let largest = |left: &Tensor<2>| {
         let expert = left.clone().argmax(1);
         let experts = Tensor::<1, Int>::arange(0..n_experts as i64, &left.device());
