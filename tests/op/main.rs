@@ -2,6 +2,7 @@
 
 mod activation;
 mod activation_backward;
+mod at_positions;
 mod bad_input;
 mod bias;
 mod case;

@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn::tensor::{Bool, DType, Device, FloatDType, Int, Tensor, TensorData};
 use burn_attn_kernels_cpu::{Window, alibi_slopes};
 
 use crate::{
@@ -14,11 +14,11 @@ use crate::{
 /// rounds.
 const SELECTED: usize = 65_535;
 
-/// Distances beyond this many tokens count as this many: the integers of some devices have 32 bits.
+/// The most positions between two tokens of a sequence: the integers of some devices have 32 bits.
 const FARTHEST: usize = 1 << 30;
 
 impl AttentionOptions {
-    /// Whether a mask or a bias depends on the distance between query and key: a window, ALiBi, a relative bias.
+    /// Whether a mask or a bias depends on the distance between query and key: a window, ALiBi, a relative bias, distances.
     pub fn counts_distances(&self) -> bool {
         let has_window = self.mask.any(&|mask| mask.by_position.window.is_some());
         has_window || !self.bias.by_distance.is_empty()
@@ -29,7 +29,9 @@ impl AttentionOptions {
     ///
     /// # Panics
     ///
-    /// When a bias does not fit the query, or one by [distances](AttentionBias::distances) has no entry for a distance that occurs.
+    /// When there are neither one list nor one for each sequence, or not one position per token; when tokens of a sequence are more than
+    /// 2³⁰ positions apart; when a bias does not fit the query, or one by [distances](AttentionBias::distances) has no entry for a distance
+    /// that occurs.
     ///
     /// # Cost
     ///
@@ -42,6 +44,14 @@ impl AttentionOptions {
         like: &Tensor<4>,
     ) -> Self {
         let ([batch, heads, len_q, _], len_kv) = (like.dims(), key.first().map_or(0, Vec::len));
+        for (name, lists, len) in [("queries", query, len_q), ("keys", key, len_kv)] {
+            let fits = lists.len() == batch || lists.len() == 1;
+            assert!(
+                fits && lists.iter().all(|list| list.len() == len),
+                "attention: positions of {:?} {name} were given for a batch of {batch} with {len} each",
+                lists.iter().map(Vec::len).collect::<Vec<_>>()
+            );
+        }
         if !self.counts_distances() || [batch, len_q, len_kv].contains(&0) {
             return self;
         }
@@ -73,7 +83,7 @@ fn one_if_equal(lists: &[Vec<usize>]) -> &[Vec<usize>] {
 
 /// By how many tokens each key is after each query.
 struct Distances {
-    /// `[sequences or 1, 1, len_q, 1]` and `[sequences or 1, 1, 1, len_kv]`, from the least position on.
+    /// `[sequences or 1, 1, len_q, 1]` and `[sequences or 1, 1, 1, len_kv]`, from the least position of each sequence on.
     query: TensorData,
     key: TensorData,
     occurring: RangeInclusive<i64>,
@@ -82,25 +92,31 @@ struct Distances {
 
 impl Distances {
     fn new(query: &[Vec<usize>], key: &[Vec<usize>], device: Device) -> Self {
-        let all = || query.iter().chain(key).flatten().copied();
-        let least = all().min().unwrap_or(0);
-        let from_least = |lists: &[Vec<usize>]| -> Vec<i64> {
-            let positions = lists.iter().flatten();
-            positions
-                .map(|position| (position - least).min(FARTHEST) as i64)
-                .collect()
-        };
-        let ends = |lists: &[Vec<usize>]| {
-            let positions = from_least(lists);
-            let ends = positions.iter().min().zip(positions.iter().max());
-            ends.map_or((0, 0), |(first, last)| (*first, *last))
-        };
-        let ((first_query, last_query), (first_key, last_key)) = (ends(query), ends(key));
+        let sequences = query.len().max(key.len());
         let (len_q, len_kv) = (query[0].len(), key[0].len());
+        let (mut queries, mut keys) = (Vec::new(), Vec::new());
+        let (mut first, mut last) = (i64::MAX, i64::MIN);
+        let pairs = query.iter().cycle().zip(key.iter().cycle());
+        for (query, key) in pairs.take(sequences) {
+            let [(first_query, last_query), (first_key, last_key)] = [query, key].map(|list| {
+                let ends = list.iter().min().zip(list.iter().max());
+                ends.map_or((0, 0), |(first, last)| (*first, *last))
+            });
+            let (least, greatest) = (first_query.min(first_key), last_query.max(last_key));
+            assert!(
+                greatest - least <= FARTHEST,
+                "attention: the positions of a sequence are from {least} to {greatest}, and distances are counted up to {FARTHEST}"
+            );
+            let from_least = |position: usize| (position - least) as i64;
+            first = first.min(from_least(first_key) - from_least(last_query));
+            last = last.max(from_least(last_key) - from_least(first_query));
+            queries.extend(query.iter().copied().map(from_least));
+            keys.extend(key.iter().copied().map(from_least));
+        }
         Self {
-            query: TensorData::new(from_least(query), [query.len(), 1, len_q, 1]),
-            key: TensorData::new(from_least(key), [key.len(), 1, 1, len_kv]),
-            occurring: first_key - last_query..=last_key - first_query,
+            query: TensorData::new(queries, [sequences, 1, len_q, 1]),
+            key: TensorData::new(keys, [sequences, 1, 1, len_kv]),
+            occurring: first..=last,
             device,
         }
     }
@@ -128,16 +144,13 @@ impl Distances {
 
     /// A part of a bias: `[sequences or 1, heads_q, len_q, len_kv]`.
     fn bias(&self, part: DistancePart, like: &Tensor<4>) -> Tensor<4> {
-        let dtype = statistics_dtype(like.dtype().into()).into();
+        let dtype: DType = statistics_dtype(like.dtype().into()).into();
         let (first, last) = (*self.occurring.start(), *self.occurring.end());
         match part {
             DistancePart::Alibi(slopes) => {
-                let [query, key] = [&self.query, &self.key].map(|positions| {
-                    Tensor::<4>::from_data(positions.clone(), (&self.device, dtype))
-                });
                 let [heads] = slopes.dims();
                 let slopes = slopes.cast(dtype).reshape([1, heads, 1, 1]);
-                (key - query).abs() * -slopes
+                self.tensor().abs().cast(FloatDType::from(dtype)) * -slopes
             }
             DistancePart::PaperAlibi(heads, device) => {
                 let slopes = TensorData::new(alibi_slopes(heads), [heads]);

@@ -9,9 +9,10 @@ use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 use crate::{
     AttentionBias, AttentionOptions,
     backend::{AttentionOps, AttentionScalars, Body, Results, ScoreInputs},
+    bias::DistancePart,
     check,
     composed::{self, statistics_dtype},
-    distance::distance_bias,
+    distance::{at_any_offset, distance_bias},
     union::Place,
 };
 
@@ -175,8 +176,15 @@ fn score_inputs(
         mask.unions.clear();
     }
     let lengths = [query.dims()[2], key.dims()[2]];
+    let mut bias = options.bias;
     let query_offsets = options.query_offsets.or_else(|| {
         let offset = mask.offset_beside_unions(lengths)?;
+        for part in &mut bias.by_distance {
+            if let DistancePart::Numbers(numbers) = part {
+                // Another alignment than the default is top-left.
+                *numbers = at_any_offset(numbers.clone(), lengths);
+            }
+        }
         Some(Tensor::full([query.dims()[0]], offset, &query.device()))
     });
     let (mask, first_keys) = mask.resolved(&Place {
@@ -190,7 +198,7 @@ fn score_inputs(
         Some(_) => None,
         None => Some(mask.by_position.causal.unwrap_or_default()),
     };
-    let (bias, distance_bias) = biases(&query, &key, alignment, statistics, options.bias);
+    let (bias, distance_bias) = biases(&query, &key, alignment, statistics, bias);
     let sinks = options.sinks.map(|sinks| sinks.cast(statistics));
     let (mask, scalars) = mask.into_inputs(first_keys, query_offsets, lengths);
     let scalars = AttentionScalars {

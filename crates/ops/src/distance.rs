@@ -32,6 +32,17 @@ pub(crate) fn distance_bias(
     numbers.reduce(|sum, part| sum + part)
 }
 
+/// The numbers of [`AttentionBias::distances`] for queries that begin with the first key, for queries at any offset.
+pub(crate) fn at_any_offset(numbers: Tensor<2>, [len_q, len_kv]: [usize; 2]) -> Tensor<2> {
+    let [heads, count] = numbers.dims();
+    if count == all_distances(len_q, len_kv) {
+        return numbers;
+    }
+    let place = (&numbers.device(), numbers.dtype());
+    let [before, after] = [len_q, len_kv].map(|count| Tensor::zeros([heads, count], place));
+    Tensor::cat(vec![before, numbers, after], 1)
+}
+
 /// How many distances there are between `len_q` queries at any offset and `len_kv` keys.
 pub(crate) fn all_distances(len_q: usize, len_kv: usize) -> usize {
     2 * (len_q + len_kv) - 1

@@ -283,7 +283,7 @@ impl AttentionMask {
     /// An alignment that [one](Self::causal_aligned) of the masks names is that of all masks in the call.
     ///
     /// A union of a mask by position with [`key_lengths`](Self::key_lengths) is structural: an implementation can skip what it
-    /// hides, and it takes no memory. It stays so beside any mask that is neither a [`window`](Self::window) nor another union. Any
+    /// hides, and it takes no memory. It stays so beside any mask that is no [`window`](Self::window); of several such unions, one does. Any
     /// other union becomes a dense mask in the call of attention, of the dimensions that its parts have; what it hides whole is skipped
     /// too.
     ///

@@ -27,7 +27,7 @@ impl AttentionOptions {
 
     /// These options, with query `i` of batch item `b` at key `offsets[b] + i`: one number for all, or one for each. Modules
     /// place their queries by this method. Unlike those of [`query_offsets`](method@Self::query_offsets), the offsets may be any
-    /// numbers. Offsets that are equivalent to a causal alignment become that alignment.
+    /// numbers. Without unions, offsets that are equivalent to a causal alignment become that alignment.
     ///
     /// # Panics
     ///

@@ -34,8 +34,14 @@ pub(crate) struct Place<'a> {
 
 impl AttentionMask {
     /// This mask for several calls of self-attention with scores `[batch, heads_q, len, len]`, on the device of `like`: unions that would
-    /// become dense in each call are dense now. Panics, as the calls would, unless it fits the scores.
-    pub fn for_calls<const D: usize>(mut self, scores: [usize; 4], like: &Tensor<D>) -> Self {
+    /// become dense in each call are dense now. If `have_windows`, all calls add a window, beside which every union is dense. Panics, as the
+    /// calls would, unless it fits the scores.
+    pub fn for_calls<const D: usize>(
+        mut self,
+        scores: [usize; 4],
+        have_windows: bool,
+        like: &Tensor<D>,
+    ) -> Self {
         if self.unions.is_empty() {
             return self;
         }
@@ -48,7 +54,12 @@ impl AttentionMask {
             device: like.clone().into_dispatch().device(),
             query_offsets: None,
         };
-        let may_be_structural = |[first, second]: &[Self; 2]| first.unites_with(second).is_some();
+        let mut is_free = !have_windows && self.by_position.window.is_none();
+        let may_be_structural = |[first, second]: &[Self; 2]| {
+            let may_be = is_free && first.unites_with(second).is_some();
+            is_free &= !may_be;
+            may_be
+        };
         let unions = core::mem::take(&mut self.unions).into_iter();
         let (structural, dense): (Vec<_>, Vec<_>) = unions.partition(may_be_structural);
         self.unions = structural;
@@ -60,8 +71,8 @@ impl AttentionMask {
         }
     }
 
-    /// The first key of the queries, if a union is beside what counts from another than the default: parts of a union do not see
-    /// each other's alignment.
+    /// The position of the first query, if there is a union and the named alignment is not the default one: the masks of a union do not see
+    /// an alignment that another mask names.
     pub(crate) fn offset_beside_unions(&self, [len_q, len_kv]: [usize; 2]) -> Option<i64> {
         let named = self.named_alignment().filter(|_| !self.unions.is_empty())?;
         let [offset, default] = [named, CausalAlignment::default()]

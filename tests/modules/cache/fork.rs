@@ -158,7 +158,8 @@ fn masks_biases_and_positions_reach_the_prompt() {
 fn the_prompt_keeps_its_places_beside_given_positions() {
     let device = devices::any();
     let drafts = vec![vec![11, 12, 12, 14]; ROWS];
-    let back: [(&str, fn(&mut KvCache)); 5] = [
+    type Change = fn(&mut KvCache);
+    let back: [(&str, Change); 5] = [
         ("truncate", |cache| cache.truncate(&[2, 13, 15])),
         ("keep", |cache| {
             cache.keep(&[3, 11, 12], &[&[4, 6], &[12, 14], &[]]);

@@ -128,7 +128,8 @@ fn drafts_are_taken_back() {
         let [_, len, _] = output.dims();
         output.narrow(1, len - 1, 1).into_data()
     };
-    let taken_back: [(fn(&mut KvCache), &[i64]); 4] = [
+    type Change = fn(&mut KvCache);
+    let taken_back: [(Change, &[i64]); 4] = [
         (|cache| cache.truncate(&[4]), &[0, 1, 2, 3]),
         (|cache| cache.keep(&[3], &[&[4, 6]]), &[0, 1, 2, 4, 6]),
         (|cache| cache.truncate(&[0]), &[]),

@@ -143,6 +143,9 @@ fn the_end_tokens_of_all_files_end_a_text() {
         r#"{"eos_token": "<|im_end|>"}"#,
     );
     assert_ends(&[2, 3, 5]);
+    // A token that is null in one file may stand in the other.
+    write(&folder, TOKENIZER_CONFIG, r#"{"eos_token": null}"#);
+    assert_ends(&[2, 3, 5]);
     write(&folder, "generation_config.json", "[]");
     assert!(ends().is_err());
 }

@@ -268,6 +268,22 @@ fn metadata_are_skipped() {
 }
 
 #[test]
+fn a_part_of_a_model_is_refused() {
+    for (parts, is_refused) in [(1u16, false), (3, true)] {
+        let count = value("split.count", 2, &parts.to_le_bytes());
+        let mut bytes = header(3, &[count], &[info("a", &[3], 0, 0)]);
+        bytes.resize(bytes.len().next_multiple_of(32) + 12, 0);
+        let folder = folder();
+        let path = folder.path().join("model-00001-of-00003.gguf");
+        fs::write(&path, bytes).unwrap();
+        let error = Weights::open(&path).err().map(|error| error.to_string());
+        assert_eq!(error.is_some(), is_refused, "{error:?}");
+        let sentence = "it is one of 3 parts, which gguf-split --merge joins into one file";
+        assert!(error.is_none_or(|error| error.ends_with(sentence)));
+    }
+}
+
+#[test]
 fn a_file_that_is_cut_off_after_it_was_opened() {
     let (q8, _) = eight_bits(4);
     let folder = folder();

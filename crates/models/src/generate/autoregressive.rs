@@ -91,8 +91,8 @@ pub trait Autoregressive {
     /// vocabulary, or a row would exceed [`max_len`](Self::max_len).
     fn advance(&self, state: &mut Self::State, tokens: &[&[u32]]) -> Tensor<2>;
 
-    /// Lets every row of a state that has read nothing read the same tokens, once for all rows; returns whether it did. Generation asks for it
-    /// where prompts begin with the same 16 tokens or more. Default: false, and every row reads them by itself.
+    /// Lets every row of a state read the same tokens, once for all rows; returns whether it did. Generation asks for it where no row has read
+    /// anything, and all prompts begin with the same 16 tokens or more. Default: false, and every row reads them by itself.
     fn read_in_common(&self, _state: &mut Self::State, _tokens: &[u32]) -> bool {
         false
     }

@@ -13,14 +13,16 @@ pub(super) struct NextLogits {
 }
 
 impl NextLogits {
-    /// Lets the model read `tokens`, at least one per row, and what all rows begin with once if it can. Fails as [`of`](Self::of).
+    /// Lets the model read `tokens`, at least one per row; a common beginning is read once if the model can. Fails as [`of`](Self::of).
     pub(super) fn read<M: Autoregressive>(
         model: &M,
         state: &mut M::State,
         tokens: &[&[u32]],
     ) -> Result<Self, GenerateError> {
         let common = common_len(tokens);
-        let is_read = common >= LEAST_COMMON && model.read_in_common(state, &tokens[0][..common]);
+        let is_read = common >= LEAST_COMMON
+            && model.lengths(state).iter().all(|&length| length == 0)
+            && model.read_in_common(state, &tokens[0][..common]);
         let logits = match is_read {
             true => {
                 let rest = tokens.iter().map(|tokens| &tokens[common..]);

@@ -221,6 +221,6 @@ impl Checkpoint {
             unexpected: names.map(str::to_string).collect(),
             ..Mismatch::default()
         };
-        wrong.refused()
+        wrong.into_result()
     }
 }

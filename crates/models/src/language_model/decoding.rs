@@ -16,7 +16,7 @@ pub struct LanguageModelState {
 }
 
 impl LanguageModelState {
-    /// Memory held for keys and values (bytes). What prompts have in common is held once.
+    /// Memory held for keys, values and position biases (bytes).
     pub fn bytes(&self) -> usize {
         self.cache.bytes()
     }
@@ -113,13 +113,13 @@ impl Autoregressive for LanguageModel {
     }
 
     fn read_in_common(&self, state: &mut LanguageModelState, tokens: &[u32]) -> bool {
-        let lengths = self.lengths(state);
-        if lengths.len() < 2 || lengths.iter().any(|&length| length > 0) {
+        let rows = self.lengths(state).len();
+        if rows < 2 {
             return false;
         }
         state.cache.reorder(&[0]);
         self.read(state, &[tokens]);
-        state.cache.fork(lengths.len());
+        state.cache.fork(rows);
         true
     }
 

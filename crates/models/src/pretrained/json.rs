@@ -29,8 +29,8 @@ pub(crate) fn object_if_any(path: &Path) -> Result<Map<String, Value>> {
 pub(crate) fn json(path: &Path) -> Result<Value> {
     let read = || -> Result<Value, Reason> {
         let file = fs::metadata(path)?;
-        let is_read = file.is_file() && file.len() <= LARGEST;
-        ensure!(is_read, "it is not a file of at most {LARGEST} bytes");
+        let is_acceptable = file.is_file() && file.len() <= LARGEST;
+        ensure!(is_acceptable, "it is not a file of at most {LARGEST} bytes");
         let text = fs::read_to_string(path)?;
         serde_json::from_str(&text).map_err(|error| match lfs_pointer(path) {
             Some(pointer) => pointer.into(),

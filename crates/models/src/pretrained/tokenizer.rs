@@ -74,6 +74,7 @@ pub fn end_tokens(
 
 pub(crate) fn tokenizer_fields(folder: &Path) -> Result<Map<String, Value>, PretrainedError> {
     let mut fields = object_if_any(&folder.join(TOKENIZER_CONFIG))?;
+    fields.retain(|_, value| !value.is_null());
     for (name, token) in object_if_any(&folder.join("special_tokens_map.json"))? {
         fields.entry(name).or_insert(token);
     }

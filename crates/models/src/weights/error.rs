@@ -170,7 +170,7 @@ pub struct WrongDType {
 
 impl Mismatch {
     /// Fails if there is anything in it.
-    pub(crate) fn refused(self) -> Result<(), WeightsError> {
+    pub(crate) fn into_result(self) -> Result<(), WeightsError> {
         match self == Self::default() {
             true => Ok(()),
             false => Err(self.into()),

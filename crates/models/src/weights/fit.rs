@@ -91,7 +91,7 @@ impl<'a> Fit<'a> {
             not_loaded.tensors = std::mem::take(&mut wrong.unexpected);
         }
         compare(&pairs, &mut wrong)?;
-        wrong.refused()?;
+        wrong.into_result()?;
         Ok(Self {
             tensors,
             skipped,

@@ -49,7 +49,7 @@ pub fn save<M: Module>(
         unlisted: plan.unlisted(),
         ..Mismatch::default()
     };
-    mismatch.refused()?;
+    mismatch.into_result()?;
     let mut outputs = BTreeMap::<&str, Output>::new();
     for job in &plan.jobs {
         let parameter = &plan.parameters[job.target[0]].path;

@@ -271,7 +271,9 @@ impl TransformerStack {
         if let (None, Some(layer)) = (&input.context.positions, self.layers.first()) {
             let scores = [batch, layer.self_attention.heads.n_heads(), len, len];
             let mask = core::mem::take(&mut input.context.mask);
-            input.context.mask = mask.for_calls(scores, &input.x);
+            let mut layers = self.layers.iter();
+            let have_windows = layers.all(|layer| layer.self_attention.window.is_some());
+            input.context.mask = mask.for_calls(scores, have_windows, &input.x);
         }
         self.fold(input, run)
     }

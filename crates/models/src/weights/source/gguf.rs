@@ -40,6 +40,12 @@ pub(crate) fn metadata(path: &Path) -> Result<Map<String, Value>, Reason> {
 pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
     let (file, file_len, contents) = header(path)?;
     let (start, alignment) = (contents.start, contents.alignment);
+    let parts = contents.metadata.get("split.count").and_then(Value::as_u64);
+    ensure!(
+        parts.is_none_or(|parts| parts <= 1),
+        "it is one of {} parts, which gguf-split --merge joins into one file",
+        parts.unwrap_or_default()
+    );
     let len = file_len.saturating_sub(start);
     let file = Arc::new(Mutex::new(file));
     let mut places = Vec::new();

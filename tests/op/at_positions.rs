@@ -1,0 +1,181 @@
+//! Windows and biases between positions of every kind, beside the same as dense tensors.
+
+use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
+use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, ops};
+use burn_attn_tests::{
+    compare::{assert_close, numbers},
+    devices,
+    numbers::uniform,
+    sentence,
+};
+
+use crate::case::Case;
+
+const LEN_Q: usize = 7;
+const LEN_KV: usize = 11;
+const HEADS: usize = 5;
+
+/// Positions of queries and keys of two sequences.
+type Lists = [Vec<Vec<usize>>; 2];
+
+fn lists() -> Vec<(&'static str, Lists)> {
+    let run = |first: usize, len: usize| (first..first + len).collect::<Vec<_>>();
+    let far = |first: usize, len: usize| {
+        let step = |at: usize| first + at * at + (at / 3) * 20_000_000;
+        (0..len).map(step).collect::<Vec<_>>()
+    };
+    vec![
+        ("one list", [vec![run(4, LEN_Q)], vec![run(0, LEN_KV)]]),
+        (
+            "sequences at different places",
+            [
+                vec![run(4, LEN_Q), run(1_000_002, LEN_Q)],
+                vec![run(0, LEN_KV), run(1_000_000, LEN_KV)],
+            ],
+        ),
+        (
+            "neighbours far from the first token",
+            [
+                vec![far(3, LEN_Q), far(usize::MAX >> 2, LEN_Q)],
+                vec![far(0, LEN_KV), far(usize::MAX >> 2, LEN_KV)],
+            ],
+        ),
+    ]
+}
+
+/// `of_distance(key − query)` of every pair: `[2, 1, LEN_Q, LEN_KV]`.
+fn of_pairs<T>([query, key]: &Lists, of_distance: impl Fn(i64) -> T) -> Vec<T> {
+    let list = |lists: &[Vec<usize>], b: usize| lists[b % lists.len()].clone();
+    let pairs = (0..2).flat_map(|b| {
+        let key = list(key, b);
+        let pairs = list(query, b).into_iter();
+        pairs.flat_map(move |q| key.clone().into_iter().map(move |k| k as i64 - q as i64))
+    });
+    pairs.map(of_distance).collect()
+}
+
+fn attend(options: AttentionOptions, device: &Device) -> TensorData {
+    let [query, key, value] = Case::usual("positions").operands(device, DType::F32);
+    ops::attention(query, key, value, options).into_data()
+}
+
+fn placed(options: AttentionOptions, [of_query, of_key]: &Lists, device: &Device) -> TensorData {
+    let [query, _, _] = Case::usual("positions").operands(device, DType::F32);
+    attend(options.at_positions(of_query, of_key, &query), device)
+}
+
+#[test]
+fn a_window_and_alibi_count_between_positions() {
+    for (backend, device) in devices::cpu() {
+        for (name, lists) in lists() {
+            let what = format!("{backend}, {name}");
+            let window = AttentionOptions::default().mask(AttentionMask::window(3, 1));
+            let hidden = of_pairs(&lists, |distance| !(-3..=1).contains(&distance));
+            let hidden = TensorData::new(hidden, [2, 1, LEN_Q, LEN_KV]);
+            let hidden = Tensor::<4, Bool>::from_data(hidden, &device);
+            let dense = AttentionOptions::default().mask(AttentionMask::masked(hidden));
+            assert_eq!(
+                placed(window, &lists, &device),
+                attend(dense, &device),
+                "{what}"
+            );
+
+            let slopes = [0.5, 0.25, 0.125, 1e-3, 1e-8];
+            let alibi = AttentionBias::alibi(Tensor::from_data(slopes, &device));
+            let alibi = AttentionOptions::default().bias(alibi);
+            let of_head = |slope: f64| of_pairs(&lists, move |at| -slope * at.abs() as f64);
+            let heads: Vec<Vec<f64>> = slopes.into_iter().map(of_head).collect();
+            let pairs = LEN_Q * LEN_KV;
+            let parts =
+                (0..2).flat_map(|b| heads.iter().map(move |head| &head[b * pairs..][..pairs]));
+            let dense = TensorData::new(
+                parts.collect::<Vec<_>>().concat(),
+                [2, HEADS, LEN_Q, LEN_KV],
+            );
+            let dense = AttentionBias::dense(Tensor::from_data(dense, (&device, DType::F32)));
+            let dense = AttentionOptions::default().bias(dense);
+            assert_close(
+                &what,
+                &placed(alibi, &lists, &device),
+                &attend(dense, &device),
+                1e-6,
+            );
+        }
+    }
+}
+
+#[test]
+fn distances_are_those_between_tokens_of_one_sequence() {
+    let device = devices::any();
+    let count = 2 * (LEN_Q + LEN_KV) - 1;
+    let entries = uniform(1, HEADS * count);
+    let zero = (LEN_Q + LEN_KV) as i64 - 1;
+    let numbers = TensorData::new(entries.clone(), [HEADS, count]);
+    let numbers = AttentionBias::distances(Tensor::from_data(numbers, &device));
+    for (name, lists) in lists().into_iter().take(2) {
+        let pairs = of_pairs(&lists, |distance| (zero - distance) as usize);
+        let (first, second) = pairs.split_at(LEN_Q * LEN_KV);
+        let mut dense = Vec::new();
+        for pairs in [first, second] {
+            for head in 0..HEADS {
+                dense.extend(pairs.iter().map(|&entry| entries[head * count + entry]));
+            }
+        }
+        let dense = TensorData::new(dense, [2, HEADS, LEN_Q, LEN_KV]);
+        let dense = AttentionBias::dense(Tensor::from_data(dense, &device));
+        let expected = attend(AttentionOptions::default().bias(dense), &device);
+        let options = AttentionOptions::default().bias(numbers.clone());
+        assert_close(name, &placed(options, &lists, &device), &expected, 1e-6);
+    }
+}
+
+/// The short form counts from the alignment that a union names.
+#[test]
+fn short_distances_beside_a_union() {
+    let device = devices::any();
+    let lengths = |counts: [i64; 2]| AttentionMask::key_lengths(Tensor::from_data(counts, &device));
+    let top_left = || AttentionMask::causal_aligned(CausalAlignment::TopLeft);
+    let short = TensorData::new(
+        uniform(1, HEADS * (LEN_Q + LEN_KV - 1)),
+        [HEADS, LEN_Q + LEN_KV - 1],
+    );
+    let short: Tensor<2> = Tensor::from_data(short, &device);
+    let by = |mask: AttentionMask| {
+        let bias = AttentionBias::distances(short.clone());
+        let [query, key, value] = Case::usual("positions").operands(&device, DType::F32);
+        let options = AttentionOptions::default().mask(mask).bias(bias);
+        numbers(&ops::attention(query, key, value, options))
+    };
+    // The second part of the first union shows nothing; the other union shows everything.
+    assert_eq!(by(top_left().or(lengths([0, 0]))), by(top_left()));
+    let everything = top_left().or(lengths([LEN_KV as i64; 2]));
+    let [expected, actual] = [top_left(), everything].map(|mask| by(mask.and(lengths([1, 1]))));
+    assert_eq!(actual, expected);
+}
+
+#[test]
+fn positions_that_do_not_fit() {
+    let device = devices::any();
+    let [query, _, _] = Case::usual("positions").operands(&device, DType::F32);
+    let window = || AttentionOptions::default().mask(AttentionMask::window(3, 1));
+    let refused = |of_query: &[Vec<usize>], of_key: &[Vec<usize>]| {
+        sentence(|| window().at_positions(of_query, of_key, &query))
+    };
+    let keys = vec![(0..LEN_KV).collect::<Vec<_>>()];
+    assert_eq!(
+        refused(&[], &keys),
+        "attention: positions of [] queries were given for a batch of 2 with 7 each"
+    );
+    assert_eq!(
+        refused(&[vec![7]], &keys),
+        "attention: positions of [1] queries were given for a batch of 2 with 7 each"
+    );
+    assert_eq!(
+        refused(&[(0..LEN_Q).collect()], &[vec![0, 1], vec![0]]),
+        "attention: positions of [2, 1] keys were given for a batch of 2 with 2 each"
+    );
+    assert_eq!(
+        refused(&[vec![0, 1, 2, 3, 4, 5, (1 << 30) + 1]], &keys),
+        "attention: the positions of a sequence are from 0 to 1073741825, and distances are counted up to 1073741824"
+    );
+}
