@@ -19,11 +19,12 @@ torch.FloatTensor = torch.DoubleTensor
 torch.Tensor.float = torch.Tensor.double
 
 from transformers import (  # noqa: E402
-    DeepseekV3Config, GptOssConfig, HunYuanDenseV1Config, LlamaConfig, MixtralConfig, Olmo2Config, PhiConfig, Qwen2MoeConfig,
-    Qwen3MoeConfig, Qwen3NextConfig,
+    DeepseekV3Config, Dinov2Config, GptOssConfig, HunYuanDenseV1Config, LlamaConfig, LlamaModel, MixtralConfig, ModernBertConfig,
+    ModernBertModel, Olmo2Config, PhiConfig, Qwen2MoeConfig, Qwen2VLTextConfig, Qwen3MoeConfig, Qwen3NextConfig,
 )  # fmt: skip
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS  # noqa: E402
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3MoE  # noqa: E402
+from transformers.models.dinov2.modeling_dinov2 import Dinov2Layer  # noqa: E402
 from transformers.models.gemma2.modeling_gemma2 import Gemma2RMSNorm  # noqa: E402
 from transformers.models.gpt_oss.modeling_gpt_oss import GptOssMLP  # noqa: E402
 from transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense import HunYuanDenseV1Attention  # noqa: E402
@@ -33,6 +34,7 @@ from transformers.models.nemotron.modeling_nemotron import NemotronLayerNorm1P  
 from transformers.models.olmo2.modeling_olmo2 import Olmo2Attention  # noqa: E402
 from transformers.models.phi.modeling_phi import PhiAttention  # noqa: E402
 from transformers.models.qwen2_moe.modeling_qwen2_moe import Qwen2MoeSparseMoeBlock  # noqa: E402
+from transformers.models.qwen2_vl.modeling_qwen2_vl import Qwen2VLAttention, Qwen2VLRotaryEmbedding  # noqa: E402
 from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeSparseMoeBlock  # noqa: E402
 from transformers.models.qwen3_next.modeling_qwen3_next import Qwen3NextAttention  # noqa: E402
 from transformers.models.whisper.modeling_whisper import sinusoids  # noqa: E402
@@ -272,9 +274,159 @@ def mixtures():
     experts("deepseek_v3_moe", 37, DeepseekV3MoE(deepseek), 3)
 
 
+def save_layers(name, x, output, layers, final, extra=None):
+    """Input, output, parameters and gradients of layers and a final norm, named and laid out as burn-attn has them.
+
+    `layers` has one list per layer of `(path, parameter, change)`, where `change` makes the stored form of parameter and gradient.
+    """
+    loss_weight = data(*output.shape)
+    (output * loss_weight).sum().backward()
+    tensors = {"x": x, "grad.x": x.grad, "loss_weight": loss_weight, "output": output, **(extra or {})}
+    named = [(f"layers.{index}.{path}", *rest) for index, layer in enumerate(layers) for path, *rest in layer]
+    for path, parameter, change in named + final:
+        several = isinstance(parameter, list)
+        gradient = [one.grad for one in parameter] if several else parameter.grad
+        tensors[path], tensors[f"grad.{path}"] = change(parameter), change(gradient)
+    save(name, tensors)
+
+
+def same(tensor):
+    return tensor
+
+
+def transposed(tensor):
+    return tensor.T
+
+
+def joined(tensors):
+    return torch.cat(tensors).T
+
+
+def linear(path, module):
+    bias = [] if module.bias is None else [(f"{path}.bias", module.bias, same)]
+    return [(f"{path}.weight", module.weight, transposed)] + bias
+
+
+def norm(path, module):
+    bias = [] if getattr(module, "bias", None) is None else [(f"{path}.beta", module.bias, same)]
+    return [(f"{path}.gamma", module.weight, same)] + bias
+
+
+def attention(module):
+    """Self-attention, whose first three projections are one."""
+    projections = [module.q_proj, module.k_proj, module.v_proj]
+    named = [("self_attention.query_key_value.weight", [linear.weight for linear in projections], joined)]
+    if module.q_proj.bias is not None:
+        named.append(("self_attention.query_key_value.bias", [linear.bias for linear in projections], torch.cat))
+    return named + linear("self_attention.output", module.o_proj)
+
+
+def modern_bert():
+    """Four layers: the first and the last see everything, the others two tokens on each side; the first has no norm before attention."""
+    torch.manual_seed(41)
+    config = ModernBertConfig(
+        vocab_size=3, pad_token_id=0, bos_token_id=1, eos_token_id=2, cls_token_id=1, sep_token_id=2, hidden_size=12, intermediate_size=10,
+        num_hidden_layers=4, num_attention_heads=2, local_attention=4, norm_eps=0.03, attn_implementation="eager",
+        rope_parameters={
+            "full_attention": {"rope_type": "default", "rope_theta": 1000.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 50.0},
+        },
+    )  # fmt: skip
+    model = fill(ModernBertModel(config).eval())
+    model.embeddings.forward = lambda inputs_embeds, **_: inputs_embeds
+    x = leaf(2, 9, 12)
+    mask = torch.ones(2, 9, dtype=torch.long)
+    mask[1, 6:] = 0
+    output = model(inputs_embeds=x, attention_mask=mask).last_hidden_state
+    layers = []
+    for layer in model.layers:
+        named = linear("self_attention.query_key_value", layer.attn.Wqkv) + linear("self_attention.output", layer.attn.Wo)
+        if hasattr(layer.attn_norm, "weight"):
+            named += norm("self_attention_residual.norm", layer.attn_norm)
+        named += linear("feed_forward.linear_inner", layer.mlp.Wi) + linear("feed_forward.linear_outer", layer.mlp.Wo)
+        layers.append(named + norm("feed_forward_residual.norm", layer.mlp_norm))
+    real = mask.double()[..., None]
+    save_layers("modern_bert", x, output * real, layers, norm("norm", model.final_norm), {"mask": mask.double()})
+
+
+def dinov2():
+    """Two layers whose sublayers are scaled channel by channel, without a final norm."""
+    torch.manual_seed(42)
+    config = Dinov2Config(
+        hidden_size=12, num_attention_heads=2, mlp_ratio=2, layer_norm_eps=0.03, attn_implementation="eager",
+    )  # fmt: skip
+    layers = [fill(Dinov2Layer(config).eval()) for _ in range(2)]
+    x = output = leaf(2, 7, 12)
+    for layer in layers:
+        output = layer(output)
+        output = output[0] if isinstance(output, tuple) else output
+    named = []
+    for layer in layers:
+        parts = attention(layer.attention) + norm("self_attention_residual.norm", layer.norm1)
+        parts += norm("feed_forward_residual.norm", layer.norm2)
+        parts += linear("feed_forward.linear_inner", layer.mlp.fc1) + linear("feed_forward.linear_outer", layer.mlp.fc2)
+        parts.append(("self_attention_residual.scale", layer.layer_scale1.lambda1, same))
+        parts.append(("feed_forward_residual.scale", layer.layer_scale2.lambda1, same))
+        named.append(parts)
+    save_layers("dinov2", x, output, named, [])
+
+
+def padded_llama():
+    """Two layers that read a row with padding on the left, whose tokens count from 0."""
+    torch.manual_seed(43)
+    config = LlamaConfig(
+        vocab_size=3, hidden_size=12, intermediate_size=10, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
+        rms_norm_eps=0.03, rope_parameters={"rope_type": "default", "rope_theta": 100.0}, attn_implementation="eager",
+    )  # fmt: skip
+    model = fill(LlamaModel(config).eval())
+    x = leaf(2, 7, 12)
+    mask = torch.ones(2, 7, dtype=torch.long)
+    mask[1, :3] = 0
+    positions = (mask.cumsum(-1) - 1).clamp(min=0)
+    output = model(inputs_embeds=x, attention_mask=mask, position_ids=positions, use_cache=False).last_hidden_state
+    layers = []
+    for layer in model.layers:
+        feed_forward = layer.mlp
+        named = attention(layer.self_attn) + norm("self_attention_residual.norm", layer.input_layernorm)
+        named += norm("feed_forward_residual.norm", layer.post_attention_layernorm)
+        named += linear("feed_forward.linear_outer", feed_forward.down_proj)
+        weights = [feed_forward.gate_proj.weight, feed_forward.up_proj.weight]
+        named.append(("feed_forward.linear_inner.weight", weights, joined))
+        layers.append(named)
+    real = mask.double()[..., None]
+    extra = {"mask": mask.double(), "positions": positions.double()}
+    save_layers("padded_llama", x, output * real, layers, norm("norm", model.norm), extra)
+
+
+def qwen2_vl():
+    """Causal attention of 2 heads of width 12 over 1, at positions of time, height and width."""
+    torch.manual_seed(44)
+    config = Qwen2VLTextConfig(
+        hidden_size=24, num_attention_heads=2, num_key_value_heads=1, attn_implementation="eager",
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0, "mrope_section": [1, 2, 3]},
+    )  # fmt: skip
+    module = fill(Qwen2VLAttention(config, 0).eval())
+    x = leaf(2, 7, 24)
+    positions = torch.tensor([
+        [[0, 1, 2, 2, 2, 2, 4], [0, 0, 0, 0, 0, 0, 3]],
+        [[0, 1, 2, 2, 3, 3, 4], [0, 0, 0, 1, 1, 1, 3]],
+        [[0, 1, 2, 3, 2, 3, 4], [0, 1, 2, 0, 1, 2, 3]],
+    ])  # fmt: skip
+    embeddings = Qwen2VLRotaryEmbedding(config)(x, positions)
+    later = torch.full((7, 7), -torch.inf).triu(1).expand(2, 1, 7, 7)
+    output, _ = module(x, position_embeddings=embeddings, attention_mask=later)
+    named = linear("query", module.q_proj) + linear("key", module.k_proj)
+    named += linear("value", module.v_proj) + linear("output", module.o_proj)
+    save_layers("qwen2_vl_attention", x, output, [], named, {"positions": positions.double()})
+
+
 rotary()
 sinusoidal()
 norms()
 olmo2()
 attentions()
 mixtures()
+modern_bert()
+dinov2()
+padded_llama()
+qwen2_vl()

@@ -4,6 +4,7 @@ mod attention;
 mod blocks;
 mod inputs;
 mod layers;
+mod layers_of_models;
 mod layout;
 mod training;
 mod transformers;

@@ -15,24 +15,28 @@ use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenF
 use super::on_every_device;
 
 /// Everything is f64; about a hundred times its rounding.
-const TOLERANCE: f64 = 1e-13;
+pub(super) const TOLERANCE: f64 = 1e-13;
 
 /// Burn 0.22.1 computes sigmoids in f32 on ndarray; about three times the worst error that was seen there.
-const TOLERANCE_OF_SIGMOIDS: f64 = 5e-7;
+pub(super) const TOLERANCE_OF_SIGMOIDS: f64 = 5e-7;
 
 /// The same where the router is of sigmoids.
 const TOLERANCE_OF_SIGMOID_ROUTERS: f64 = 3e-6;
 
-fn open(name: &str) -> GoldenFile {
+pub(super) fn open(name: &str) -> GoldenFile {
     GoldenFile::open(&format!("transformers/{name}"))
 }
 
-fn tracked<const D: usize>(file: &GoldenFile, name: &str, device: &Device) -> Tensor<D> {
+pub(super) fn tracked<const D: usize>(file: &GoldenFile, name: &str, device: &Device) -> Tensor<D> {
     Tensor::from_data(file.data(name), (device, DType::F64)).require_grad()
 }
 
 /// A module with the parameters of a file in f64; `find` gives the numbers of one from its path.
-fn loaded<M: Module>(module: M, find: impl Fn(&str) -> TensorData, device: &Device) -> M {
+pub(super) fn loaded<M: Module>(
+    module: M,
+    find: impl Fn(&str) -> TensorData,
+    device: &Device,
+) -> M {
     struct Loader<'a, F> {
         path: Vec<String>,
         find: F,
@@ -62,7 +66,7 @@ fn loaded<M: Module>(module: M, find: impl Fn(&str) -> TensorData, device: &Devi
 }
 
 /// Compares every parameter's gradient with what `find` gives for its path.
-fn compare_gradients<M: Module>(
+pub(super) fn compare_gradients<M: Module>(
     module: &M,
     gradients: &Gradients,
     tolerance: f64,
@@ -103,7 +107,7 @@ fn compare_gradients<M: Module>(
 }
 
 #[track_caller]
-fn close(what: &str, actual: &TensorData, expected: &TensorData) {
+pub(super) fn close(what: &str, actual: &TensorData, expected: &TensorData) {
     assert_close_to_largest(what, actual, expected, TOLERANCE, 0.0);
 }
 
