@@ -11,6 +11,7 @@ mod mixture_of_experts;
 mod norm;
 mod patterns;
 mod residual;
+mod shared_keys;
 mod stacks;
 mod tied_embedding;
 mod unions;

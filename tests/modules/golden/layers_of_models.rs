@@ -154,7 +154,11 @@ fn a_cache_holds_the_padding_of_llama() {
             Tensor::from_data(file.data("output"), (&device, burn::tensor::DType::F64));
         for (first, len) in [(0, 4), (4, 1), (5, 1), (6, 1)] {
             let input = LayerInput::new(x.clone().narrow(1, first, len))
-                .mask(AttentionMask::mask_pad(padding(&file, first + len, &device)))
+                .mask(AttentionMask::mask_pad(padding(
+                    &file,
+                    first + len,
+                    &device,
+                )))
                 .positions(
                     at.iter()
                         .map(|row| row[first..first + len].to_vec())

@@ -65,6 +65,12 @@ fn layers_with_what_was_added() {
             .with_d_ff(37),
     );
     loads(
+        "added/BlockConfigWithSharedKeyValue",
+        &BlockConfig::new()
+            .with_norm_placement(NormPlacement::Pre)
+            .with_shared_key_value(true),
+    );
+    loads(
         "added/HeadsConfigWithGate",
         &values::heads().with_gate(true),
     );

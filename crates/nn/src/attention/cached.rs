@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     cache::{Appended, KvCache, KvCacheConfig},
-    positions::{Positions, indices},
+    positions::{Position, Positions, indices},
 };
 
 impl AttentionContext {
@@ -38,6 +38,22 @@ fn check_causal(module: &str, causal: bool) {
     );
 }
 
+/// The keys of a cache that a call has added its tokens to, and where these are.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedKeys {
+    /// With prepared keys.
+    appended: Appended,
+    /// Tokens of each sequence; what follows is padding.
+    counts: Vec<usize>,
+    positions: Positions,
+    /// The positions as lists, if they are not the places of the tokens.
+    listed: Option<Vec<Vec<usize>>>,
+    /// The place of each sequence's first token.
+    offsets: Vec<usize>,
+    /// Keys of the mask and the bias: all tokens so far.
+    longest: usize,
+}
+
 impl Heads {
     pub(super) fn cache(
         &self,
@@ -59,16 +75,15 @@ impl Heads {
     }
 
     /// Causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache and themselves.
-    /// The tokens are added to the cache.
+    /// The tokens are added to the cache. Returns the merged heads, and where the tokens are.
     pub(super) fn attend_cached(
         &self,
         [query, key, value]: Projected,
         context: AttentionContext,
         window: Option<usize>,
         cache: &mut KvCache,
-    ) -> Tensor<3> {
+    ) -> (Tensor<3>, CachedKeys) {
         let [batch, _, len_q, _] = query.dims();
-        let (device, dtype) = (query.device(), query.dtype());
         let position = context.position.as_ref().unwrap_or(&self.position);
         let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
         cache.fix_dtype(key.dtype());
@@ -88,49 +103,107 @@ impl Heads {
         let given = given.filter(|given| has_distances || !matches!(given, Positions::PerAxis(_)));
         let listed = cache.new_positions(given, len_q);
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
-        if batch == 0 || len_q == 0 {
-            return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
-        }
         let is_elsewhere = listed.is_some() && (options.is_causal() || has_bias);
         if is_elsewhere || options.counts_distances() {
             cache.copy_prefix();
         }
-        cache.drop_oldest(&counts);
-        let in_order = || Positions::padded(cache.next_positions(), counts.clone());
-        let positions = context.positions.unwrap_or_else(in_order);
-        let query = self.prepare_query(query, |query| position.rotate(query, &positions));
-        let key = match drops_oldest {
-            true => key,
-            false => self.prepare_key(key, position, &positions),
+        let in_order = |cache: &KvCache| Positions::padded(cache.next_positions(), counts.clone());
+        let is_empty = batch == 0 || len_q == 0;
+        if !is_empty {
+            cache.drop_oldest(&counts);
+        }
+        let positions = context.positions.unwrap_or_else(|| in_order(cache));
+        let offsets = cache.lengths();
+        let appended = match is_empty {
+            true => Appended::nothing(key, value),
+            false => {
+                let key = match drops_oldest {
+                    true => key,
+                    false => self.prepare_key(key, position, &positions),
+                };
+                cache.append(key, value, &counts, listed.clone())
+            }
         };
-        let behind = BehindPrefix {
-            position,
-            offsets: cache.lengths(),
+        let mut keys = CachedKeys {
+            appended,
+            counts,
+            positions,
+            listed,
+            offsets,
             longest,
         };
-        let of_prefix = self.attend_prefix(&query, options.clone(), cache, behind);
+        if drops_oldest && !is_empty {
+            let Appended { key, new_at, .. } = &mut keys.appended;
+            let ends = new_at
+                .iter()
+                .zip(&keys.counts)
+                .map(|(at, count)| at + count);
+            let tokens = Positions::padded(vec![0; batch], ends.collect());
+            *key = self.prepare_key(key.clone(), position, &tokens);
+        }
+        let merged = self.attend_to(query, options, (position, window), cache, &keys);
+        (merged, keys)
+    }
+
+    /// As [`attend_cached`](Self::attend_cached), over the keys that another module has added to its cache in this step.
+    pub(super) fn attend_shared(
+        &self,
+        query: Tensor<4>,
+        context: AttentionContext,
+        window: Option<usize>,
+        cache: &mut KvCache,
+        keys: &CachedKeys,
+    ) -> Tensor<3> {
+        let position = context.position.as_ref().unwrap_or(&self.position);
+        let options = self.options(context.mask, context.bias);
+        self.attend_to(query, options, (position, window), cache, keys)
+    }
+
+    /// Attention of projected queries to the keys of a cache that they have been added to.
+    fn attend_to(
+        &self,
+        query: Tensor<4>,
+        options: AttentionOptions,
+        (position, window): (&Position, Option<usize>),
+        cache: &mut KvCache,
+        keys: &CachedKeys,
+    ) -> Tensor<3> {
+        let [batch, _, len_q, _] = query.dims();
+        let (device, dtype) = (query.device(), query.dtype());
+        if batch == 0 || len_q == 0 {
+            return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
+        }
+        let CachedKeys {
+            appended,
+            counts,
+            positions,
+            listed,
+            offsets,
+            longest,
+        } = keys;
         let Appended {
             key,
             value,
             new_at,
             first,
             first_tokens,
-        } = cache.append(key, value, &counts, listed.clone());
-        let key = match drops_oldest {
-            true => {
-                let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
-                let tokens = Positions::padded(vec![0; batch], ends.collect());
-                self.prepare_key(key, position, &tokens)
-            }
-            false => key,
+        } = appended;
+        let (first, key, value) = (*first, key.clone(), value.clone());
+        let is_plain = options.mask.is_none() && options.bias.is_none();
+        let query = self.prepare_query(query, |query| position.rotate(query, positions));
+        let behind = BehindPrefix {
+            position,
+            offsets,
+            longest: *longest,
         };
+        let of_prefix = self.attend_prefix(&query, options.clone(), cache, behind);
         let [_, _, len_kv, _] = key.dims();
         let options = match is_plain {
             true => options,
-            false => options.of_kept_keys(&first_tokens, len_kv, [len_q, longest]),
+            false => options.of_kept_keys(first_tokens, len_kv, [len_q, *longest]),
         };
         let options = options.mask(by_position(true, window));
-        let place = |options: AttentionOptions, cache: &KvCache| match &listed {
+        let place = |options: AttentionOptions, cache: &KvCache| match listed {
             Some(of_query) if options.counts_distances() => {
                 let of_key = cache.kept_positions(first, len_kv);
                 options.at_positions(of_query, &of_key, &query)
@@ -148,8 +221,9 @@ impl Heads {
             return self.attend_beside([query, key, value], options, of_prefix);
         }
         // The causal offset differs from row to row.
-        let is_in_place = is_plain && listed.is_none() && !drops_oldest;
-        let one_of_each = len_q == 1 && has_bias && is_in_place;
+        let is_biased = position.bias_source().is_some();
+        let is_in_place = is_plain && listed.is_none() && !cache.drops_oldest();
+        let one_of_each = len_q == 1 && is_biased && is_in_place;
         let (offset, keys_and_values, options) = match one_of_each {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
             true => (
@@ -161,11 +235,11 @@ impl Heads {
         };
         let [key, value] = keys_and_values;
         let starts: Vec<usize> = new_at.iter().map(|at| offset + at).collect();
-        let ends = starts.iter().zip(&counts).map(|(at, count)| at + count);
+        let ends = starts.iter().zip(counts).map(|(at, count)| at + count);
         let options = options.mask(first_keys(ends, &device));
         let options = match all_are_tokens {
             true => options,
-            false => options.mask(first_queries(&counts, len_q, &device)),
+            false => options.mask(first_queries(counts, len_q, &device)),
         };
         let options = options.query_offsets(indices(starts, &device));
         self.attend_beside([query, key, value], options, of_prefix)

@@ -29,6 +29,7 @@ impl MultiHeadAttention {
             heads: self.heads,
             causal: self.causal,
             window: self.window,
+            sharing: false,
         }
     }
 
@@ -63,8 +64,12 @@ impl SelfAttention {
     ///
     /// The three layers have new parameters, unknown to any optimizer, and are frozen if the old layer was. They hold
     /// floats even if the layer was quantised, with its adapter merged into them as by `Module::materialize`; LoRA freezes
-    /// what it adapts. The output projection and the heads keep their parameters.
+    /// what it adapts. The output projection and the heads keep their parameters. Panics when the layer shares keys and values.
     pub fn into_multi_head(self) -> MultiHeadAttention {
+        assert!(
+            !self.sharing,
+            "SelfAttention: a layer that shares the keys and values of another has no projections of its own for them"
+        );
         let widths = self.heads.sizes.widths();
         let [query, key, value] = separate(self.query_key_value, widths);
         MultiHeadAttention {

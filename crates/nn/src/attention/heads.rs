@@ -148,17 +148,6 @@ impl Heads {
         self.prepared(key, QkNorm::key, |key| position.rotate(key, positions))
     }
 
-    /// Queries and keys of one sequence, prepared for its tokens at `positions`.
-    pub(super) fn prepare(
-        &self,
-        [query, key, value]: Projected,
-        position: &Position,
-        positions: &Positions,
-    ) -> Projected {
-        let query = self.prepare_query(query, |query| position.rotate(query, positions));
-        [query, self.prepare_key(key, position, positions), value]
-    }
-
     /// Attention of prepared queries and keys over all heads, which are merged again. The weights are those before dropout.
     pub(super) fn attend(
         &self,

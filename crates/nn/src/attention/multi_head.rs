@@ -242,7 +242,7 @@ impl MultiHeadAttention {
         let x = self.gate.is_some().then(|| input.query.clone());
         let projected = self.project(input.query, input.key, input.value);
         let (heads, context) = (&self.heads, input.context);
-        let merged = heads.attend_cached(projected, context, self.window, cache);
+        let (merged, _) = heads.attend_cached(projected, context, self.window, cache);
         apply(&self.output, gated(&self.gate, merged, x))
     }
 

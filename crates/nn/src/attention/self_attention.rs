@@ -8,8 +8,9 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
+    cached::CachedKeys,
     context::{AttentionContext, KEYS_ARE_QUERIES, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Projected, Sizes, split},
+    heads::{Attended, AttentionOutput, Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::{by_position, hide_padding},
     place::at_positions,
@@ -22,6 +23,30 @@ use crate::{
 };
 
 const NAME: &str = "SelfAttention";
+
+const NO_KEYS: &str = "SelfAttention: a layer that shares keys and values was called without those of another layer, which a stack gives it";
+
+/// Key and value, `[batch, n_kv_heads, len, dim]` each.
+type KeyValue = [Tensor<4>; 2];
+
+/// The keys and values that a layer leaves to those that have none.
+#[derive(Debug, Default)]
+pub(crate) struct SharedKeys {
+    /// Whether any layer needs them.
+    is_wanted: bool,
+    /// Prepared, of a whole sequence.
+    whole: Option<KeyValue>,
+    cached: Option<CachedKeys>,
+}
+
+impl SharedKeys {
+    pub(crate) fn new(is_wanted: bool) -> Self {
+        Self {
+            is_wanted,
+            ..Self::default()
+        }
+    }
+}
 
 /// Configuration of [`SelfAttention`].
 #[derive(Config, Debug)]
@@ -75,17 +100,25 @@ impl SelfAttentionConfig {
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> SelfAttention {
+        self.init_sharing(false, device)
+    }
+
+    /// As [`init`](Self::init); if it is `sharing`, without projections of keys and values.
+    pub(crate) fn init_sharing(&self, sharing: bool, device: &Device) -> SelfAttention {
         let (sizes, bias) = expect_valid(self.parts());
+        let widths = sizes.widths();
+        let widths = if sharing { &widths[..1] } else { &widths };
         let linear = |d_input, widths: &[usize], bias| {
             side_by_side(d_input, widths, bias, &self.initializer, device)
         };
         SelfAttention {
-            query_key_value: linear(self.d_model, &sizes.widths(), bias),
+            query_key_value: linear(self.d_model, widths, bias),
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             gate: (self.heads.gate).then(|| linear(self.d_model, &[sizes.merged()], bias)),
             heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
+            sharing,
         }
     }
 }
@@ -117,7 +150,8 @@ impl SelfAttentionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct SelfAttention {
-    /// Query, key and value of all heads, in this order: `[d_model, (n_heads + n_kv_heads) · d_head + n_kv_heads · d_value_head]`.
+    /// Query, key and value of all heads, in this order: `[d_model, (n_heads + n_kv_heads) · d_head + n_kv_heads · d_value_head]`. Only the
+    /// query in a layer that [shares](crate::BlockConfig::shared_key_value) keys and values.
     pub query_key_value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
@@ -129,6 +163,7 @@ pub struct SelfAttention {
     pub causal: bool,
     /// How many tokens a position sees before itself, and, if not `causal`, after itself. Default: all.
     pub window: Option<usize>,
+    pub(crate) sharing: bool,
 }
 
 /// Input of [`SelfAttention`]: sequences and their [`AttentionContext`].
@@ -177,13 +212,14 @@ impl SelfAttention {
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len² · d_model` for the attention.
     pub fn forward(&self, input: impl Into<SelfAttentionInput>) -> Tensor<3> {
-        self.run(input.into(), false).0
+        self.run(input.into(), false, &mut SharedKeys::default()).0
     }
 
     /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len, len]`. This takes
     /// the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: impl Into<SelfAttentionInput>) -> AttentionOutput {
-        self.run(input.into(), true).into()
+        self.run(input.into(), true, &mut SharedKeys::default())
+            .into()
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes. Panics when the module is not causal, or no
@@ -205,16 +241,40 @@ impl SelfAttention {
         input: impl Into<SelfAttentionInput>,
         cache: &mut KvCache,
     ) -> Tensor<3> {
-        let input = input.into();
+        self.run_cached(input.into(), cache, &mut SharedKeys::default())
+    }
+
+    pub(crate) fn run_cached(
+        &self,
+        input: SelfAttentionInput,
+        cache: &mut KvCache,
+        shared: &mut SharedKeys,
+    ) -> Tensor<3> {
         input.context.check_cacheable(NAME, self.causal);
         let x = self.gate.is_some().then(|| input.x.clone());
-        let projected = self.project(input.x, input.query_key_position_embedding);
+        let (query, own) = self.project(input.x, input.query_key_position_embedding);
         let (heads, context) = (&self.heads, input.context);
-        let merged = heads.attend_cached(projected, context, self.window, cache);
+        let merged = match own {
+            Some([key, value]) => {
+                let projected = [query, key, value];
+                let (merged, keys) = heads.attend_cached(projected, context, self.window, cache);
+                shared.cached = shared.is_wanted.then_some(keys);
+                merged
+            }
+            None => {
+                let keys = shared.cached.as_ref().expect(NO_KEYS);
+                heads.attend_shared(query, context, self.window, cache, keys)
+            }
+        };
         apply(&self.output, gated(&self.gate, merged, x))
     }
 
-    pub(crate) fn run(&self, input: SelfAttentionInput, with_weights: bool) -> Attended {
+    pub(crate) fn run(
+        &self,
+        input: SelfAttentionInput,
+        with_weights: bool,
+        shared: &mut SharedKeys,
+    ) -> Attended {
         let SelfAttentionInput { x, context, .. } = input;
         assert!(
             context.offset.is_none(),
@@ -232,27 +292,46 @@ impl SelfAttention {
         let position = context.position.as_ref().unwrap_or(&heads.position);
         let options = heads.options(mask, context.bias.and(position.bias()));
         let of_gate = self.gate.is_some().then(|| x.clone());
-        let projected = self.project(x, input.query_key_position_embedding);
+        let (query, own) = self.project(x, input.query_key_position_embedding);
         let positions = context.positions.unwrap_or_default();
-        let (options, _) = at_positions(options, NAME, [&positions; 2], (&projected[0], len));
-        let operands = heads.prepare(projected, position, &positions);
-        let (merged, weights) = heads.attend(operands, options, with_weights);
+        let (options, _) = at_positions(options, NAME, [&positions; 2], (&query, len));
+        let query = heads.prepare_query(query, |query| position.rotate(query, &positions));
+        let [key, value] = match own {
+            Some([key, value]) => {
+                let keys = [heads.prepare_key(key, position, &positions), value];
+                shared.whole = shared.is_wanted.then(|| keys.clone());
+                keys
+            }
+            None => shared.whole.clone().expect(NO_KEYS),
+        };
+        let (merged, weights) = heads.attend([query, key, value], options, with_weights);
         let merged = gated(&self.gate, merged, of_gate);
         (apply(&self.output, merged), weights)
     }
 
-    /// Query, key and value of `x`; for query and key, with the `embedding` added to `x`.
-    fn project(&self, x: Tensor<3>, embedding: Option<Tensor<3>>) -> Projected {
+    /// The query of `x`, and key and value unless they are another layer's; for query and key, with the `embedding` added to `x`.
+    fn project(&self, x: Tensor<3>, embedding: Option<Tensor<3>>) -> (Tensor<4>, Option<KeyValue>) {
         let [d_model, _] = self.query_key_value.weight.dims();
         assert_shape!(x, [_, _, d_model]);
         let parts = self.heads.sizes.parts();
-        let [query, key, value] = split(apply(&self.query_key_value, x.clone()), parts);
-        let Some(embedding) = embedding else {
-            return [query, key, value];
+        let projected = apply(&self.query_key_value, x.clone());
+        let added = embedding.map(|embedding| {
+            let embedding = fitted(embedding, x.dims());
+            apply_without_bias(&self.query_key_value, embedding)
+        });
+        if self.sharing {
+            let projected = match added {
+                Some(added) => projected + added,
+                None => projected,
+            };
+            let [query] = split(projected, [parts[0]]);
+            return (query, None);
+        }
+        let [query, key, value] = split(projected, parts);
+        let Some(added) = added else {
+            return (query, Some([key, value]));
         };
-        let embedding = fitted(embedding, x.dims());
-        let added = apply_without_bias(&self.query_key_value, embedding);
         let [of_query, of_key, _] = split(added, parts);
-        [query + of_query, key + of_key, value]
+        (query + of_query, Some([key + of_key, value]))
     }
 }

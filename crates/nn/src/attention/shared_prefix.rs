@@ -13,7 +13,7 @@ pub(super) type Partial = (Tensor<4>, Tensor<3>);
 pub(super) struct BehindPrefix<'a> {
     pub(super) position: &'a Position,
     /// The place of each sequence's first query.
-    pub(super) offsets: Vec<usize>,
+    pub(super) offsets: &'a [usize],
     /// Keys of the mask and the bias: all tokens so far.
     pub(super) longest: usize,
 }

@@ -5,6 +5,7 @@ use burn::tensor::Tensor;
 use super::{KvCache, position_bias::PositionBias};
 
 /// The keys and values to attend to after an append.
+#[derive(Clone, Debug)]
 pub(crate) struct Appended {
     /// `[batch, n_kv_heads, len_kv, d_head]`
     pub(crate) key: Tensor<4>,
@@ -16,6 +17,19 @@ pub(crate) struct Appended {
     pub(crate) first: usize,
     /// Which token of each sequence the first key is.
     pub(crate) first_tokens: Vec<usize>,
+}
+
+impl Appended {
+    /// Keys and values of a call without sequences or tokens.
+    pub(crate) fn nothing(key: Tensor<4>, value: Tensor<4>) -> Self {
+        Self {
+            key,
+            value,
+            new_at: Vec::new(),
+            first: 0,
+            first_tokens: Vec::new(),
+        }
+    }
 }
 
 impl KvCache {

@@ -101,7 +101,7 @@ impl TransformerCache {
         self.layers.iter().map(|layer| layer.tokens.bytes()).sum()
     }
 
-    /// The caches of the layers, first to last.
+    /// The caches of the layers that have keys and values of their own, first to last.
     pub fn layers(&self) -> &[LayerCache] {
         &self.layers
     }

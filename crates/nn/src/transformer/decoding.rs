@@ -13,6 +13,7 @@ impl TransformerStack {
             position.check_max_len("TransformerStack", config.max_len);
         }
         let layers = self.layers_in_order();
+        let layers = layers.filter(|layer| !layer.shares_key_value());
         TransformerCache {
             layers: layers.map(|layer| layer.cache(batch, config)).collect(),
             memory_lengths: None,
@@ -92,16 +93,26 @@ impl TransformerStack {
                 input = input.memory_lengths(lengths);
             }
         }
-        let mut caches = cache.layers.iter_mut();
-        let states = self.fold(input, |layer, input| {
-            let cache = caches.next().expect("as many caches as layers");
-            layer.forward_cached(input, cache).states
+        // The next cache, and those that layers share by their windows.
+        let (mut next, mut sources) = (0, Vec::new());
+        let states = self.fold(input, |layer, input, shared| {
+            let window = layer.self_attention.window;
+            if !layer.shares_key_value() {
+                sources.push((window, next));
+                next += 1;
+            }
+            let mut sources = sources.iter().rev();
+            let source = sources.find(|(other, _)| *other == window);
+            let &(_, source) = source.expect("the configuration has one");
+            layer
+                .run_cached(input, &mut cache.layers[source], shared)
+                .states
         });
         self.finish(states)
     }
 
     fn check_cache(&self, cache: &TransformerCache) {
-        let (caches, layers) = (cache.layers.len(), self.layers_in_order().count());
+        let (caches, layers) = (cache.layers.len(), self.caches());
         assert!(
             caches == layers,
             "TransformerStack: a cache of {caches} layers does not fit a stack of {layers}"

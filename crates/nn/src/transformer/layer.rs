@@ -14,7 +14,7 @@ use super::{
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, SelfAttention,
     SelfAttentionConfig,
-    attention::Attended,
+    attention::{Attended, SharedKeys},
     error::{ConfigError, expect_valid},
     positions::PositionEncoding,
 };
@@ -55,6 +55,9 @@ impl TransformerLayerConfig {
         block.projection_bias().of_one_input(config)?;
         if let Some(d_memory) = self.d_memory {
             ConfigError::check_positive(config, &[("d_memory", d_memory)])?;
+            ConfigError::check(config, !block.shared_key_value, || {
+                "shared_key_value is true, but a layer with cross-attention has keys and values of its own".into()
+            })?;
             ConfigError::check(config, !block.parallel, || {
                 "parallel is true, but a parallel layer has no place for cross-attention".into()
             })?;
@@ -103,7 +106,7 @@ impl TransformerLayerConfig {
         let block = &self.block;
         let has_memory = self.d_memory.is_some();
         TransformerLayer {
-            self_attention: self.self_attention().init(device),
+            self_attention: (self.self_attention()).init_sharing(block.shared_key_value, device),
             self_attention_residual: self.residual(block.attention_norm, device),
             cross_attention: self
                 .d_memory
@@ -270,7 +273,7 @@ impl TransformerLayer {
     /// When the width is not `d_model`, a part of the input does not fit, or there is a memory without cross-attention or
     /// cross-attention without a memory.
     pub fn forward(&self, input: impl Into<LayerInput>) -> LayerOutput {
-        self.run(input.into(), None)
+        self.run(input.into(), None, &mut SharedKeys::default())
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs a memory in it:
@@ -294,9 +297,21 @@ impl TransformerLayer {
         input: impl Into<LayerInput>,
         cache: &mut LayerCache,
     ) -> LayerOutput {
-        let input = input.into();
+        self.run_cached(input.into(), cache, &mut SharedKeys::default())
+    }
+
+    pub(super) fn run_cached(
+        &self,
+        input: LayerInput,
+        cache: &mut LayerCache,
+        shared: &mut SharedKeys,
+    ) -> LayerOutput {
         let input = input.cached(cache.tokens.lengths(), cache.memory.clone());
-        self.run(input, Some(&mut cache.tokens))
+        self.run(input, Some(&mut cache.tokens), shared)
+    }
+
+    pub(super) fn shares_key_value(&self) -> bool {
+        self.self_attention.sharing
     }
 
     /// Whether attention and feed-forward network are summed, instead of following each other.
@@ -304,15 +319,23 @@ impl TransformerLayer {
         self.parallel
     }
 
-    fn run(&self, input: LayerInput, cache: Option<&mut KvCache>) -> LayerOutput {
+    pub(super) fn run(
+        &self,
+        input: LayerInput,
+        cache: Option<&mut KvCache>,
+        shared: &mut SharedKeys,
+    ) -> LayerOutput {
         let LayerInput { x, context, more } = input;
         more.check_memory(self.cross_attention.is_some());
         let normalised = self.self_attention_residual.input(x.clone());
         let attention = &self.self_attention;
         let attention_input = more.self_attention(normalised.clone(), context);
         let (attended, self_weights) = match cache {
-            Some(cache) => (attention.forward_cached(attention_input, cache), None),
-            None => attention.run(attention_input, more.weights),
+            Some(cache) => {
+                let attended = attention.run_cached(attention_input, cache, shared);
+                (attended, None)
+            }
+            None => attention.run(attention_input, more.weights, shared),
         };
         if self.parallel {
             let residual = self.feed_forward_residual.as_ref();

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     CrossMemory, Norm,
+    attention::SharedKeys,
     error::{ConfigError, expect_valid},
     positions::{Position, PositionEncoding},
 };
@@ -80,7 +81,32 @@ impl TransformerStackConfig {
             self.layer(block).validate_in(config)?;
         }
         ConfigError::check_positive(config, &[("n_layers", self.n_layers)])?;
-        self.pattern.validate(config, self.n_layers)
+        self.pattern.validate(config, self.n_layers)?;
+        self.check_sharing(config)
+    }
+
+    /// An error unless every layer that shares keys and values finds them in an earlier layer.
+    fn check_sharing(&self, config: &'static str) -> Result<(), ConfigError> {
+        let blocks = self.pattern.blocks(&self.block, self.n_layers);
+        for (layer, block) in blocks.iter().enumerate() {
+            let mut earlier = blocks[..layer].iter().rev();
+            let source =
+                earlier.find(|other| !other.shared_key_value && other.window == block.window);
+            let of_heads = |block: &BlockConfig| {
+                let heads = &block.heads;
+                let widths = (heads.n_kv_heads, heads.d_head, heads.d_value_head);
+                (widths, heads.position.clone())
+            };
+            let fits = source.is_some_and(|source| of_heads(source) == of_heads(block));
+            ConfigError::check(config, fits || !block.shared_key_value, || {
+                format!(
+                    "shared_key_value is true in layer {layer}, but no earlier layer with window {:?} has keys and values, or it has other widths or \
+                     another position encoding",
+                    block.window
+                )
+            })?;
+        }
+        Ok(())
     }
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
@@ -205,7 +231,9 @@ impl TransformerStack {
     pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
         // Nobody could read the weights.
         let input = input.into().weights(false);
-        let states = self.fold_whole(input, |layer, input| layer.forward(input).states);
+        let states = self.fold_whole(input, |layer, input, shared| {
+            layer.run(input, None, shared).states
+        });
         self.finish(states)
     }
 
@@ -243,8 +271,8 @@ impl TransformerStack {
     ) -> TransformerStackOutput {
         let (mut self_weights, mut cross_weights) = (Vec::new(), Vec::new());
         let mut router_logits = Vec::new();
-        let states = self.fold_whole(input, |layer, input| {
-            let output = layer.forward(input);
+        let states = self.fold_whole(input, |layer, input, shared| {
+            let output = layer.run(input, None, shared);
             self_weights.extend(output.self_weights);
             cross_weights.extend(output.cross_weights);
             router_logits.extend(output.router_logits);
@@ -264,7 +292,7 @@ impl TransformerStack {
     fn fold_whole(
         &self,
         mut input: LayerInput,
-        run: impl FnMut(&TransformerLayer, LayerInput) -> Tensor<3>,
+        run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeys) -> Tensor<3>,
     ) -> Tensor<3> {
         let [batch, len, _] = input.x.dims();
         // Between positions, windows in a union count in the calls.
@@ -278,11 +306,11 @@ impl TransformerStack {
         self.fold(input, run)
     }
 
-    /// Runs the layers through `run`, each with its shared position encoding.
+    /// Runs the layers through `run`, each with its shared position encoding, and with the keys and values that layers with its window share.
     pub(super) fn fold(
         &self,
         input: LayerInput,
-        mut run: impl FnMut(&TransformerLayer, LayerInput) -> Tensor<3>,
+        mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeys) -> Tensor<3>,
     ) -> Tensor<3> {
         let LayerInput { x, context, more } = input;
         assert!(
@@ -294,13 +322,22 @@ impl TransformerStack {
             "TransformerStack: a projected memory belongs to one of the {} layers; project_memory takes that of a stack",
             self.layers.len()
         );
+        let is_wanted = self.layers.iter().any(TransformerLayer::shares_key_value);
+        let mut shared: Vec<(Option<usize>, SharedKeys)> = Vec::new();
         self.order.iter().fold(x, |x, &index| {
+            let window = self.layers[index].self_attention.window;
+            let of_window = shared.iter().position(|(other, _)| *other == window);
+            let of_window = of_window.unwrap_or_else(|| {
+                shared.push((window, SharedKeys::new(is_wanted)));
+                shared.len() - 1
+            });
             let context = match self.position(index) {
                 Some(position) => context.clone().position(position.clone()),
                 None => context.clone(),
             };
             let more = more.clone();
-            run(&self.layers[index], LayerInput { x, context, more })
+            let input = LayerInput { x, context, more };
+            run(&self.layers[index], input, &mut shared[of_window].1)
         })
     }
 
@@ -315,6 +352,12 @@ impl TransformerStack {
             Some(norm) => norm.forward(states),
             None => states,
         }
+    }
+
+    /// How many layers have keys and values of their own, and thus caches.
+    pub(super) fn caches(&self) -> usize {
+        let layers = self.layers_in_order();
+        layers.filter(|layer| !layer.shares_key_value()).count()
     }
 
     /// The layers in the order in which they run, repeated if they run several times.
