@@ -12,7 +12,7 @@ use crate::{
     score::{largest_of, score, sum_of, zero_where},
     scoring::{Config, LEAST, Scoring},
     tile::{Four, side},
-    visible::{Pairs, head_of_cube, place, tiles_of_keys},
+    visible::{Pairs, has_visible, head_of_cube, place, tiles_of_keys},
 };
 
 /// Units whose numbers one unit reduces, and how many such groups there are.
@@ -58,7 +58,8 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     let range = tiles_of_keys::<M>(scoring, place, 0usize, config);
     // Keys from here on are hidden.
     let mut count = ((place.length - start as i32).max(0i32) as usize).min(KEYS);
-    if number < range.start || number >= range.end {
+    let seen = has_visible::<M>(scoring, place, 0usize, number, config);
+    if number < range.start || number >= range.end || !seen {
         count = 0usize.runtime();
     }
 

@@ -198,3 +198,20 @@ fn the_same_bits_every_time() {
     let [first, second] = [(); 2].map(|()| computed(&case));
     assert_eq!(first, second);
 }
+
+/// First keys and a window, with whole blocks of keys between them.
+#[test]
+fn first_keys_beside_a_window() {
+    for (len_q, causal) in [(1, true), (1, false), (3, true)] {
+        check(&Case {
+            window: Some(Window {
+                left: Some(300),
+                right: Some(0),
+            }),
+            first_keys: Some(causal),
+            padding_is_nan: true,
+            lengths: true,
+            ..Case::new([2, 4, 2, len_q, 1500, 16, 16])
+        });
+    }
+}
