@@ -44,6 +44,9 @@ impl AttentionOptions {
         like: &Tensor<4>,
     ) -> Self {
         let ([batch, heads, len_q, _], len_kv) = (like.dims(), key.first().map_or(0, Vec::len));
+        if !self.counts_distances() || [batch, len_q, len_kv].contains(&0) {
+            return self;
+        }
         for (name, lists, len) in [("queries", query, len_q), ("keys", key, len_kv)] {
             let fits = lists.len() == batch || lists.len() == 1;
             assert!(
@@ -51,9 +54,6 @@ impl AttentionOptions {
                 "attention: positions of {:?} {name} were given for a batch of {batch} with {len} each",
                 lists.iter().map(Vec::len).collect::<Vec<_>>()
             );
-        }
-        if !self.counts_distances() || [batch, len_q, len_kv].contains(&0) {
-            return self;
         }
         // Where there are as many queries as keys, every alignment has its zero at the same number.
         check::biases(&self.bias, [batch, heads, len_q, len_kv], len_q != len_kv);

@@ -227,6 +227,10 @@ fn what_does_not_go_with_sinks() {
         assert_eq!(cache.lengths(), [12]);
     }
     // Three of the first five have been dropped.
+    assert_eq!(
+        sentence(|| cache.keep(&[1], &[&[6]])),
+        "KvCache: sequence 0 cannot keep the first 1 tokens and [6]: the first 3 have been dropped"
+    );
     assert!(cache.can_truncate(&[5]) && cache.can_truncate(&[0]));
     assert_eq!(
         sentence(|| cache.truncate(&[4])),

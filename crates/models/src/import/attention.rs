@@ -27,6 +27,10 @@ impl Import for MultiHeadAttention {
 
 impl Import for SelfAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
+        if self.shares_key_value() {
+            let reason = "it has no keys and values of its own";
+            return Err(part.unsupported("query_key_value", reason));
+        }
         let inputs = [("query_key_value", &self.query_key_value, 0..3)];
         attention(part, &inputs, &self.clone().into_multi_head())
     }

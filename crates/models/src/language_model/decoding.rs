@@ -113,8 +113,9 @@ impl Autoregressive for LanguageModel {
     }
 
     fn read_in_common(&self, state: &mut LanguageModelState, tokens: &[u32]) -> bool {
-        let rows = self.lengths(state).len();
-        if rows < 2 {
+        let lengths = self.lengths(state);
+        let rows = lengths.len();
+        if rows < 2 || lengths.iter().any(|&length| length > 0) {
             return false;
         }
         state.cache.reorder(&[0]);

@@ -14,7 +14,7 @@ use crate::positions::{Positions, QueryOffset, ResolvedOffset};
 /// among the keys on, `options` as they are, and the offsets. Panics, in the name of `module`, when positions do not fit.
 pub(super) fn at_positions(
     options: AttentionOptions,
-    module: &str,
+    (module, may_be_one_sequence): (&str, bool),
     [of_query, of_key]: [&Positions; 2],
     (query, len_kv): (&Tensor<4>, usize),
 ) -> (AttentionOptions, Option<Vec<i64>>) {
@@ -35,7 +35,7 @@ pub(super) fn at_positions(
         Some(offsets) if !options.is_causal() => (options, Some(offsets)),
         // The default offset is 0 too.
         Some(offsets)
-            if options.mask.named_alignment().is_none()
+            if (may_be_one_sequence || options.mask.named_alignment().is_none())
                 && len_q == len_kv
                 && offsets.iter().all(|&offset| offset == 0) =>
         {
@@ -96,6 +96,7 @@ impl Heads {
         }
         let (options, offset_of_positions) = match &context.positions {
             Some(positions) => {
+                let module = (module, may_be_one_sequence);
                 at_positions(options, module, [positions, &of_keys], (&query, len_kv))
             }
             None => (options, None),

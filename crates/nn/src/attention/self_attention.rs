@@ -163,7 +163,7 @@ pub struct SelfAttention {
     pub causal: bool,
     /// How many tokens a position sees before itself, and, if not `causal`, after itself. Default: all.
     pub window: Option<usize>,
-    pub(crate) sharing: bool,
+    pub(super) sharing: bool,
 }
 
 /// Input of [`SelfAttention`]: sequences and their [`AttentionContext`].
@@ -220,6 +220,11 @@ impl SelfAttention {
     pub fn forward_with_weights(&self, input: impl Into<SelfAttentionInput>) -> AttentionOutput {
         self.run(input.into(), true, &mut SharedKeys::default())
             .into()
+    }
+
+    /// Whether the module has no keys and values of its own: [`BlockConfig::shared_key_value`](crate::BlockConfig::shared_key_value).
+    pub fn shares_key_value(&self) -> bool {
+        self.sharing
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes. Panics when the module is not causal, or no
@@ -294,7 +299,7 @@ impl SelfAttention {
         let of_gate = self.gate.is_some().then(|| x.clone());
         let (query, own) = self.project(x, input.query_key_position_embedding);
         let positions = context.positions.unwrap_or_default();
-        let (options, _) = at_positions(options, NAME, [&positions; 2], (&query, len));
+        let (options, _) = at_positions(options, (NAME, true), [&positions; 2], (&query, len));
         let query = heads.prepare_query(query, |query| position.rotate(query, &positions));
         let [key, value] = match own {
             Some([key, value]) => {

@@ -71,7 +71,8 @@ impl KvCache {
                     "KvCache: sequence {b} has {count} tokens and cannot keep the first {length} and {tokens:?}"
                 ));
             }
-            let is_gone = self.prefix.is_none() && length < dropped;
+            let gone = dropped + self.sink_tokens.unwrap_or(0);
+            let is_gone = self.prefix.is_none() && dropped > 0 && length < gone;
             (is_gone && !tokens.is_empty()).then(|| {
                 format!(
                     "KvCache: sequence {b} cannot keep the first {length} tokens and {tokens:?}: the first {dropped} have been dropped"

@@ -320,7 +320,7 @@ impl KvCache {
     /// # Panics
     ///
     /// When there is not one length per sequence, a sequence has fewer tokens, the window of the next token would need tokens
-    /// that have been dropped, or the last of the tokens that are kept has been dropped beside sink tokens. A length of 0 is always possible.
+    /// that have been dropped, or a sequence would end among tokens that have been dropped beside sink tokens. A length of 0 is always possible.
     /// So is, without sink tokens, a length that the sequence had at the last [`reserve`](Self::reserve), or has reached since within the
     /// reserved room.
     pub fn truncate(&mut self, lengths: &[usize]) {

@@ -311,7 +311,7 @@ impl TransformerLayer {
     }
 
     pub(super) fn shares_key_value(&self) -> bool {
-        self.self_attention.sharing
+        self.self_attention.shares_key_value()
     }
 
     /// Whether attention and feed-forward network are summed, instead of following each other.

@@ -94,7 +94,9 @@ impl TransformerStackConfig {
                 earlier.find(|other| !other.shared_key_value && other.window == block.window);
             let of_heads = |block: &BlockConfig| {
                 let heads = &block.heads;
-                let widths = (heads.n_kv_heads, heads.d_head, heads.d_value_head);
+                let d_head = heads.d_head.unwrap_or(self.d_model / self.n_heads);
+                let n_kv_heads = heads.n_kv_heads.unwrap_or(self.n_heads);
+                let widths = (n_kv_heads, d_head, heads.d_value_head.unwrap_or(d_head));
                 (widths, heads.position.clone())
             };
             let fits = source.is_some_and(|source| of_heads(source) == of_heads(block));
