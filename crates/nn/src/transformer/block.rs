@@ -88,7 +88,7 @@ pub struct BlockConfig {
     pub window: Option<usize>,
     /// Whether self-attention has no keys and values of its own, and attends to those of the nearest earlier layer that has them, with the same
     /// window, position encoding and widths of the heads: in stacks without cross-attention, whose caches then have fewer layers. The keys are as that layer has normalised
-    /// and rotated them, and a layer like this runs in a stack alone ("Reducing
+    /// and rotated them, and such a layer runs only in a stack ("Reducing
     /// transformer key-value cache size with cross-layer attention", arXiv:2405.12981; the last layers of Gemma 3n).
     #[config(default = false, missing = false)]
     pub shared_key_value: bool,

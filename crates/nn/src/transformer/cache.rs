@@ -49,7 +49,7 @@ impl LayerCache {
     }
 }
 
-/// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer, the keys and values of its tokens, and of the memory if the stack
+/// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer that has its own, the keys and values of its tokens, and of the memory if the stack
 /// has cross-attention. Made by [`TransformerStack::cache`](crate::TransformerStack::cache). Its methods do to every layer what those of
 /// [`KvCache`], which say what they cost, do to one; a layer that refuses makes them panic.
 ///
