@@ -247,7 +247,7 @@ pub(crate) fn distance_gradient(
     let count = diagonals.shape(2);
     let tiles_kv = (len_kv as usize).div_ceil(size);
     let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
-    let at = cube * crate::row_statistics::UNTILED_UNITS + UNIT_POS as usize;
+    let at = cube * crate::tile::UNTILED_UNITS + UNIT_POS as usize;
     if at < heads * entries {
         let head = at / entries;
         let mut sum = f32::new(0.0);

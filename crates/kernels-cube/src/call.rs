@@ -9,6 +9,7 @@ use cubecl::{
 
 use crate::{
     Inputs, Operand, check,
+    matrix::shape::Matrix,
     operands::{dims, optional},
     scoring::{Config, ScoringLaunch},
     supports::{FARTHEST, LARGEST_TENSOR, Pass, has_room, supports},
@@ -50,14 +51,22 @@ impl<'a> Call<'a> {
             mask.map(|mask| format!(" and masks of {mask}"))
                 .unwrap_or_default()
         );
-        let tile = Tile::of(client, &problem, pass).expect("the call is supported");
+        let (tile, matrix) = match Matrix::of(client.properties(), &problem, elem, pass) {
+            Some((tile, matrix)) => (tile, Some(matrix)),
+            None => {
+                let tile = Tile::of(client, &problem, pass);
+                (tile.expect("the call is supported"), None)
+            }
+        };
         let config = Config {
             tile,
+            matrix,
             parts_qk: tile.cover(dim_qk),
             parts_v: tile.cover(dim_v),
             queries: tile.rows,
             softcap: inputs.softcap.is_some(),
             dropout: inputs.dropout.is_some(),
+            keys_in_rows: pass == Pass::KeyAndValue,
         };
         Self {
             client,
@@ -77,7 +86,8 @@ impl<'a> Call<'a> {
     /// `[batch, heads_q, tiles of queries, tiles of keys]`
     pub(crate) fn tiles(&self) -> [usize; 4] {
         let p = &self.problem;
-        let [tiles_q, tiles_kv] = [p.len_q, p.len_kv].map(|len| self.config.tile.cover(len));
+        let tiles_q = p.len_q.div_ceil(self.config.tile_queries());
+        let tiles_kv = p.len_kv.div_ceil(self.config.tile_keys());
         [p.batch, p.heads_q, tiles_q, tiles_kv]
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     let head_kv_of_batch = head_of_cube(key.shape(0) * heads_kv);
     let batch = head_kv_of_batch / heads_kv;
     let head_kv = head_kv_of_batch % heads_kv;
-    let first = CUBE_POS_X as usize * tile.size;
+    let first = CUBE_POS_X as usize * tile.height;
     let keys = side::<F, N>(key, batch, head_kv, first, one);
     let values = side::<F, N>(value, batch, head_kv, first, one);
     let mut unit = unit(tile);
@@ -102,10 +102,10 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_key {
-        store_gradient::<F>(&key_sums, scoring.scale, gradient, own, key_parts);
+        store_gradient::<F>(&key_sums, scoring.scale, gradient, own, 0usize, key_parts);
     }
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_value {
-        store_gradient::<F>(&value_sums, one, gradient, own, value_parts);
+        store_gradient::<F>(&value_sums, one, gradient, own, 0usize, value_parts);
     }
 }

@@ -12,14 +12,23 @@ use crate::{
     check,
     forward::forward as forward_kernel,
     key_gradient::key_gradient,
+    matrix::{
+        forward::forward as forward_by_matrix,
+        key_gradient::key_gradient as key_gradient_by_matrix,
+        query_gradient::query_gradient as query_gradient_by_matrix,
+    },
     operands::{dims, optional, vector_size},
     query_gradient::query_gradient,
-    row_statistics::{UNTILED_UNITS, row_statistics as row_statistics_kernel, sink_gradient},
+    row_statistics::{row_statistics as row_statistics_kernel, sink_gradient},
     supports::Pass,
+    tile::UNTILED_UNITS,
 };
 
 /// The widest head whose gradients of key and value fit into registers together.
 const WIDEST_OF_TWO_SUMS: usize = 128;
+
+/// Likewise on matrix units.
+const WIDEST_OF_TWO_FRAGMENTS: usize = 64;
 
 /// Writes the output `[batch, heads_q, len_q, dim_v]`, of the query's type, and the logsumexp `[batch, heads_q, len_q]`, in f32.
 ///
@@ -58,24 +67,33 @@ impl Call<'_> {
     fn forward(&self, output: &Operand, logsumexp: &Operand, size: VectorSize) {
         let inputs = self.inputs;
         let heads = self.problem.batch * self.problem.heads_q;
-        // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
-        unsafe {
-            forward_kernel::launch_unchecked(
-                self.client,
-                self.cubes(self.config.tile.cover(self.problem.len_q), heads),
-                self.cube_dim(),
-                size,
-                inputs.query.arg(),
-                inputs.key.arg(),
-                inputs.value.arg(),
-                optional(inputs.sinks.as_ref()),
-                self.scoring(),
-                output.arg(),
-                logsumexp.arg(),
-                f32::NEG_INFINITY,
-                self.config,
-                [inputs.query.elem, self.mask_elem()],
-            );
+        let cubes = || self.cubes(self.tiles()[2], heads);
+        macro_rules! launch {
+            ($kernel:ident) => {
+                // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
+                unsafe {
+                    $kernel::launch_unchecked(
+                        self.client,
+                        cubes(),
+                        self.cube_dim(),
+                        size,
+                        inputs.query.arg(),
+                        inputs.key.arg(),
+                        inputs.value.arg(),
+                        optional(inputs.sinks.as_ref()),
+                        self.scoring(),
+                        output.arg(),
+                        logsumexp.arg(),
+                        f32::NEG_INFINITY,
+                        self.config,
+                        [inputs.query.elem, self.mask_elem()],
+                    )
+                }
+            };
+        }
+        match self.config.matrix {
+            Some(_) => launch!(forward_by_matrix),
+            None => launch!(forward_kernel),
         }
     }
 }
@@ -95,7 +113,7 @@ pub fn backward(
     upstream: &Upstream,
     gradients: &Gradients,
 ) -> Result<(), Refusal> {
-    let call = Call::new(client, inputs, Pass::Backward);
+    let call = Call::new(client, inputs, Pass::Query);
     check::gradients(inputs, upstream, gradients, &call.problem);
     let call = call.with_tile_kinds();
     let backward = Backward {
@@ -112,42 +130,39 @@ pub fn backward(
     if let Some(gradient) = &gradients.query {
         backward.query(gradient);
     }
-    let (key, value) = (gradients.key.as_ref(), gradients.value.as_ref());
-    let problem = &backward.call.problem;
-    let are_narrow = problem.dim_qk.max(problem.dim_v) <= WIDEST_OF_TWO_SUMS;
-    if are_narrow && backward.call.has_room() {
-        backward.key_and_value(key, value);
-    } else {
-        backward.key_and_value(key, None);
-        backward.key_and_value(None, value);
-    }
     if let Some((sinks, gradient)) = inputs.sinks.as_ref().zip(gradients.sinks.as_ref()) {
         backward.sinks(sinks, gradient);
     }
-    let (query, sinks) = (gradients.query.as_ref(), gradients.sinks.as_ref());
-    let size = backward.size;
-    let others = [query, key, value, sinks];
-    backward.call.confirm(Pass::Backward, size, &others)?;
+    let of_rows = [gradients.query.as_ref(), gradients.sinks.as_ref()];
+    backward.confirm(Pass::Query, &of_rows)?;
+    let (key, value) = (gradients.key.as_ref(), gradients.value.as_ref());
+    if key.is_some() || value.is_some() {
+        let backward = backward.of_pass(Pass::KeyAndValue);
+        let problem = &backward.call.problem;
+        let widest = match backward.call.config.matrix {
+            Some(_) => WIDEST_OF_TWO_FRAGMENTS,
+            None => WIDEST_OF_TWO_SUMS,
+        };
+        if problem.dim_qk.max(problem.dim_v) <= widest && backward.call.has_room() {
+            backward.key_and_value(key, value);
+        } else {
+            backward.key_and_value(key, None);
+            backward.key_and_value(None, value);
+        }
+        backward.confirm(Pass::KeyAndValue, &[key, value])?;
+    }
     let biases = [gradients.bias.as_ref(), gradients.distance_bias.as_ref()];
     if biases.iter().all(Option::is_none) {
         return Ok(());
     }
-    let call = Call::new(client, inputs, Pass::Bias);
-    let call = match call.config.tile.size == backward.call.config.tile.size {
-        true => Call {
-            tile_kinds: backward.call.tile_kinds.clone(),
-            ..call
-        },
-        false => call.with_tile_kinds(),
-    };
-    let of_bias = Backward { call, ..backward };
+    let of_bias = backward.of_pass(Pass::Bias);
     if let Some(gradient) = &gradients.bias {
         of_bias.bias(gradient);
     }
     if let Some(gradient) = &gradients.distance_bias {
         of_bias.distance_bias(gradient);
     }
-    of_bias.call.confirm(Pass::Bias, size, &biases)
+    of_bias.confirm(Pass::Bias, &biases)
 }
 
 /// A backward pass.
@@ -210,24 +225,54 @@ macro_rules! launch {
 }
 
 #[allow(unsafe_code, reason = "launches without bounds checks")]
-impl Backward<'_> {
+impl<'a> Backward<'a> {
+    /// The same for the kernels of another pass, whose tiles may have other sizes.
+    fn of_pass(&self, pass: Pass) -> Backward<'a> {
+        let call = Call::new(self.call.client, self.call.inputs, pass);
+        let call = match call.tiles() == self.call.tiles() {
+            true => Call {
+                tile_kinds: self.call.tile_kinds.clone(),
+                ..call
+            },
+            false => call.with_tile_kinds(),
+        };
+        Backward {
+            call,
+            statistics: self.statistics.clone(),
+            ..*self
+        }
+    }
+
+    fn confirm(&self, pass: Pass, results: &[Option<&Operand>]) -> Result<(), Refusal> {
+        self.call.confirm(pass, self.size, results)
+    }
+
     fn query(&self, gradient: &Operand) {
         let p = &self.call.problem;
         let heads = p.batch * p.heads_q;
-        let cubes = self.call.cubes(self.call.config.tile.cover(p.len_q), heads);
-        launch!(query_gradient, self, cubes, gradient.arg());
+        let cubes = self.call.cubes(self.call.tiles()[2], heads);
+        match self.call.config.matrix {
+            Some(_) => launch!(query_gradient_by_matrix, self, cubes, gradient.arg()),
+            None => launch!(query_gradient, self, cubes, gradient.arg()),
+        }
     }
 
     fn key_and_value(&self, key: Option<&Operand>, value: Option<&Operand>) {
-        if key.is_none() && value.is_none() {
-            return;
-        }
         let p = &self.call.problem;
         let heads = p.batch * p.heads_kv;
-        let cubes = self
-            .call
-            .cubes(self.call.config.tile.cover(p.len_kv), heads);
-        launch!(key_gradient, self, cubes, optional(key), optional(value));
+        let cubes = self.call.cubes(self.call.tiles()[3], heads);
+        match self.call.config.matrix {
+            Some(_) => {
+                launch!(
+                    key_gradient_by_matrix,
+                    self,
+                    cubes,
+                    optional(key),
+                    optional(value)
+                );
+            }
+            None => launch!(key_gradient, self, cubes, optional(key), optional(value)),
+        }
     }
 
     fn bias(&self, gradient: &Operand) {

@@ -13,7 +13,11 @@
 //!
 //! Scores are computed tile by tile, and never leave the cube. Nothing is added up by several cubes at once, so the
 //! same call gives the same bits every time. Statistics and sums are f32, whatever the type of the tensors. The kernels use
-//! shared memory and barriers, and nothing that a device may lack: neither plane operations nor atomics nor matrix units.
+//! shared memory and barriers, and nothing that a device may lack: neither plane operations nor atomics.
+//!
+//! In f16 and bf16 heads of at most 128 numbers are multiplied by the device's matrix units, if CubeCL lists products of that type with
+//! f32 sums and planes have one size: output, logsumexp, and the gradients of query, key and value. Weights and gradients of scores are
+//! then rounded to the type before they are multiplied. The environment variable `BURN_ATTN_MATRIX_UNITS=off` turns that off for a process.
 //!
 //! # Files
 //!
@@ -26,6 +30,7 @@
 //! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
+//! | `matrix` | the kernels on matrix units |
 //! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_statistics` | all other kernels |
 
 mod bias_gradient;
@@ -36,6 +41,7 @@ mod few_queries;
 mod forward;
 mod key_gradient;
 mod launch;
+mod matrix;
 mod operands;
 mod query_gradient;
 mod refusal;

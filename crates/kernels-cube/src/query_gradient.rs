@@ -60,16 +60,18 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
         }
     }
 
-    store_gradient::<F>(&sums, scoring.scale, gradient, own, parts);
+    store_gradient::<F>(&sums, scoring.scale, gradient, own, 0usize, parts);
 }
 
-/// Writes a unit's part of a gradient, times `factor`: its rows, and columns from its first on. The head of `pairs` is that of the gradient.
+/// Writes a unit's part of a gradient, times `factor`: its rows, and of each `parts` parts as wide as the tile, from part `first` on. The head
+/// of `pairs` is that of the gradient.
 #[cube]
 pub(crate) fn store_gradient<F: Float>(
     sums: &Array<Four>,
     factor: f32,
     gradient: &mut Tensor<F>,
     pairs: Pairs,
+    #[comptime] first: usize,
     #[comptime] parts: usize,
 ) {
     let tile = comptime!(pairs.config.tile);
@@ -86,7 +88,7 @@ pub(crate) fn store_gradient<F: Float>(
             for part in 0..comptime!(parts * tile.groups()) {
                 let four = sums[comptime!(i * parts * tile.groups() + part)];
                 let group = comptime!(part % tile.groups());
-                let skip = comptime!(part / tile.groups() * tile.size + tile.skip(group));
+                let skip = comptime!((first + part / tile.groups()) * tile.size + tile.skip(group));
                 #[unroll]
                 for j in 0..4usize {
                     let at = comptime!(skip + j) + pairs.column;

@@ -2,10 +2,7 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::scoring::LEAST;
-
-/// Units of a cube in this file.
-pub(crate) const UNTILED_UNITS: usize = 256;
+use crate::{scoring::LEAST, tile::UNTILED_UNITS};
 
 /// Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and delta, `dot(output, output_gradient) - logsumexp_gradient`. A score's
 /// gradient is `weight * (weight_gradient - delta)`. One tensor, because a device may bind few.

@@ -43,6 +43,8 @@ pub(crate) struct Scored {
     pub(crate) dsoftcap: Array<Four>,
     /// Which scores are hidden, as [`score`] returns it.
     pub(crate) hidden: Array<u32>,
+    /// Whether any is.
+    pub(crate) any_hidden: bool,
     /// Whether every column of the tile is known to be seen by some row.
     pub(crate) all_seen: bool,
 }
@@ -58,25 +60,51 @@ pub(crate) fn scored<F: Float, M: Numeric, N: Size>(
     #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) -> Scored {
-    let pairs = pairs(place, unit, left.first, right.first, keys_in_rows, config);
-    let query = select(keys_in_rows, right.first, left.first);
-    let key = select(keys_in_rows, left.first, right.first);
+    let mut products = zeros(comptime!(config.tile.vectors_per_unit()));
+    dot_products(left, right, &mut products, unit);
+    scored_products::<M>(
+        products,
+        left.first,
+        right.first,
+        scoring,
+        place,
+        unit,
+        keys_in_rows,
+        config,
+    )
+}
+
+/// The scores whose dot products these are, in the tile whose first row and column these are.
+#[cube]
+pub(crate) fn scored_products<M: Numeric>(
+    products: Array<Four>,
+    row: usize,
+    column: usize,
+    scoring: &Scoring<M>,
+    place: Place,
+    unit: &mut Unit,
+    #[comptime] keys_in_rows: bool,
+    #[comptime] config: Config,
+) -> Scored {
+    let pairs = pairs(place, unit, row, column, keys_in_rows, config);
+    let query = select(keys_in_rows, column, row);
+    let key = select(keys_in_rows, row, column);
     let visible = tile_is_visible::<M>(scoring, place, query, key, config);
     // A bias may hide what position and lengths leave visible.
     let mut all_seen = visible;
     if comptime!(scoring.bias.is_some() || scoring.distance_bias.is_some()) {
         all_seen = false.runtime();
     }
-    let count = comptime!(config.tile.vectors_per_unit());
-    let mut scores = zeros(count);
-    let mut dsoftcap = Array::<Four>::new(count);
-    dot_products(left, right, &mut scores, unit);
+    let mut scores = products;
+    let mut dsoftcap = Array::<Four>::new(comptime!(config.tile.vectors_per_unit()));
     let hidden = score::<M>(&mut scores, &mut dsoftcap, scoring, pairs, visible);
+    let any_hidden = any(&hidden, config);
     Scored {
         pairs,
         scores,
         dsoftcap,
         hidden,
+        any_hidden,
         all_seen,
     }
 }
@@ -176,25 +204,45 @@ pub(crate) fn score<M: Numeric>(
             }
         }
     }
+    let mut largest = scores[0usize].abs();
     #[unroll]
-    for index in 0..comptime!(tile.vectors_per_unit()) {
-        let (i, group) = comptime!((index / groups, index % groups));
-        let mut checked = scores[index];
+    for index in 1..comptime!(tile.vectors_per_unit()) {
+        largest = largest.max(scores[index].abs());
+    }
+    // One test for all, of which nearly none is hidden or infinite.
+    let are_finite = largest_of(largest) <= f32::new(f32::MAX);
+    if !are_finite || any(&bits, config) {
         #[unroll]
-        for j in 0..4usize {
-            let bit = comptime!(1u32 << (i * 4 + j) as u32);
-            let number = checked.extract(j);
-            // Not in range, or hidden. NaN stays.
-            if number < f32::new(LEAST) {
-                bits[group] |= bit;
+        for index in 0..comptime!(tile.vectors_per_unit()) {
+            let (i, group) = comptime!((index / groups, index % groups));
+            let mut checked = scores[index];
+            #[unroll]
+            for j in 0..4usize {
+                let bit = comptime!(1u32 << (i * 4 + j) as u32);
+                let number = checked.extract(j);
+                // Not in range, or hidden. NaN stays.
+                if number < f32::new(LEAST) {
+                    bits[group] |= bit;
+                }
+                let number = select(number > f32::new(f32::MAX), f32::new(f32::MAX), number);
+                let hidden = bits[group] & bit != 0;
+                checked.insert(j, select(hidden, f32::new(LEAST), number));
             }
-            let number = select(number > f32::new(f32::MAX), f32::new(f32::MAX), number);
-            let hidden = bits[group] & bit != 0;
-            checked.insert(j, select(hidden, f32::new(LEAST), number));
+            scores[index] = checked;
         }
-        scores[index] = checked;
     }
     bits
+}
+
+/// Whether any bit is set.
+#[cube]
+fn any(bits: &Array<u32>, #[comptime] config: Config) -> bool {
+    let mut all = bits[0usize];
+    #[unroll]
+    for group in 1..comptime!(config.tile.groups()) {
+        all |= bits[group];
+    }
+    all != 0
 }
 
 /// Marks the columns of the tile of which this unit sees a row. Needs a barrier before, and one after.
@@ -227,6 +275,24 @@ pub(crate) fn sum_of(four: Four) -> f32 {
 pub(crate) fn largest_of(four: Four) -> f32 {
     let pair = four.extract(0usize).max(four.extract(1usize));
     pair.max(four.extract(2usize).max(four.extract(3usize)))
+}
+
+/// Sets to zero the numbers of pairs that are hidden, `hidden` and `any_hidden` being those of [`Scored`].
+#[cube]
+pub(crate) fn zero_hidden(
+    numbers: &mut Array<Four>,
+    hidden: &Array<u32>,
+    any_hidden: bool,
+    #[comptime] config: Config,
+) {
+    let groups = comptime!(config.tile.groups());
+    if any_hidden {
+        #[unroll]
+        for index in 0..comptime!(config.tile.vectors_per_unit()) {
+            let (i, group) = comptime!((index / groups, index % groups));
+            numbers[index] = zero_where(numbers[index], hidden[group], i);
+        }
+    }
 }
 
 /// Four columns of row `row` of a unit, with zeros where bit `row * 4 + column` is set.

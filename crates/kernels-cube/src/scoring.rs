@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-use crate::tile::Tile;
+use crate::{matrix::shape::Matrix, tile::Tile};
 
 /// The least finite number: only −∞ is lower. It stands for a hidden score.
 pub(crate) const LEAST: f32 = f32::MIN;
@@ -11,6 +11,8 @@ pub(crate) const LEAST: f32 = f32::MIN;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Config {
     pub(crate) tile: Tile,
+    /// The products, if they are those of matrix units.
+    pub(crate) matrix: Option<Matrix>,
     /// Tiles that cover a row of queries and keys, and one of values.
     pub(crate) parts_qk: usize,
     pub(crate) parts_v: usize,
@@ -18,6 +20,26 @@ pub(crate) struct Config {
     pub(crate) queries: usize,
     pub(crate) softcap: bool,
     pub(crate) dropout: bool,
+    /// Whether rows of tiles are keys.
+    pub(crate) keys_in_rows: bool,
+}
+
+impl Config {
+    /// Queries of a tile.
+    pub(crate) fn tile_queries(self) -> usize {
+        match self.keys_in_rows {
+            true => self.tile.size,
+            false => self.tile.height,
+        }
+    }
+
+    /// Keys of a tile.
+    pub(crate) fn tile_keys(self) -> usize {
+        match self.keys_in_rows {
+            true => self.tile.height,
+            false => self.tile.size,
+        }
+    }
 }
 
 /// Everything that changes scores, but for the dot products.

@@ -7,7 +7,7 @@ use cubecl::{
     ir::{ElemType, FloatKind},
 };
 
-use crate::{row_statistics::UNTILED_UNITS, tile::Tile};
+use crate::tile::{Tile, UNTILED_UNITS};
 
 /// The largest head: wider ones would not fit into registers.
 const LARGEST_DIM: usize = 256;
@@ -20,7 +20,7 @@ const WIDEST_OF_EIGHT_ROWS: usize = 128;
 const MANY_SCORES: usize = 1 << 18;
 
 /// Software drivers have planes of at most 8 units, one per lane of a processor's vector. V3D, a GPU without plane operations, has 16.
-const WIDEST_VECTOR: usize = 8;
+pub(crate) const WIDEST_VECTOR: usize = 8;
 
 /// Rows of the largest tile.
 const LARGEST_TILE: usize = 64;
@@ -81,7 +81,7 @@ pub fn supports(
             <= hardware.max_cube_count.1 as usize * hardware.max_cube_count.2 as usize
         && has_room(client, optional)
         && hardware.max_units_per_cube as usize >= UNTILED_UNITS
-        && Tile::of(client, problem, Pass::Backward).is_some()
+        && Tile::of(client, problem, Pass::Query).is_some()
 }
 
 /// Whether the device binds so many tensors besides those that the kernels need.
@@ -99,14 +99,16 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pass {
     Forward,
-    /// Gradients of query, key and value.
-    Backward,
+    /// Gradients of the query, and of key and value.
+    Query,
+    KeyAndValue,
     /// Gradients of the biases.
     Bias,
 }
 
 impl Tile {
     const SMALLEST: Self = Self {
+        height: 32,
         size: 32,
         rows: 4,
         columns: 4,
@@ -117,7 +119,7 @@ impl Tile {
         #[cfg(test)]
         if let Some(tile) = FORCED.get() {
             return Some(match pass {
-                Pass::Forward | Pass::Backward => tile,
+                Pass::Forward | Pass::Query | Pass::KeyAndValue => tile,
                 Pass::Bias => Self {
                     rows: 4,
                     columns: 4,
@@ -139,6 +141,7 @@ impl Tile {
             _ => [4, 4],
         };
         let tile = |rows, columns| Self {
+            height: LARGEST_TILE,
             size: LARGEST_TILE,
             rows,
             columns,

@@ -13,21 +13,26 @@ pub(crate) type Four = Vector<f32, Const<4>>;
 /// Steps of the shared dimension that are in shared memory at a time.
 const CHUNK: usize = 32;
 
+/// Units of a cube without a tile.
+pub(crate) const UNTILED_UNITS: usize = 256;
+
 /// How a cube is shaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tile {
-    /// Rows, and columns, of a tile of scores: 32 or 64. With [`few_queries`](crate::few_queries), only the columns.
+    /// Rows of a tile of scores: as many as columns but in [`matrix::forward`](crate::matrix::forward), where rows are queries.
+    pub(crate) height: usize,
+    /// Columns of a tile of scores: 32 or 64, with [`few_queries`](crate::few_queries) more.
     pub(crate) size: usize,
-    /// Rows of a unit: 4 or 8, with few queries all of them.
+    /// Rows of a unit: 4 or 8, with few queries all of them, with [`matrix`](crate::matrix) units 1.
     pub(crate) rows: usize,
-    /// Columns of a unit: 4 or 8.
+    /// Columns of a unit: 4 or 8, with [`matrix`](crate::matrix) units more.
     pub(crate) columns: usize,
 }
 
 impl Tile {
     /// Units of a cube.
     pub(crate) fn units(self) -> usize {
-        self.size / self.rows * self.across()
+        self.height / self.rows * self.across()
     }
 
     /// Units that cover a row.

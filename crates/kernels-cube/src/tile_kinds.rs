@@ -11,8 +11,8 @@ use crate::{
     Operand,
     call::Call,
     operands::dims,
-    row_statistics::UNTILED_UNITS,
     scoring::Scoring,
+    tile::UNTILED_UNITS,
     visible::{HIDDEN, Place, VISIBLE, is_masked},
 };
 
@@ -23,6 +23,7 @@ fn classify<M: Numeric>(
     kinds: &mut Tensor<u32>,
     len_q: u32,
     len_kv: u32,
+    #[comptime] height: usize,
     #[comptime] size: usize,
     #[define(M)] _mask: ElemType,
 ) {
@@ -49,8 +50,8 @@ fn classify<M: Numeric>(
     }
     sync_cube();
     let mut at = unit;
-    while at < comptime!(size * size) {
-        let query = tile_q * size + at / size;
+    while at < comptime!(height * size) {
+        let query = tile_q * height + at / size;
         let key = tile_kv * size + at % size;
         if query < place.len_q && key < place.len_kv {
             // Every unit that writes writes the same.
@@ -103,7 +104,8 @@ impl Call<'_> {
                 kinds.arg(),
                 self.problem.len_q as u32,
                 self.problem.len_kv as u32,
-                self.config.tile.size,
+                self.config.tile_queries(),
+                self.config.tile_keys(),
                 self.mask_elem(),
             );
         }

@@ -83,7 +83,7 @@ pub(crate) fn site<'a, F: Float, M: Numeric, N: Size>(
     scoring: &Scoring<M>,
     #[comptime] config: Config,
 ) -> Site<'a, F, N> {
-    let size = comptime!(config.tile.size);
+    let size = comptime!(config.tile_queries());
     let heads = query.shape(1);
     let len_q = query.shape(2);
     let head_of_batch = head_of_cube(query.shape(0) * heads);
@@ -163,9 +163,9 @@ pub(crate) fn tiles_of_keys<M: Numeric>(
     query: usize,
     #[comptime] config: Config,
 ) -> Tiles {
-    let size = comptime!(config.tile.size);
+    let (height, size) = comptime!((config.tile_queries(), config.tile_keys()));
     let first = place.offset + query as i32;
-    let last = place.offset + (query + size).min(place.len_q) as i32 - 1;
+    let last = place.offset + (query + height).min(place.len_q) as i32 - 1;
     let mut start = (first - scoring.left).max(0i32);
     let mut end = (last + scoring.right + 1).max(0i32);
     if comptime!(scoring.first_keys.is_some()) {
@@ -190,9 +190,9 @@ pub(crate) fn tiles_of_queries<M: Numeric>(
     key: usize,
     #[comptime] config: Config,
 ) -> Tiles {
-    let size = comptime!(config.tile.size);
+    let (height, size) = comptime!((config.tile_keys(), config.tile_queries()));
     let first = key as i32;
-    let last = ((key + size) as i32).min(place.length) - 1;
+    let last = ((key + height) as i32).min(place.length) - 1;
     let mut start = (first - scoring.right - place.offset).max(0i32);
     let mut end = (place.len_q as i32).min((last + scoring.left - place.offset + 1).max(0i32));
     if comptime!(scoring.first_keys.is_some()) {
@@ -227,18 +227,18 @@ pub(crate) fn tile_is_visible<M: Numeric>(
     key: usize,
     #[comptime] config: Config,
 ) -> bool {
-    let size = comptime!(config.tile.size);
+    let (height, size) = comptime!((config.tile_queries(), config.tile_keys()));
     let position = place.offset + query as i32;
-    let mut visible = key as i32 >= position + size as i32 - 1 - scoring.left
+    let mut visible = key as i32 >= position + height as i32 - 1 - scoring.left
         && (key + size) as i32 - 1 <= position + scoring.right;
     if comptime!(scoring.first_keys.is_some()) {
         visible = visible || (key + size) as i32 <= first_keys_before(scoring, place, position);
     }
-    visible = visible && (key + size) as i32 <= place.length && query + size <= place.len_q;
+    visible = visible && (key + size) as i32 <= place.length && query + height <= place.len_q;
     if comptime!(
         scoring.masked.is_some() || scoring.visible_blocks.is_some() || scoring.segments.is_some()
     ) {
-        visible = visible && kind(scoring, place, query / size, key / size) == VISIBLE;
+        visible = visible && kind(scoring, place, query / height, key / size) == VISIBLE;
     }
     visible
 }
@@ -266,14 +266,41 @@ pub(crate) fn has_visible<M: Numeric>(
 ) -> bool {
     let mut visible = kind(scoring, place, tile_q, tile_kv) != HIDDEN;
     if comptime!(scoring.first_keys.is_some()) {
-        let size = comptime!(config.tile.size as i32);
-        let first = place.offset + tile_q as i32 * size;
+        let (height, size) = comptime!((config.tile_queries() as i32, config.tile_keys() as i32));
+        let first = place.offset + tile_q as i32 * height;
         let key = tile_kv as i32 * size;
-        let in_range = key + size > first - scoring.left && key < first + size + scoring.right;
-        let last = first + size - 1;
+        let in_range = key + size > first - scoring.left && key < first + height + scoring.right;
+        let last = first + height - 1;
         visible = visible && (in_range || key < first_keys_before(scoring, place, last));
     }
     visible
+}
+
+/// The first tile of a range that [`has_visible`], with the tile `other` of the other side; the end if there is none.
+#[cube]
+pub(crate) fn next_visible<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    from: usize,
+    end: usize,
+    other: usize,
+    #[comptime] keys_in_rows: bool,
+    #[comptime] config: Config,
+) -> usize {
+    let mut next = from;
+    // Where every tile has something visible, the loop would be a constant that CubeCL 0.11.3 forgets to define.
+    if comptime!(scoring.tile_kinds.is_some() || scoring.first_keys.is_some()) {
+        let mut found = false.runtime();
+        while next < end && !found {
+            let tile_q = select(keys_in_rows, next, other);
+            let tile_kv = select(keys_in_rows, other, next);
+            found = has_visible::<M>(scoring, place, tile_q, tile_kv, config);
+            if !found {
+                next += 1;
+            }
+        }
+    }
+    next
 }
 
 /// The head that a row of a unit belongs to, `row` counting from the unit's first.

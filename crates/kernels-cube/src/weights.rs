@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 
 use crate::{
     dropout::drop_weights,
-    score::{Scored, zero_where},
+    score::{Scored, zero_hidden},
     scoring::Scoring,
     tile::{Four, Side, Unit, dot_products, zeros},
     visible::Pairs,
@@ -63,8 +63,15 @@ pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>) {
             let query = comptime!(if keys_in_rows { group * 4 + j } else { i });
             row.insert(j, (row.extract(j) - logsumexp[query]).exp());
         }
-        scored.scores[index] = zero_where(row, scored.hidden[group], i);
+        scored.scores[index] = row;
     }
+    let config = comptime!(scored.pairs.config);
+    zero_hidden(
+        &mut scored.scores,
+        &scored.hidden,
+        scored.any_hidden,
+        config,
+    );
 }
 
 /// The gradients of the scores, exactly 0 where hidden: before the softcap, or after it. Those of the weights are the dot products of the
@@ -79,14 +86,27 @@ pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
     unit: &mut Unit,
     #[comptime] before_softcap: bool,
 ) -> Array<Four> {
+    let mut gradients = zeros(comptime!(weights.pairs.config.tile.vectors_per_unit()));
+    dot_products(left, right, &mut gradients, unit);
+    to_score_gradients::<M>(weights, &mut gradients, delta, scoring, before_softcap);
+    gradients
+}
+
+/// Turns the gradients of the weights after dropout into those of the scores.
+#[cube]
+pub(crate) fn to_score_gradients<M: Numeric>(
+    weights: &Scored,
+    gradients: &mut Array<Four>,
+    delta: &Array<f32>,
+    scoring: &Scoring<M>,
+    #[comptime] before_softcap: bool,
+) {
     let pairs = weights.pairs;
     let keys_in_rows = comptime!(pairs.keys_in_rows);
     let config = comptime!(pairs.config);
     let groups = comptime!(config.tile.groups());
     let count = comptime!(config.tile.vectors_per_unit());
-    let mut gradients = zeros(count);
-    dot_products(left, right, &mut gradients, unit);
-    drop_weights::<M>(&mut gradients, scoring, pairs);
+    drop_weights::<M>(gradients, scoring, pairs);
     #[unroll]
     for index in 0..count {
         let (i, group) = comptime!((index / groups, index % groups));
@@ -100,7 +120,7 @@ pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
             }
             row.insert(j, gradient);
         }
-        gradients[index] = zero_where(row, weights.hidden[group], i);
+        gradients[index] = row;
     }
-    gradients
+    zero_hidden(gradients, &weights.hidden, weights.any_hidden, config);
 }

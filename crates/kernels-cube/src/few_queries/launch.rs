@@ -32,6 +32,7 @@ impl Call<'_> {
             .then(|| Self {
                 config: Config {
                     tile: tile(heads, p.len_q),
+                    matrix: None,
                     queries: p.len_q,
                     ..self.config
                 },

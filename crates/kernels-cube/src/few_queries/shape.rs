@@ -19,6 +19,7 @@ pub(crate) const LANES: usize = 4;
 /// The scores of a cube: those of a unit are `heads` times all queries by four keys.
 pub(crate) fn tile(heads: usize, len_q: usize) -> Tile {
     Tile {
+        height: KEYS,
         size: KEYS,
         rows: heads * len_q,
         columns: 4,

@@ -140,6 +140,7 @@ fn tiles() {
     for (size, rows, columns) in [(64, 8, 4), (64, 8, 8), (32, 4, 4)] {
         check(&Case {
             tile: Some(Tile {
+                height: size,
                 size,
                 rows,
                 columns,
@@ -186,6 +187,7 @@ fn the_same_bits_every_time() {
     // In it, some tiles are visible whole.
     let case = Case {
         tile: Some(Tile {
+            height: 64,
             size: 64,
             rows: 8,
             columns: 8,

@@ -26,6 +26,7 @@ fn tiles_of_many_heads() {
     };
     check(&Case {
         tile: Some(Tile {
+            height: 32,
             size: 32,
             rows: 4,
             columns: 4,

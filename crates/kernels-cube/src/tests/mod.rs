@@ -5,7 +5,10 @@ mod backward;
 #[cfg(not(feature = "vulkan"))]
 mod bindings;
 mod case;
+mod compare;
 mod device;
 mod few_queries;
+mod generated;
 mod grid;
+mod matrix;
 mod refused;

@@ -7,12 +7,12 @@ use std::{
 
 use cubecl::{
     client::Client,
-    ir::{ElemType, FloatKind, IntKind, UIntKind},
+    ir::{ElemType, FloatKind},
 };
 
 use super::{
     case::Case,
-    device::{F32, I32, U32, client, floats, plain, unwritten, upload, with_tile},
+    device::{F32, client, floats, plain, unwritten, with_tile},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
@@ -39,6 +39,9 @@ fn what_the_kernels_cannot_do_is_declined() {
 #[cfg(not(feature = "vulkan"))]
 #[test]
 fn masks_of_a_type_that_the_device_lacks_are_declined() {
+    use super::device::{I32, U32, upload};
+    use cubecl::ir::{IntKind, UIntKind};
+
     let Some(client) = client() else { return };
     let problem = Case::new([1, 1, 1, 8, 8, 16, 16]).problem;
     let ints = [IntKind::I8, IntKind::I16].map(ElemType::Int);
@@ -89,6 +92,7 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
     let Some(client) = client() else { return };
     let [output, logsumexp] = results(&client);
     let too_large = Tile {
+        height: 128,
         size: 128,
         rows: 8,
         columns: 8,

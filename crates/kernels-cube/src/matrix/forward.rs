@@ -1,0 +1,178 @@
+//! Output and logsumexp.
+//!
+//! Sources: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 1; Zadouri et al., "FlashAttention-4" (arXiv:2603.05451), for sums that are
+//! rescaled only where it matters.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    fragments::{
+        add_weighted_rows, dot_products, own_rows, part_of_sums, reduce_row, unit_of_plane,
+        zero_sums,
+    },
+    operands::{clear_unseen, load_operand, none_ahead, operands},
+    rescale::rescale,
+    tiles::{fetch_tile, put_tile, source},
+};
+use crate::{
+    dropout::drop_weights,
+    forward::normalized,
+    score::{largest_of, mark_seen, scored_products, sum_of, zero_hidden},
+    scoring::{Config, LEAST, Scoring},
+    tile::{Four, side},
+    visible::{site, tiles_of_keys},
+};
+
+/// How much larger than the base of its weights a score may be, so that weights are at most 256.
+const MOST_GROWTH: f32 = 8.0 * core::f32::consts::LN_2;
+
+#[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
+#[cfg_attr(not(test), cube(launch_unchecked))]
+pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    key: &Tensor<Vector<F, N>>,
+    value: &Tensor<Vector<F, N>>,
+    sinks: &ComptimeOption<OwnedTensor<f32>>,
+    scoring: &Scoring<M>,
+    output: &mut Tensor<F>,
+    logsumexp: &mut Tensor<f32>,
+    minus_infinity: f32,
+    #[comptime] config: Config,
+    #[define(F, M)] _types: [ElemType; 2],
+) {
+    let tile = comptime!(config.tile);
+    let matrix = comptime!(config.matrix.unwrap());
+    let groups = comptime!(tile.groups());
+    let (dim_qk, dim_v) = comptime!((matrix.dim_qk, matrix.dim_v));
+    let site = site::<F, M, N>(query, key, scoring, config);
+    let (place, first) = (site.place, site.first);
+    let (batch, head) = (place.batch, place.head);
+    let one = f32::new(1.0);
+    let mut unit = unit_of_plane(tile, matrix);
+    let mut operands = operands::<F>(matrix);
+    let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
+    let queries = own_rows::<F, N>(site.queries, &mut unit, &mut operands, dim_qk, matrix);
+    let mut sums = zero_sums(dim_v, matrix);
+    let mut base = f32::new(LEAST);
+    let mut total = f32::new(0.0);
+
+    let tiles = tiles_of_keys::<M>(scoring, place, first, config);
+    let (end, own) = (tiles.end, first / tile.height);
+    let mut ahead = none_ahead(matrix);
+    let source = source::<F, N>(key, value, batch, site.head_kv);
+    let from = tiles.start;
+    let mut number =
+        fetch_tile::<F, M, N>(source, scoring, place, from, end, own, &mut ahead, config);
+    while number < end {
+        let start = number * tile.size;
+        put_tile::<F, N>(source, number, &ahead, &mut unit, &mut operands, config);
+        let from = number + 1;
+        number = fetch_tile::<F, M, N>(source, scoring, place, from, end, own, &mut ahead, config);
+        let products = dot_products::<F>(
+            &queries,
+            scoring.scale,
+            &mut unit,
+            &mut operands,
+            0usize,
+            dim_qk,
+            matrix,
+        );
+        let mut scored = scored_products::<M>(
+            products, first, start, scoring, place, &mut unit, false, config,
+        );
+        if !scored.all_seen {
+            mark_seen(&scored.hidden, &mut unit);
+        }
+
+        let mut of_row = scored.scores[0usize];
+        #[unroll]
+        for group in 1..groups {
+            of_row = of_row.max(scored.scores[group]);
+        }
+        let top = reduce_row(largest_of(of_row), &mut unit, true, matrix);
+        let mut factor = one;
+        let grows = top > base + MOST_GROWTH;
+        if grows {
+            factor = (base - top).exp();
+            base = top;
+        }
+        // Sums of nothing need no rescaling.
+        let wanted = grows && total > f32::new(0.0);
+        total *= factor;
+        rescale(
+            &mut sums, factor, wanted, &mut unit, &mut flags, dim_v, matrix,
+        );
+        #[unroll]
+        for group in 0..groups {
+            scored.scores[group] = (scored.scores[group] - Four::new(base)).exp();
+        }
+        zero_hidden(
+            &mut scored.scores,
+            &scored.hidden,
+            scored.any_hidden,
+            config,
+        );
+        let mut sum = scored.scores[0usize];
+        #[unroll]
+        for group in 1..groups {
+            sum += scored.scores[group];
+        }
+        total += sum_of(sum);
+        drop_weights::<M>(&mut scored.scores, scoring, scored.pairs);
+
+        if comptime!(matrix.operands > 1) {
+            if !scored.all_seen {
+                sync_cube();
+                clear_unseen(&mut unit, &mut operands, 1usize, dim_v, matrix);
+                sync_cube();
+            }
+        } else {
+            sync_cube();
+            let values = side::<F, N>(value, batch, site.head_kv, start, one);
+            load_operand::<F, N>(
+                values,
+                scored.all_seen,
+                &mut unit,
+                &mut operands,
+                matrix.operand(1),
+                dim_v,
+                matrix,
+            );
+            sync_cube();
+        }
+        add_weighted_rows::<F>(
+            &scored.scores,
+            &sums,
+            &mut unit,
+            &mut operands,
+            1usize,
+            dim_v,
+            matrix,
+        );
+    }
+
+    let total = reduce_row(total, &mut unit, false, matrix);
+    let result = normalized(base, total, sinks, head, minus_infinity);
+    let row = first + unit.y;
+    let to = batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
+    #[unroll]
+    for part in 0..comptime!(matrix.parts(dim_v)) {
+        let numbers = part_of_sums(&mut sums, &mut unit, part, dim_v, matrix);
+        #[unroll]
+        for group in 0..groups {
+            let skip = comptime!(part * tile.size + tile.skip(group));
+            #[unroll]
+            for j in 0..4usize {
+                let column = comptime!(skip + j) + unit.x * 4;
+                if row < place.len_q && column < value.shape(3) {
+                    let number = numbers[group].extract(j) * result.factor;
+                    let number = select(result.empty, f32::new(0.0), number);
+                    output[to + column] = F::cast_from(number);
+                }
+            }
+        }
+    }
+    if unit.x == 0 && row < place.len_q {
+        logsumexp[(batch * query.shape(1) + head) * place.len_q + row] = result.logsumexp;
+    }
+}

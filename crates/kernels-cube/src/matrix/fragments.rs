@@ -1,0 +1,286 @@
+//! The products of planes, and their sums.
+
+use cubecl::{
+    cmma::{self, MatrixIdent, MatrixLayout},
+    prelude::*,
+};
+
+use super::{
+    operands::{Halves, Operands, load_operand, rows_from},
+    shape::Matrix,
+};
+use crate::tile::{Four, Side, Tile, Unit};
+
+/// Rows of a plane, times columns.
+pub(crate) type Fragments<T> = Sequence<cmma::Matrix<T>>;
+
+/// The unit that holds a part of row `y`; neighbours hold neighbouring rows. Its pool has scores, and statistics of columns.
+#[cube]
+pub(crate) fn unit_of_plane(#[comptime] tile: Tile, #[comptime] matrix: Matrix) -> Unit {
+    let lane = UNIT_POS_PLANE as usize;
+    Unit {
+        y: first_row(matrix) + lane % comptime!(matrix.m),
+        x: lane / comptime!(matrix.m),
+        pool: Shared::<[Four]>::new_slice(comptime!(matrix.pool())),
+        seen: Shared::<[u32]>::new_slice(comptime!(matrix.columns)),
+        tile,
+    }
+}
+
+/// The first row of this plane.
+#[cube]
+pub(crate) fn first_row(#[comptime] matrix: Matrix) -> usize {
+    PLANE_POS as usize * comptime!(matrix.m)
+}
+
+/// The rows of this plane of the tile whose first row is that of `rows`, as the left side of products. Overwrites operands.
+#[cube]
+pub(crate) fn own_rows<F: Float, N: Size>(
+    rows: Side<'_, F, N>,
+    unit: &mut Unit,
+    operands: &mut Operands<F>,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) -> Fragments<F> {
+    let stride = comptime!(matrix.stride(dim));
+    sync_cube();
+    #[unroll]
+    for piece in 0..comptime!(matrix.rows / matrix.columns) {
+        let skip = comptime!(piece * matrix.columns);
+        let to = comptime!(skip * stride);
+        load_operand::<F, N>(rows_from(rows, skip), true, unit, operands, to, dim, matrix);
+    }
+    sync_cube();
+    let mut own = Sequence::<cmma::Matrix<F>>::new();
+    #[unroll]
+    for step in 0..comptime!(dim / matrix.k) {
+        let at = first_row(matrix) * stride + comptime!(step * matrix.k / 4);
+        let end = operands.rows.len();
+        own.push(fragment::<F>(
+            &operands.rows[at..end],
+            stride,
+            MatrixIdent::A,
+            MatrixLayout::RowMajor,
+            matrix,
+        ));
+    }
+    own
+}
+
+/// The fragment at the beginning of a slice, whose rows are `stride` vectors apart.
+#[cube]
+#[allow(unsafe_code, reason = "a fragment is written before it is read")]
+fn fragment<F: Float>(
+    from: &[Halves<F>],
+    #[comptime] stride: usize,
+    #[comptime] ident: MatrixIdent,
+    #[comptime] layout: MatrixLayout,
+    #[comptime] matrix: Matrix,
+) -> cmma::Matrix<F> {
+    let (m, n, k) = comptime!((matrix.m, matrix.n, matrix.k));
+    // SAFETY: `load` writes all of it.
+    let mut fragment = unsafe { cmma::Matrix::<F>::uninitialized(ident, m, n, k, layout) };
+    cmma::load(&mut fragment, from, comptime!(stride as u32 * 4));
+    fragment
+}
+
+/// Zeros for the rows of a plane times `dim` columns.
+#[cube]
+pub(crate) fn zero_sums(#[comptime] dim: usize, #[comptime] matrix: Matrix) -> Fragments<f32> {
+    let mut sums = Sequence::<cmma::Matrix<f32>>::new();
+    #[unroll]
+    for _ in 0..comptime!(dim / matrix.n) {
+        sums.push(zero_fragment(matrix));
+    }
+    sums
+}
+
+#[cube]
+fn zero_fragment(#[comptime] matrix: Matrix) -> cmma::Matrix<f32> {
+    let (m, n, k) = comptime!((matrix.m, matrix.n, matrix.k));
+    let (ident, layout) = comptime!((MatrixIdent::Accumulator, MatrixLayout::Undefined));
+    cmma::Matrix::<f32>::from_value(ident, m, n, k, layout, f32::new(0.0))
+}
+
+/// The dot products of the rows of this plane, of which `left` are the fragments, with the rows of operand `number`: a unit's part, times
+/// `factor`. Waits for the plane before, which may still read what it overwrites.
+#[cube]
+pub(crate) fn dot_products<F: Float>(
+    left: &Fragments<F>,
+    factor: f32,
+    unit: &mut Unit,
+    operands: &mut Operands<F>,
+    #[comptime] number: usize,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) -> Array<Four> {
+    let stride = comptime!(matrix.stride(dim));
+    let operand = comptime!(matrix.operand(number));
+    sync_plane();
+    #[unroll(matrix.unrolled)]
+    for column in 0..comptime!(matrix.columns / matrix.n) {
+        let sums = zero_fragment(matrix);
+        #[unroll]
+        for step in 0..comptime!(dim / matrix.k) {
+            let at =
+                column * comptime!(matrix.n * stride) + comptime!(operand + step * matrix.k / 4);
+            let end = operands.rows.len();
+            let right = fragment::<F>(
+                &operands.rows[at..end],
+                stride,
+                MatrixIdent::B,
+                MatrixLayout::ColMajor,
+                matrix,
+            );
+            cmma::execute(&left[step], &right, &sums, &sums);
+        }
+        store_fragment(&sums, unit, column, matrix);
+    }
+    sync_plane();
+    let mut products = own_part(unit, matrix);
+    #[unroll]
+    for group in 0..comptime!(unit.tile.groups()) {
+        products[group] *= Four::new(factor);
+    }
+    products
+}
+
+/// Puts a fragment of sums where the scores of its rows are, in columns `column * n ..`.
+#[cube]
+pub(crate) fn store_fragment(
+    sums: &cmma::Matrix<f32>,
+    unit: &mut Unit,
+    column: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let stride = comptime!(matrix.score_stride());
+    let at = first_row(matrix) * stride + column * comptime!(matrix.n / 4);
+    let end = unit.pool.len();
+    let layout = comptime!(MatrixLayout::RowMajor);
+    cmma::store(
+        &mut unit.pool[at..end],
+        sums,
+        comptime!(stride as u32 * 4),
+        layout,
+    );
+}
+
+/// A unit's part of what lies where the scores are.
+#[cube]
+fn own_part(unit: &mut Unit, #[comptime] matrix: Matrix) -> Array<Four> {
+    let tile = comptime!(unit.tile);
+    let first = own_vector(unit, matrix);
+    let mut part = Array::<Four>::new(comptime!(tile.groups()));
+    #[unroll]
+    for group in 0..comptime!(tile.groups()) {
+        part[group] = unit.pool[first + comptime!(tile.skip(group) / 4)];
+    }
+    part
+}
+
+/// The first vector of a unit's part.
+#[cube]
+pub(crate) fn own_vector(unit: &mut Unit, #[comptime] matrix: Matrix) -> usize {
+    unit.y * comptime!(matrix.score_stride()) + unit.x
+}
+
+/// Adds the rows of operand `number`, weighted by the units' parts of a tile, to `sums`. Waits for the plane before.
+#[cube]
+pub(crate) fn add_weighted_rows<F: Float>(
+    weights: &Array<Four>,
+    sums: &Fragments<f32>,
+    unit: &mut Unit,
+    operands: &mut Operands<F>,
+    #[comptime] number: usize,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let tile = comptime!(unit.tile);
+    let of_row = comptime!(matrix.stride(matrix.columns));
+    let own = unit.y * of_row + unit.x;
+    sync_plane();
+    #[unroll]
+    for group in 0..comptime!(tile.groups()) {
+        let numbers = Halves::<F>::cast_from(weights[group]);
+        operands.weights[own + comptime!(tile.skip(group) / 4)] = numbers;
+    }
+    sync_plane();
+    let stride = comptime!(matrix.stride(dim));
+    let operand = comptime!(matrix.operand(number));
+    let first = first_row(matrix) * of_row;
+    #[unroll(matrix.unrolled)]
+    for step in 0..comptime!(matrix.columns / matrix.k) {
+        let at = first + step * comptime!(matrix.k / 4);
+        let end = operands.weights.len();
+        let left = fragment::<F>(
+            &operands.weights[at..end],
+            of_row,
+            MatrixIdent::A,
+            MatrixLayout::RowMajor,
+            matrix,
+        );
+        #[unroll]
+        for column in 0..comptime!(dim / matrix.n) {
+            let at =
+                step * comptime!(matrix.k * stride) + comptime!(operand + column * matrix.n / 4);
+            let end = operands.rows.len();
+            let right = fragment::<F>(
+                &operands.rows[at..end],
+                stride,
+                MatrixIdent::B,
+                MatrixLayout::RowMajor,
+                matrix,
+            );
+            cmma::execute(&left, &right, &sums[column], &sums[column]);
+        }
+    }
+}
+
+/// A unit's part of columns `part * size ..` of sums. Waits for the plane before; overwrites scores.
+#[cube]
+pub(crate) fn part_of_sums(
+    sums: &mut Fragments<f32>,
+    unit: &mut Unit,
+    #[comptime] part: usize,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) -> Array<Four> {
+    let first = comptime!(part * matrix.columns / matrix.n);
+    let end = comptime!((first + matrix.columns / matrix.n).min(dim / matrix.n));
+    sync_plane();
+    #[unroll]
+    for column in first..end {
+        store_fragment(&sums[column], unit, comptime!(column - first), matrix);
+    }
+    sync_plane();
+    own_part(unit, matrix)
+}
+
+/// The largest of the numbers that the units of a row hold, or their sum. Waits for the plane before; overwrites scores.
+#[cube]
+pub(crate) fn reduce_row(
+    number: f32,
+    unit: &mut Unit,
+    #[comptime] largest: bool,
+    #[comptime] matrix: Matrix,
+) -> f32 {
+    let across = comptime!(unit.tile.across());
+    let mut result = number;
+    if comptime!(across > 1) {
+        let first = unit.y * comptime!(matrix.score_stride());
+        sync_plane();
+        unit.pool[first + unit.x] = Four::new(number);
+        sync_plane();
+        result = unit.pool[first].extract(0usize);
+        #[unroll]
+        for x in 1..across {
+            let other = unit.pool[first + x].extract(0usize);
+            if comptime!(largest) {
+                result = result.max(other);
+            } else {
+                result += other;
+            }
+        }
+    }
+    result
+}

@@ -1,0 +1,208 @@
+//! The gradients of key and value: as [`crate::key_gradient`], on matrix units.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    fragments::{add_weighted_rows, dot_products, own_rows, unit_of_plane, zero_sums},
+    operands::{
+        clear_unseen, load_column_statistics, load_operand, none_ahead, of_columns, operands,
+    },
+    query_gradient::store_sums,
+    rescale::fit,
+    tiles::{fetch_tile, put_tile, source},
+};
+use crate::{
+    dropout::drop_weights,
+    score::{mark_seen, scored_products},
+    scoring::{Config, Scoring},
+    tile::{Four, side},
+    visible::{head_of_cube, pairs, place, tiles_of_queries},
+    weights::{DELTA, LOGSUMEXP, to_score_gradients, weights},
+};
+
+#[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
+#[cfg_attr(not(test), cube(launch_unchecked))]
+pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    key: &Tensor<Vector<F, N>>,
+    value: &Tensor<Vector<F, N>>,
+    output_gradient: &Tensor<Vector<F, N>>,
+    statistics: &Tensor<f32>,
+    scoring: &Scoring<M>,
+    of_key: &mut ComptimeOption<OwnedTensor<F>>,
+    of_value: &mut ComptimeOption<OwnedTensor<F>>,
+    #[comptime] config: Config,
+    #[define(F, M)] _types: [ElemType; 2],
+) {
+    let tile = comptime!(config.tile);
+    let matrix = comptime!(config.matrix.unwrap());
+    let groups = comptime!(tile.groups());
+    let two = comptime!(matrix.operands > 1);
+    let (dim_qk, dim_v) = comptime!((matrix.dim_qk, matrix.dim_v));
+    let one = f32::new(1.0);
+    let heads_kv = key.shape(1);
+    let group = query.shape(1) / heads_kv;
+    let (len_q, len_kv) = (query.shape(2), key.shape(2));
+    let head_kv_of_batch = head_of_cube(key.shape(0) * heads_kv);
+    let (batch, head_kv) = (head_kv_of_batch / heads_kv, head_kv_of_batch % heads_kv);
+    let first = CUBE_POS_X as usize * tile.height;
+    let mut unit = unit_of_plane(tile, matrix);
+    let mut operands = operands::<F>(matrix);
+    let keys = side::<F, N>(key, batch, head_kv, first, one);
+    let keys = own_rows::<F, N>(keys, &mut unit, &mut operands, dim_qk, matrix);
+    let values = side::<F, N>(value, batch, head_kv, first, one);
+    let values = own_rows::<F, N>(values, &mut unit, &mut operands, dim_v, matrix);
+    let mut key_sums = zero_sums(dim_qk, matrix);
+    let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
+    let mut factor = f32::new(0.0);
+    let mut value_sums = zero_sums(dim_v, matrix);
+
+    let mut ahead = none_ahead(matrix);
+    for member in 0..group {
+        let head = head_kv * group + member;
+        let place = place::<M>(scoring, batch, head, len_q, len_kv);
+        let tiles = tiles_of_queries::<M>(scoring, place, first, config);
+        let (end, own) = (tiles.end, first / tile.height);
+        let source = source::<F, N>(query, output_gradient, batch, head);
+        let from = tiles.start;
+        let mut number =
+            fetch_tile::<F, M, N>(source, scoring, place, from, end, own, &mut ahead, config);
+        while number < end {
+            let start = number * tile.size;
+            let queries = side::<F, N>(query, batch, head, start, one);
+            let upstream = side::<F, N>(output_gradient, batch, head, start, one);
+            put_tile::<F, N>(source, number, &ahead, &mut unit, &mut operands, config);
+            load_column_statistics(statistics, place, start, &mut unit, matrix);
+            let from = number + 1;
+            number =
+                fetch_tile::<F, M, N>(source, scoring, place, from, end, own, &mut ahead, config);
+            let products = dot_products::<F>(
+                &keys,
+                scoring.scale,
+                &mut unit,
+                &mut operands,
+                0usize,
+                dim_qk,
+                matrix,
+            );
+            let mut scored = scored_products::<M>(
+                products, first, start, scoring, place, &mut unit, true, config,
+            );
+            let logsumexp = of_columns(&mut unit, LOGSUMEXP, matrix);
+            weights(&mut scored, &logsumexp);
+            if !scored.all_seen {
+                mark_seen(&scored.hidden, &mut unit);
+            }
+            let all_seen = scored.all_seen;
+            if comptime!(!two) {
+                sync_cube();
+                load_operand::<F, N>(
+                    upstream,
+                    all_seen,
+                    &mut unit,
+                    &mut operands,
+                    matrix.operand(1),
+                    dim_v,
+                    matrix,
+                );
+                sync_cube();
+            } else if !all_seen {
+                sync_cube();
+                clear_unseen(&mut unit, &mut operands, 0usize, dim_qk, matrix);
+                clear_unseen(&mut unit, &mut operands, 1usize, dim_v, matrix);
+                sync_cube();
+            }
+            if comptime!(of_value.is_some()) {
+                let mut after_dropout = Array::<Four>::new(groups);
+                #[unroll]
+                for i in 0..groups {
+                    after_dropout[i] = scored.scores[i];
+                }
+                drop_weights::<M>(&mut after_dropout, scoring, scored.pairs);
+                add_weighted_rows::<F>(
+                    &after_dropout,
+                    &value_sums,
+                    &mut unit,
+                    &mut operands,
+                    1usize,
+                    dim_v,
+                    matrix,
+                );
+            }
+            if comptime!(of_key.is_some()) {
+                let mut gradients = dot_products::<F>(
+                    &values,
+                    one,
+                    &mut unit,
+                    &mut operands,
+                    1usize,
+                    dim_v,
+                    matrix,
+                );
+                let delta = of_columns(&mut unit, DELTA, matrix);
+                to_score_gradients::<M>(&scored, &mut gradients, &delta, scoring, true);
+                if comptime!(matrix.scaled) {
+                    factor = fit(
+                        &mut gradients,
+                        factor,
+                        &mut key_sums,
+                        &mut unit,
+                        &mut flags,
+                        dim_qk,
+                        matrix,
+                    );
+                }
+                if comptime!(!two) {
+                    sync_cube();
+                    load_operand::<F, N>(
+                        queries,
+                        all_seen,
+                        &mut unit,
+                        &mut operands,
+                        matrix.operand(0),
+                        dim_qk,
+                        matrix,
+                    );
+                    sync_cube();
+                }
+                add_weighted_rows::<F>(
+                    &gradients,
+                    &key_sums,
+                    &mut unit,
+                    &mut operands,
+                    0usize,
+                    dim_qk,
+                    matrix,
+                );
+            }
+        }
+    }
+
+    let place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
+    let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
+    #[comptime]
+    if let ComptimeOption::Some(gradient) = of_key {
+        let scale = scoring.scale / select(factor == f32::new(0.0), one, factor);
+        store_sums::<F>(
+            &mut key_sums,
+            scale,
+            gradient,
+            own,
+            &mut unit,
+            dim_qk,
+            matrix,
+        );
+    }
+    #[comptime]
+    if let ComptimeOption::Some(gradient) = of_value {
+        store_sums::<F>(
+            &mut value_sums,
+            one,
+            gradient,
+            own,
+            &mut unit,
+            dim_v,
+            matrix,
+        );
+    }
+}

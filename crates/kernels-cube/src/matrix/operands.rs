@@ -1,0 +1,355 @@
+//! From tensors to shared memory.
+
+use cubecl::prelude::*;
+
+use super::shape::Matrix;
+use crate::{
+    tile::{Four, Side, Unit, clear_flags},
+    visible::Place,
+};
+
+/// Four numbers in half precision, and their bits.
+pub(crate) type Halves<F> = Vector<F, Const<4>>;
+type Bits = Vector<u32, Const<2>>;
+
+/// What is in shared memory in half precision.
+#[derive(CubeType)]
+pub(crate) struct Operands<F: Float> {
+    /// Rows of tensors.
+    pub(crate) rows: Shared<[Halves<F>]>,
+    /// A tile of weights, or of gradients of scores.
+    pub(crate) weights: Shared<[Halves<F>]>,
+}
+
+#[cube]
+pub(crate) fn operands<F: Float>(#[comptime] matrix: Matrix) -> Operands<F> {
+    Operands::<F> {
+        rows: Shared::<[Halves<F>]>::new_slice(comptime!(matrix.all_operands())),
+        weights: Shared::<[Halves<F>]>::new_slice(comptime!(matrix.weights())),
+    }
+}
+
+/// Numbers `column .. column + 4` of a row, zeros where there are none or `wanted` is false. Something is always read, see
+/// [`load_four`](crate::tile::load_four).
+#[cube]
+fn load_halves<F: Float, N: Size>(
+    rows: Side<'_, F, N>,
+    row: usize,
+    column: usize,
+    wanted: bool,
+) -> Halves<F> {
+    let tensor = rows.tensor;
+    let size = tensor.vector_size().comptime();
+    let from = rows.base + row.min(rows.end - 1) * rows.stride;
+    let wanted = wanted && row < rows.end;
+    let mut halves = Halves::<F>::new(F::new(0.0));
+    if comptime!(size == 4) {
+        let read = Bits::reinterpret(tensor[(from + column.min(rows.dim - 4)) / 4]);
+        let wanted = wanted && column < rows.dim;
+        let mut bits = Bits::new(0u32);
+        #[unroll]
+        for i in 0..2usize {
+            bits.insert(i, select(wanted, read.extract(i), 0u32.runtime()));
+        }
+        halves = Halves::<F>::reinterpret(bits);
+    } else {
+        #[unroll]
+        for i in 0..4usize {
+            let read = tensor[from + (column + i).min(rows.dim - 1)].extract(0usize);
+            let wanted = wanted && column + i < rows.dim;
+            let number = select(wanted, f32::cast_from(read), f32::new(0.0));
+            halves.insert(i, F::cast_from(number));
+        }
+    }
+    halves
+}
+
+/// The rows of a side from `skip` rows later on.
+#[cube]
+pub(crate) fn rows_from<'a, F: Float, N: Size>(
+    rows: Side<'a, F, N>,
+    #[comptime] skip: usize,
+) -> Side<'a, F, N> {
+    Side::<'a, F, N> {
+        tensor: rows.tensor,
+        base: rows.base,
+        stride: rows.stride,
+        first: rows.first + skip,
+        end: rows.end,
+        dim: rows.dim,
+        factor: rows.factor,
+    }
+}
+
+/// How a cube copies a tile's rows of `dim` numbers: vectors of a row, rows and vectors of a unit, and rows from one to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Copies {
+    of_row: usize,
+    rounds: usize,
+    between: usize,
+}
+
+impl Copies {
+    /// `None` where units would have different numbers of vectors, or vectors are not those of the tensor.
+    fn of(matrix: Matrix, dim: usize, vector_size: usize) -> Option<Self> {
+        let (units, of_row) = (matrix.planes() * matrix.plane, dim / 4);
+        let count = matrix.columns * of_row;
+        let are_even = units.is_multiple_of(of_row) && count.is_multiple_of(units);
+        (vector_size == 4 && are_even).then(|| Self {
+            of_row,
+            rounds: count / units,
+            between: units / of_row,
+        })
+    }
+}
+
+/// Whether all of the tile's rows are in the tensor, and each as wide as its operand.
+#[cube]
+fn is_whole<F: Float, N: Size>(
+    rows: Side<'_, F, N>,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) -> bool {
+    rows.first + comptime!(matrix.columns) <= rows.end && rows.dim == dim
+}
+
+/// Rows on their way to shared memory: so much of an operand as a unit copies.
+#[cube]
+fn no_rows(#[comptime] dim: usize, #[comptime] matrix: Matrix) -> Array<Bits> {
+    Array::new(comptime!(
+        Copies::of(matrix, dim, 4).map_or(1, |copies| copies.rounds)
+    ))
+}
+
+/// Both operands of a tile, of `dim_qk` and of `dim_v` numbers a row, on their way to shared memory, if it has room for both.
+#[derive(CubeType)]
+pub(crate) struct Ahead {
+    first: Array<Bits>,
+    second: Array<Bits>,
+}
+
+#[cube]
+pub(crate) fn none_ahead(#[comptime] matrix: Matrix) -> Ahead {
+    Ahead {
+        first: no_rows(matrix.dim_qk, matrix),
+        second: no_rows(matrix.dim_v, matrix),
+    }
+}
+
+/// Reads what is whole, so that it arrives while something else is computed. With room for one operand, nothing: there are too few registers.
+#[cube]
+pub(crate) fn read_ahead<F: Float, N: Size>(
+    first: Side<'_, F, N>,
+    second: Side<'_, F, N>,
+    ahead: &mut Ahead,
+    #[comptime] matrix: Matrix,
+) {
+    if comptime!(matrix.operands > 1) {
+        read_rows(first, &mut ahead.first, matrix.dim_qk, matrix);
+        read_rows(second, &mut ahead.second, matrix.dim_v, matrix);
+    }
+}
+
+/// Puts what [`read_ahead`] has read into shared memory, or the first operand where there is no room for both. Clears the flags. Needs a barrier before, and one after.
+#[cube]
+pub(crate) fn write_ahead<F: Float, N: Size>(
+    first: Side<'_, F, N>,
+    second: Side<'_, F, N>,
+    ahead: &Ahead,
+    unit: &mut Unit,
+    operands: &mut Operands<F>,
+    #[comptime] matrix: Matrix,
+) {
+    let (dim_qk, dim_v) = comptime!((matrix.dim_qk, matrix.dim_v));
+    let at = comptime!([matrix.operand(0), matrix.operand(1)]);
+    if comptime!(matrix.operands > 1) {
+        write_rows(
+            first,
+            &ahead.first,
+            true,
+            unit,
+            operands,
+            comptime!(at[0]),
+            dim_qk,
+            matrix,
+        );
+        write_rows(
+            second,
+            &ahead.second,
+            true,
+            unit,
+            operands,
+            comptime!(at[1]),
+            dim_v,
+            matrix,
+        );
+    } else {
+        load_operand(
+            first,
+            true,
+            unit,
+            operands,
+            comptime!(at[0]),
+            dim_qk,
+            matrix,
+        );
+    }
+    clear_flags(unit);
+}
+
+/// Reads the tile's rows, if they are whole, so that they arrive while something else is computed.
+#[cube]
+fn read_rows<F: Float, N: Size>(
+    rows: Side<'_, F, N>,
+    read: &mut Array<Bits>,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let size = rows.tensor.vector_size().comptime();
+    let copies = comptime!(Copies::of(matrix, dim, size));
+    if comptime!(copies.is_some()) {
+        let copies = comptime!(copies.unwrap());
+        if is_whole(rows, dim, matrix) {
+            let unit = UNIT_POS as usize;
+            let row = unit / comptime!(copies.of_row);
+            let quad = unit % comptime!(copies.of_row);
+            let from = (rows.base + (rows.first + row) * rows.stride) / 4 + quad;
+            let step = comptime!(copies.between) * rows.stride / 4;
+            #[unroll]
+            for round in 0..comptime!(copies.rounds) {
+                read[round] = Bits::reinterpret(rows.tensor[from + comptime!(round) * step]);
+            }
+        }
+    }
+}
+
+/// Puts the tile's rows, which [`read_rows`] has read, into shared memory from vector `first` on. Rows that are not whole are read here; those
+/// that are not seen become zeros, whatever they hold, unless `all_seen`.
+#[cube]
+fn write_rows<F: Float, N: Size>(
+    rows: Side<'_, F, N>,
+    read: &Array<Bits>,
+    all_seen: bool,
+    unit: &mut Unit,
+    operands: &mut Operands<F>,
+    #[comptime] first: usize,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let units = comptime!(unit.tile.units());
+    let of_row = comptime!(dim / 4);
+    let count = comptime!(matrix.columns * of_row);
+    let stride = comptime!(matrix.stride(dim));
+    let size = rows.tensor.vector_size().comptime();
+    let copies = comptime!(Copies::of(matrix, dim, size));
+    let mut partly = true.runtime();
+    if comptime!(copies.is_some()) {
+        let copies = comptime!(copies.unwrap());
+        partly = !all_seen || !is_whole(rows, dim, matrix);
+        if !partly {
+            let (row, quad) = (UNIT_POS as usize / of_row, UNIT_POS as usize % of_row);
+            let to = first + row * stride + quad;
+            #[unroll]
+            for round in 0..comptime!(copies.rounds) {
+                let numbers = Halves::<F>::reinterpret(read[round]);
+                operands.rows[to + round * comptime!(copies.between * stride)] = numbers;
+            }
+        }
+    }
+    if partly {
+        // Not unrolled: only the last tiles come here, and those with unseen rows.
+        let mut at = UNIT_POS as usize;
+        while at < count {
+            let (row, quad) = (at / of_row, at % of_row);
+            let wanted = all_seen || unit.seen[row] != 0;
+            let read = load_halves(rows, rows.first + row, quad * 4, wanted);
+            operands.rows[first + row * stride + quad] = read;
+            at += units;
+        }
+    }
+}
+
+/// [`read_rows`] and [`write_rows`].
+#[cube]
+pub(crate) fn load_operand<F: Float, N: Size>(
+    rows: Side<'_, F, N>,
+    all_seen: bool,
+    unit: &mut Unit,
+    operands: &mut Operands<F>,
+    #[comptime] first: usize,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let mut read = no_rows(dim, matrix);
+    read_rows(rows, &mut read, dim, matrix);
+    write_rows(rows, &read, all_seen, unit, operands, first, dim, matrix);
+}
+
+/// Sets the rows of operand `number` that no row of the tile sees to zero. Needs a barrier before, and one after.
+#[cube]
+pub(crate) fn clear_unseen<F: Float>(
+    unit: &mut Unit,
+    operands: &mut Operands<F>,
+    #[comptime] number: usize,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let of_row = comptime!(dim / 4);
+    let (first, stride) = comptime!((matrix.operand(number), matrix.stride(dim)));
+    let mut at = UNIT_POS as usize;
+    while at < comptime!(matrix.columns * of_row) {
+        let row = at / of_row;
+        if unit.seen[row] == 0 {
+            operands.rows[first + row * stride + at % of_row] = Halves::<F>::new(F::new(0.0));
+        }
+        at += comptime!(unit.tile.units());
+    }
+}
+
+/// Puts both statistics of the queries that are the tile's columns into shared memory.
+#[cube]
+pub(crate) fn load_column_statistics(
+    statistics: &Tensor<f32>,
+    place: Place,
+    first: usize,
+    unit: &mut Unit,
+    #[comptime] matrix: Matrix,
+) {
+    let quads = comptime!(matrix.columns / 4);
+    let at = UNIT_POS as usize;
+    if at < 2 * quads {
+        let (number, quad) = (at / quads, at % quads);
+        let heads = statistics.shape(2);
+        let head = (number * statistics.shape(1) + place.batch) * heads + place.head;
+        let mut four = Four::new(0.0f32);
+        #[unroll]
+        for i in 0..4usize {
+            // Those beyond the last are hidden.
+            let query = (first + quad * 4 + i).min(place.len_q - 1);
+            four.insert(i, statistics[head * place.len_q + query]);
+        }
+        unit.pool[comptime!(matrix.statistics()) + at] = four;
+    }
+}
+
+/// A statistic of each column of a unit.
+#[cube]
+pub(crate) fn of_columns(
+    unit: &mut Unit,
+    #[comptime] number: usize,
+    #[comptime] matrix: Matrix,
+) -> Array<f32> {
+    let tile = comptime!(unit.tile);
+    let first = comptime!(matrix.statistics() + number * matrix.columns / 4);
+    let mut numbers = Array::<f32>::new(comptime!(tile.columns));
+    #[unroll]
+    for group in 0..comptime!(tile.groups()) {
+        let at = first + unit.x + comptime!(tile.skip(group) / 4);
+        let four = unit.pool[at];
+        #[unroll]
+        for j in 0..4usize {
+            numbers[comptime!(group * 4 + j)] = four.extract(j);
+        }
+    }
+    numbers
+}

@@ -1,0 +1,118 @@
+//! Sums of planes whose rows have a factor that changes now and then.
+
+use cubecl::{
+    cmma::{self, MatrixLayout},
+    prelude::*,
+};
+
+use super::{
+    fragments::{Fragments, first_row, own_vector, reduce_row, store_fragment},
+    shape::Matrix,
+};
+use crate::{
+    score::largest_of,
+    tile::{Four, Unit},
+};
+
+/// The largest gradient of a score in f16, whose largest number is 65504.
+const LARGEST: f32 = 32768.0;
+
+/// Multiplies each row of the sums of a plane by a factor, which its units hold, if one of them wants it. Waits for the plane before;
+/// overwrites scores.
+///
+/// No barrier is in a branch that planes take apart: Mesa's lavapipe waits for all planes at each.
+#[cube]
+pub(crate) fn rescale(
+    sums: &mut Fragments<f32>,
+    factor: f32,
+    wanted: bool,
+    unit: &mut Unit,
+    flags: &mut Shared<[u32]>,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let plane = PLANE_POS as usize;
+    flags[plane] = 0u32;
+    sync_plane();
+    if wanted {
+        flags[plane] = 1u32;
+    }
+    sync_plane();
+    let wanted = flags[plane] != 0;
+    let tile = comptime!(unit.tile);
+    let stride = comptime!(matrix.score_stride());
+    let own = own_vector(unit, matrix);
+    #[unroll]
+    for part in 0..comptime!(matrix.parts(dim)) {
+        let first = comptime!(part * matrix.columns / matrix.n);
+        let end = comptime!((first + matrix.columns / matrix.n).min(dim / matrix.n));
+        sync_plane();
+        if wanted {
+            #[unroll]
+            for column in first..end {
+                store_fragment(&sums[column], unit, comptime!(column - first), matrix);
+            }
+        }
+        sync_plane();
+        if wanted {
+            #[unroll]
+            for group in 0..comptime!(tile.groups()) {
+                unit.pool[own + comptime!(tile.skip(group) / 4)] *= Four::new(factor);
+            }
+        }
+        sync_plane();
+        if wanted {
+            #[unroll]
+            for column in first..end {
+                let at = first_row(matrix) * stride + comptime!((column - first) * matrix.n / 4);
+                let last = unit.pool.len();
+                cmma::load_with_layout(
+                    &mut sums[column],
+                    &unit.pool[at..last],
+                    comptime!(stride as u32 * 4),
+                    comptime!(MatrixLayout::RowMajor),
+                );
+            }
+        }
+    }
+}
+
+/// Multiplies a row's gradients of scores by a power of two that brings them into the range of f16, and returns it. `factor` is that of
+/// earlier tiles, 0 if these were zero; the sums have it, and follow where a larger gradient needs a smaller one.
+#[cube]
+pub(crate) fn fit(
+    gradients: &mut Array<Four>,
+    factor: f32,
+    sums: &mut Fragments<f32>,
+    unit: &mut Unit,
+    flags: &mut Shared<[u32]>,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) -> f32 {
+    let groups = comptime!(unit.tile.groups());
+    let mut largest = gradients[0usize].abs();
+    #[unroll]
+    for group in 1..groups {
+        largest = largest.max(gradients[group].abs());
+    }
+    let top = reduce_row(largest_of(largest), unit, true, matrix);
+    let zero = f32::new(0.0);
+    let is_first = factor == zero;
+    let (mut fitted, mut ratio) = (factor, f32::new(1.0));
+    let grows = top > zero && top <= f32::new(f32::MAX) && (is_first || top * factor > LARGEST);
+    if grows {
+        // Brings the largest to 64 .. 128: 2 to the power of 6, less its exponent.
+        let exponent = (u32::reinterpret(top) >> 23).max(6u32);
+        fitted = f32::reinterpret((260u32 - exponent) << 23);
+        if !is_first {
+            ratio = fitted / factor;
+        }
+    }
+    rescale(sums, ratio, grows && !is_first, unit, flags, dim, matrix);
+    let by = select(fitted == zero, f32::new(1.0), fitted);
+    #[unroll]
+    for group in 0..groups {
+        gradients[group] *= Four::new(by);
+    }
+    fitted
+}

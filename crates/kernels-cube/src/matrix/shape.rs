@@ -1,0 +1,162 @@
+//! How a device multiplies matrices, and what a cube keeps in shared memory.
+
+use std::sync::LazyLock;
+
+use burn_attn_kernels_cpu::Problem;
+use cubecl::ir::{DeviceProperties, ElemType, FloatKind};
+
+use crate::{
+    supports::{Pass, WIDEST_VECTOR},
+    tile::Tile,
+};
+
+/// The widest head whose fragments fit into registers.
+const WIDEST: usize = 128;
+
+/// The widest head of which two operands fit into shared memory beside the scores.
+const WIDEST_OF_TWO: usize = 64;
+
+/// Whether the environment turns matrix units off.
+static ARE_OFF: LazyLock<bool> = LazyLock::new(|| {
+    std::env::var_os("BURN_ATTN_MATRIX_UNITS").is_some_and(|value| value == "off")
+});
+
+/// The matrix products of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Matrix {
+    /// Sizes of one product, `[m, k] · [k, n]`.
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    /// Units of a plane.
+    pub(crate) plane: usize,
+    /// Rows and columns of a tile of scores.
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// Whether loops over parts of a tile are unrolled: the time that drivers in software take to compile grows with the square of a block.
+    pub(crate) unrolled: bool,
+    /// Operands that are in shared memory at a time: 1 or 2.
+    pub(crate) operands: usize,
+    /// Whether gradients of scores need a factor: f16 has too few exponents for them.
+    pub(crate) scaled: bool,
+    /// Numbers of a row of queries and keys, and of values, rounded up to whole products.
+    pub(crate) dim_qk: usize,
+    pub(crate) dim_v: usize,
+}
+
+impl Matrix {
+    /// The tile and the products of a call, if a device with such properties has matrix units for its type.
+    pub(crate) fn of(
+        properties: &DeviceProperties,
+        problem: &Problem,
+        elem: ElemType,
+        pass: Pass,
+    ) -> Option<(Tile, Self)> {
+        let hardware = &properties.hardware;
+        let plane = hardware.plane_size_min as usize;
+        let f32 = ElemType::Float(FloatKind::F32);
+        let is_half = elem != f32;
+        // Fragments belong to a plane, so their number must be known before the kernel is compiled.
+        let is_fixed = hardware.plane_size_min == hardware.plane_size_max;
+        let dim = problem.dim_qk.max(problem.dim_v);
+        if *ARE_OFF || pass == Pass::Bias || !is_half || !is_fixed || dim > WIDEST {
+            return None;
+        }
+        let listed = properties.features.matmul.cmma.iter();
+        let sizes = listed
+            .filter(|it| it.a_type == elem && it.b_type == elem && it.cd_type == f32)
+            .map(|it| [it.m, it.n, it.k].map(|size| size as usize));
+        let [m, n, k] = sizes
+            .filter(|&[m, n, k]| m == n && n == k && plane.is_multiple_of(m))
+            .max()?;
+        let is_wide = dim > WIDEST_OF_TWO;
+        let shapes: &[[usize; 3]] = match pass {
+            _ if is_wide => &[[64, 64, 1], [32, 32, 2]],
+            Pass::Forward => &[[64, 32, 2], [32, 32, 2]],
+            _ => &[[128, 32, 2], [64, 32, 2], [32, 32, 2]],
+        };
+        shapes
+            .iter()
+            .map(|&[rows, columns, operands]| Self {
+                m,
+                n,
+                k,
+                plane,
+                rows,
+                columns,
+                unrolled: plane > WIDEST_VECTOR,
+                operands,
+                scaled: elem == ElemType::Float(FloatKind::F16),
+                dim_qk: problem.dim_qk.next_multiple_of(16),
+                dim_v: problem.dim_v.next_multiple_of(16),
+            })
+            .map(|matrix| (matrix.tile(), matrix))
+            .find(|(tile, matrix)| {
+                matrix.columns.is_multiple_of(m)
+                    && tile.columns.is_multiple_of(4)
+                    && matrix.bytes() <= hardware.max_shared_memory_size
+                    && tile.units() <= hardware.max_units_per_cube as usize
+            })
+    }
+
+    /// A unit has a part of one row.
+    fn tile(self) -> Tile {
+        Tile {
+            height: self.rows,
+            size: self.columns,
+            rows: 1,
+            columns: self.m * self.columns / self.plane,
+        }
+    }
+
+    /// Planes of a cube.
+    pub(crate) fn planes(self) -> usize {
+        self.rows / self.m
+    }
+
+    /// From one row of scores in shared memory to the next, in vectors; odd, which spreads rows over the banks.
+    pub(crate) fn score_stride(self) -> usize {
+        self.columns / 4 + 1
+    }
+
+    /// Likewise of rows of `dim` numbers in half precision: two vectors more are 16 bytes.
+    pub(crate) fn stride(self, dim: usize) -> usize {
+        dim / 4 + 2
+    }
+
+    /// The first vector of an operand.
+    pub(crate) fn operand(self, number: usize) -> usize {
+        number % self.operands * self.columns * self.stride(self.dim_qk.max(self.dim_v))
+    }
+
+    /// Vectors of all operands, which are as many rows as the cube's own.
+    pub(crate) fn all_operands(self) -> usize {
+        self.rows.max(self.operands * self.columns) * self.stride(self.dim_qk.max(self.dim_v))
+    }
+
+    /// Vectors of the weights.
+    pub(crate) fn weights(self) -> usize {
+        self.rows * self.stride(self.columns)
+    }
+
+    /// The first vector of the statistics of the columns, behind the scores.
+    pub(crate) fn statistics(self) -> usize {
+        self.rows * self.score_stride()
+    }
+
+    /// Vectors of a tile of scores, and of two statistics of each column.
+    pub(crate) fn pool(self) -> usize {
+        self.statistics() + self.columns / 2
+    }
+
+    /// Bytes of shared memory, flags included.
+    fn bytes(self) -> usize {
+        let halves = self.all_operands() + self.weights();
+        16 * self.pool() + 8 * halves + 4 * (self.columns + self.planes())
+    }
+
+    /// Parts as wide as the tile that cover a row of `dim` numbers.
+    pub(crate) fn parts(self, dim: usize) -> usize {
+        dim.div_ceil(self.columns)
+    }
+}

@@ -1,0 +1,108 @@
+//! The tiles of the other side, one after another: each is read while the one before is computed.
+
+use cubecl::prelude::*;
+
+use super::operands::{Ahead, Operands, read_ahead, write_ahead};
+use crate::{
+    scoring::{Config, Scoring},
+    tile::{Unit, side},
+    visible::{Place, next_visible},
+};
+
+/// What tiles are of: a head of two tensors, of `dim_qk` and of `dim_v` numbers a row.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Source<'a, F: Float, N: Size> {
+    pub(crate) first: &'a Tensor<Vector<F, N>>,
+    pub(crate) second: &'a Tensor<Vector<F, N>>,
+    pub(crate) batch: usize,
+    pub(crate) head: usize,
+}
+
+#[cube]
+pub(crate) fn source<'a, F: Float, N: Size>(
+    first: &'a Tensor<Vector<F, N>>,
+    second: &'a Tensor<Vector<F, N>>,
+    batch: usize,
+    head: usize,
+) -> Source<'a, F, N> {
+    Source::<'a, F, N> {
+        first,
+        second,
+        batch,
+        head,
+    }
+}
+
+/// Waits for the cube, begins to read the first tile from `from` on with something visible, and returns its number, or `end`. `own` is
+/// the number of the cube's own tile.
+#[cube]
+pub(crate) fn fetch_tile<F: Float, M: Numeric, N: Size>(
+    source: Source<'_, F, N>,
+    scoring: &Scoring<M>,
+    place: Place,
+    from: usize,
+    end: usize,
+    own: usize,
+    ahead: &mut Ahead,
+    #[comptime] config: Config,
+) -> usize {
+    sync_cube();
+    let keys_in_rows = comptime!(config.keys_in_rows);
+    let next = next_visible::<M>(scoring, place, from, end, own, keys_in_rows, config);
+    if next < end {
+        let start = next * comptime!(config.tile.size);
+        let first = side::<F, N>(
+            source.first,
+            source.batch,
+            source.head,
+            start,
+            f32::new(1.0),
+        );
+        let second = side::<F, N>(
+            source.second,
+            source.batch,
+            source.head,
+            start,
+            f32::new(1.0),
+        );
+        read_ahead(first, second, ahead, comptime!(config.matrix.unwrap()));
+    }
+    next
+}
+
+/// Waits for the cube, and puts tile `number`, which [`fetch_tile`] has read, into shared memory.
+#[cube]
+pub(crate) fn put_tile<F: Float, N: Size>(
+    source: Source<'_, F, N>,
+    number: usize,
+    ahead: &Ahead,
+    unit: &mut Unit,
+    operands: &mut Operands<F>,
+    #[comptime] config: Config,
+) {
+    sync_cube();
+    let start = number * comptime!(config.tile.size);
+    let first = side::<F, N>(
+        source.first,
+        source.batch,
+        source.head,
+        start,
+        f32::new(1.0),
+    );
+    let second = side::<F, N>(
+        source.second,
+        source.batch,
+        source.head,
+        start,
+        f32::new(1.0),
+    );
+    write_ahead(
+        first,
+        second,
+        ahead,
+        unit,
+        operands,
+        comptime!(config.matrix.unwrap()),
+    );
+}
