@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 
 use crate::{
     score::zero_where,
-    scoring::Scoring,
+    scoring::{Config, Scoring},
     tile::Four,
     visible::{Pairs, head_of_row, query_of_row},
 };
@@ -86,9 +86,26 @@ fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
     bits
 }
 
-/// Scales the weights that are kept, and sets the others to zero.
+/// Sets the weights that are dropped to zero, and scales the others.
 #[cube]
 pub(crate) fn drop_weights<M: Numeric>(
+    weights: &mut Array<Four>,
+    scoring: &Scoring<M>,
+    pairs: Pairs,
+) {
+    let config = comptime!(pairs.config);
+    if comptime!(config.dropout) {
+        #[unroll]
+        for index in 0..comptime!(config.tile.vectors_per_unit()) {
+            weights[index] *= Four::new(scoring.keep_scale);
+        }
+        zero_dropped::<M>(weights, scoring, pairs);
+    }
+}
+
+/// Sets the weights that are dropped to zero.
+#[cube]
+pub(crate) fn zero_dropped<M: Numeric>(
     weights: &mut Array<Four>,
     scoring: &Scoring<M>,
     pairs: Pairs,
@@ -100,8 +117,17 @@ pub(crate) fn drop_weights<M: Numeric>(
         #[unroll]
         for index in 0..comptime!(config.tile.vectors_per_unit()) {
             let (i, group) = comptime!((index / groups, index % groups));
-            let scaled = weights[index] * Four::new(scoring.keep_scale);
-            weights[index] = zero_where(scaled, dropped[group], i);
+            weights[index] = zero_where(weights[index], dropped[group], i);
         }
     }
+}
+
+/// The factor of weights that are kept.
+#[cube]
+pub(crate) fn keep_scale<M: Numeric>(scoring: &Scoring<M>, #[comptime] config: Config) -> f32 {
+    let mut scale = f32::new(1.0);
+    if comptime!(config.dropout) {
+        scale = scoring.keep_scale;
+    }
+    scale
 }

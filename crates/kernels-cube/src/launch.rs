@@ -115,7 +115,10 @@ pub fn backward(
 ) -> Result<(), Refusal> {
     let call = Call::new(client, inputs, Pass::Query);
     check::gradients(inputs, upstream, gradients, &call.problem);
-    let call = call.with_tile_kinds();
+    let call = match gradients.query {
+        Some(_) => call.with_tile_kinds(),
+        None => call,
+    };
     let backward = Backward {
         statistics: call.row_statistics(upstream),
         size: vector_size([
@@ -134,7 +137,9 @@ pub fn backward(
         backward.sinks(sinks, gradient);
     }
     let of_rows = [gradients.query.as_ref(), gradients.sinks.as_ref()];
-    backward.confirm(Pass::Query, &of_rows)?;
+    if of_rows.iter().any(Option::is_some) {
+        backward.confirm(Pass::Query, &of_rows)?;
+    }
     let (key, value) = (gradients.key.as_ref(), gradients.value.as_ref());
     if key.is_some() || value.is_some() {
         let backward = backward.of_pass(Pass::KeyAndValue);
@@ -229,12 +234,14 @@ impl<'a> Backward<'a> {
     /// The same for the kernels of another pass, whose tiles may have other sizes.
     fn of_pass(&self, pass: Pass) -> Backward<'a> {
         let call = Call::new(self.call.client, self.call.inputs, pass);
-        let call = match call.tiles() == self.call.tiles() {
-            true => Call {
-                tile_kinds: self.call.tile_kinds.clone(),
+        // Sizes of tiles are powers of two: as many of other sizes are one, of which there are no kinds.
+        let known = self.call.tile_kinds.clone();
+        let call = match known.filter(|_| call.tiles() == self.call.tiles()) {
+            Some(kinds) => Call {
+                tile_kinds: Some(kinds),
                 ..call
             },
-            false => call.with_tile_kinds(),
+            None => call.with_tile_kinds(),
         };
         Backward {
             call,
@@ -258,6 +265,9 @@ impl<'a> Backward<'a> {
     }
 
     fn key_and_value(&self, key: Option<&Operand>, value: Option<&Operand>) {
+        if key.is_none() && value.is_none() {
+            return;
+        }
         let p = &self.call.problem;
         let heads = p.batch * p.heads_kv;
         let cubes = self.call.cubes(self.call.tiles()[3], heads);

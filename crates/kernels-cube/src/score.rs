@@ -10,6 +10,9 @@ use crate::{
     },
 };
 
+/// The bits of infinity, which are less than those of any NaN.
+const INFINITE: u32 = 0x7f80_0000;
+
 /// The hyperbolic tangent with a small relative error on every driver.
 #[cube]
 fn accurate_tanh(x: f32) -> f32 {
@@ -204,13 +207,17 @@ pub(crate) fn score<M: Numeric>(
             }
         }
     }
-    let mut largest = scores[0usize].abs();
+    // One test for all, of which nearly none is hidden or infinite. Of the bits, because what is larger than NaN is up to the driver.
+    let mut largest = magnitude(scores[0usize]);
     #[unroll]
     for index in 1..comptime!(tile.vectors_per_unit()) {
-        largest = largest.max(scores[index].abs());
+        largest = largest.max(magnitude(scores[index]));
     }
-    // One test for all, of which nearly none is hidden or infinite.
-    let are_finite = largest_of(largest) <= f32::new(f32::MAX);
+    let mut are_finite = true.runtime();
+    #[unroll]
+    for j in 0..4usize {
+        are_finite = are_finite && largest.extract(j) < INFINITE;
+    }
     if !are_finite || any(&bits, config) {
         #[unroll]
         for index in 0..comptime!(tile.vectors_per_unit()) {
@@ -232,6 +239,12 @@ pub(crate) fn score<M: Numeric>(
         }
     }
     bits
+}
+
+/// The bits of the absolute values.
+#[cube]
+fn magnitude(numbers: Four) -> Vector<u32, Const<4>> {
+    Vector::<u32, Const<4>>::reinterpret(numbers) & Vector::<u32, Const<4>>::new(0x7fff_ffffu32)
 }
 
 /// Whether any bit is set.

@@ -99,8 +99,9 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pass {
     Forward,
-    /// Gradients of the query, and of key and value.
+    /// The gradient of the query, and that of the sinks.
     Query,
+    /// The gradients of key and value.
     KeyAndValue,
     /// Gradients of the biases.
     Bias,

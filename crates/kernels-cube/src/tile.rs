@@ -1,6 +1,6 @@
 //! Tiles of numbers in shared memory, and their products in registers.
 //!
-//! A tile has `size` rows and as many columns. A unit holds `rows` neighbouring rows of it times `columns` columns, in vectors of four
+//! A tile has `height` rows and `size` columns, here as many. A unit holds `rows` neighbouring rows of it times `columns` columns, in vectors of four
 //! columns; its vectors are as far apart as the tile is wide in units, so that neighbouring units read neighbouring vectors. Shared
 //! memory has operands transposed, the shared dimension first: entry `[k][row / 4]` is a vector of four rows, so that a product reads
 //! a vector of each side per step. The vectors of one `k` are permuted by `k / 4`, which spreads neighbouring `k` over the banks.
@@ -19,7 +19,7 @@ pub(crate) const UNTILED_UNITS: usize = 256;
 /// How a cube is shaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tile {
-    /// Rows of a tile of scores: as many as columns but in [`matrix::forward`](crate::matrix::forward), where rows are queries.
+    /// Rows of a tile of scores: as many as columns but in [`matrix`](crate::matrix). With [`few_queries`](crate::few_queries) more than there are.
     pub(crate) height: usize,
     /// Columns of a tile of scores: 32 or 64, with [`few_queries`](crate::few_queries) more.
     pub(crate) size: usize,
@@ -128,7 +128,7 @@ pub(crate) struct Side<'a, F: Float, N: Size> {
     pub(crate) end: usize,
     /// Numbers of a row.
     pub(crate) dim: usize,
-    /// Factor of the numbers in dot products.
+    /// Factor of the numbers in dot products; those of [`matrix`](crate::matrix) units take it themselves.
     pub(crate) factor: f32,
 }
 

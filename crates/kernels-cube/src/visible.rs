@@ -71,7 +71,7 @@ pub(crate) struct Site<'a, F: Float, N: Size> {
     pub(crate) head_kv: usize,
     /// The first query.
     pub(crate) first: usize,
-    /// The queries, times the scale.
+    /// The queries, whose factor is the scale.
     pub(crate) queries: Side<'a, F, N>,
 }
 
@@ -276,7 +276,7 @@ pub(crate) fn has_visible<M: Numeric>(
     visible
 }
 
-/// The first tile of a range that [`has_visible`], with the tile `other` of the other side; the end if there is none.
+/// The first tile from `from` on that [`has_visible`], with the tile `other` of the other side; `end` or more if there is none.
 #[cube]
 pub(crate) fn next_visible<M: Numeric>(
     scoring: &Scoring<M>,

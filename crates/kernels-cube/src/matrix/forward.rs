@@ -12,10 +12,11 @@ use super::{
     },
     operands::{clear_unseen, load_operand, none_ahead, operands},
     rescale::rescale,
+    shape::Matrix,
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
-    dropout::drop_weights,
+    dropout::{keep_scale, zero_dropped},
     forward::normalized,
     score::{largest_of, mark_seen, scored_products, sum_of, zero_hidden},
     scoring::{Config, LEAST, Scoring},
@@ -23,8 +24,19 @@ use crate::{
     visible::{site, tiles_of_keys},
 };
 
-/// How much larger than the base of its weights a score may be, so that weights are at most 256.
+/// How much larger than the base of its row a score may be: 8 powers of two.
 const MOST_GROWTH: f32 = 8.0 * core::f32::consts::LN_2;
+
+/// What is subtracted from scores whose base this is. In bf16 weights are at most 1, so that no sum is larger than its values let it be; f16 cannot
+/// get there, and weights of up to 256 leave it more of the small ones.
+#[cube]
+fn above(base: f32, #[comptime] matrix: Matrix) -> f32 {
+    let mut above = base;
+    if comptime!(!matrix.scaled) {
+        above = base + f32::new(MOST_GROWTH);
+    }
+    above
+}
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
@@ -104,7 +116,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         );
         #[unroll]
         for group in 0..groups {
-            scored.scores[group] = (scored.scores[group] - Four::new(base)).exp();
+            scored.scores[group] = (scored.scores[group] - Four::new(above(base, matrix))).exp();
         }
         zero_hidden(
             &mut scored.scores,
@@ -118,7 +130,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
             sum += scored.scores[group];
         }
         total += sum_of(sum);
-        drop_weights::<M>(&mut scored.scores, scoring, scored.pairs);
+        zero_dropped::<M>(&mut scored.scores, scoring, scored.pairs);
 
         if comptime!(matrix.operands > 1) {
             if !scored.all_seen {
@@ -152,7 +164,8 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     }
 
     let total = reduce_row(total, &mut unit, false, matrix);
-    let result = normalized(base, total, sinks, head, minus_infinity);
+    let result = normalized(above(base, matrix), total, sinks, head, minus_infinity);
+    let factor = result.factor * keep_scale::<M>(scoring, config);
     let row = first + unit.y;
     let to = batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
     #[unroll]
@@ -165,7 +178,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
             for j in 0..4usize {
                 let column = comptime!(skip + j) + unit.x * 4;
                 if row < place.len_q && column < value.shape(3) {
-                    let number = numbers[group].extract(j) * result.factor;
+                    let number = numbers[group].extract(j) * factor;
                     let number = select(result.empty, f32::new(0.0), number);
                     output[to + column] = F::cast_from(number);
                 }

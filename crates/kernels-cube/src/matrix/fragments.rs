@@ -103,7 +103,7 @@ fn zero_fragment(#[comptime] matrix: Matrix) -> cmma::Matrix<f32> {
 }
 
 /// The dot products of the rows of this plane, of which `left` are the fragments, with the rows of operand `number`: a unit's part, times
-/// `factor`. Waits for the plane before, which may still read what it overwrites.
+/// `factor`. Begins with a barrier of the plane, which may still read what it overwrites.
 #[cube]
 pub(crate) fn dot_products<F: Float>(
     left: &Fragments<F>,
@@ -184,7 +184,7 @@ pub(crate) fn own_vector(unit: &mut Unit, #[comptime] matrix: Matrix) -> usize {
     unit.y * comptime!(matrix.score_stride()) + unit.x
 }
 
-/// Adds the rows of operand `number`, weighted by the units' parts of a tile, to `sums`. Waits for the plane before.
+/// Adds the rows of operand `number`, weighted by the units' parts of a tile, to `sums`. Begins with a barrier of the plane.
 #[cube]
 pub(crate) fn add_weighted_rows<F: Float>(
     weights: &Array<Four>,
@@ -236,7 +236,7 @@ pub(crate) fn add_weighted_rows<F: Float>(
     }
 }
 
-/// A unit's part of columns `part * size ..` of sums. Waits for the plane before; overwrites scores.
+/// A unit's part of columns `part * size ..` of sums. Begins with a barrier of the plane; overwrites scores.
 #[cube]
 pub(crate) fn part_of_sums(
     sums: &mut Fragments<f32>,
@@ -256,7 +256,7 @@ pub(crate) fn part_of_sums(
     own_part(unit, matrix)
 }
 
-/// The largest of the numbers that the units of a row hold, or their sum. Waits for the plane before; overwrites scores.
+/// The largest of the numbers that the units of a row hold, or their sum. Begins with a barrier of the plane; overwrites scores.
 #[cube]
 pub(crate) fn reduce_row(
     number: f32,

@@ -12,13 +12,16 @@ use super::{
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
-    dropout::drop_weights,
+    dropout::{keep_scale, zero_dropped},
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
     tile::{Four, side},
     visible::{head_of_cube, pairs, place, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, to_score_gradients, weights},
 };
+
+/// Factor of weights, which are at most 1: it keeps small ones in the range of f16.
+const RAISED: f32 = 4096.0;
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
@@ -118,7 +121,11 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 for i in 0..groups {
                     after_dropout[i] = scored.scores[i];
                 }
-                drop_weights::<M>(&mut after_dropout, scoring, scored.pairs);
+                zero_dropped::<M>(&mut after_dropout, scoring, scored.pairs);
+                #[unroll]
+                for i in 0..groups {
+                    after_dropout[i] *= Four::new(RAISED);
+                }
                 add_weighted_rows::<F>(
                     &after_dropout,
                     &value_sums,
@@ -195,9 +202,10 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     }
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_value {
+        let scale = keep_scale::<M>(scoring, config) / f32::new(RAISED);
         store_sums::<F>(
             &mut value_sums,
-            one,
+            scale,
             gradient,
             own,
             &mut unit,

@@ -1,8 +1,7 @@
 //! The kernels in half precision on matrix units: output, logsumexp, and the gradients of query, key and value.
 //!
 //! A plane has `m` rows of a tile. Its products with the columns go through shared memory to units, of which each holds a part of one row
-//! and applies every option as the other kernels do; weights and score gradients go back, rounded to the type of the tensors, over the
-//! scores of the same plane. What a plane adds up stays in its fragments, whose layout nobody knows: so the forward pass rescales its sums
+//! and applies every option as the other kernels do; weights and score gradients go back, rounded to the type of the tensors. What a plane adds up stays in its fragments, whose layout nobody knows: so the forward pass rescales its sums
 //! only where a maximum grows by more than a few powers of two.
 //!
 //! | file | what it holds |

@@ -306,7 +306,7 @@ pub(crate) fn clear_unseen<F: Float>(
     }
 }
 
-/// Puts both statistics of the queries that are the tile's columns into shared memory.
+/// Puts both statistics of the queries that are the tile's columns into shared memory. Needs a barrier before, and one after.
 #[cube]
 pub(crate) fn load_column_statistics(
     statistics: &Tensor<f32>,

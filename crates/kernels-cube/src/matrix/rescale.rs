@@ -17,8 +17,8 @@ use crate::{
 /// The largest gradient of a score in f16, whose largest number is 65504.
 const LARGEST: f32 = 32768.0;
 
-/// Multiplies each row of the sums of a plane by a factor, which its units hold, if one of them wants it. Waits for the plane before;
-/// overwrites scores.
+/// Multiplies each row of the sums of a plane by a factor, which its units hold, if one of them wants it. Begins with a barrier of the
+/// plane; overwrites scores.
 ///
 /// No barrier is in a branch that planes take apart: Mesa's lavapipe waits for all planes at each.
 #[cube]

@@ -13,6 +13,9 @@ use crate::{
 /// The widest head whose fragments fit into registers.
 const WIDEST: usize = 128;
 
+/// Rows of operands are as wide as so many numbers, of which every size of a product is a divisor.
+const WHOLE: usize = 16;
+
 /// The widest head of which two operands fit into shared memory beside the scores.
 const WIDEST_OF_TWO: usize = 64;
 
@@ -67,11 +70,12 @@ impl Matrix {
             .filter(|it| it.a_type == elem && it.b_type == elem && it.cd_type == f32)
             .map(|it| [it.m, it.n, it.k].map(|size| size as usize));
         let [m, n, k] = sizes
-            .filter(|&[m, n, k]| m == n && n == k && plane.is_multiple_of(m))
+            .filter(|&[m, n, k]| m == n && n == k && WHOLE.is_multiple_of(m))
+            .filter(|&[m, ..]| plane.is_multiple_of(m))
             .max()?;
         let is_wide = dim > WIDEST_OF_TWO;
         let shapes: &[[usize; 3]] = match pass {
-            _ if is_wide => &[[64, 64, 1], [32, 32, 2]],
+            _ if is_wide => &[[64, 64, 1], [32, 32, 1]],
             Pass::Forward => &[[64, 32, 2], [32, 32, 2]],
             _ => &[[128, 32, 2], [64, 32, 2], [32, 32, 2]],
         };
@@ -87,8 +91,8 @@ impl Matrix {
                 unrolled: plane > WIDEST_VECTOR,
                 operands,
                 scaled: elem == ElemType::Float(FloatKind::F16),
-                dim_qk: problem.dim_qk.next_multiple_of(16),
-                dim_v: problem.dim_v.next_multiple_of(16),
+                dim_qk: problem.dim_qk.next_multiple_of(WHOLE),
+                dim_v: problem.dim_v.next_multiple_of(WHOLE),
             })
             .map(|matrix| (matrix.tile(), matrix))
             .find(|(tile, matrix)| {
@@ -129,7 +133,7 @@ impl Matrix {
         number % self.operands * self.columns * self.stride(self.dim_qk.max(self.dim_v))
     }
 
-    /// Vectors of all operands, which are as many rows as the cube's own.
+    /// Vectors of all operands, which are at least as many rows as the cube's own.
     pub(crate) fn all_operands(self) -> usize {
         self.rows.max(self.operands * self.columns) * self.stride(self.dim_qk.max(self.dim_v))
     }

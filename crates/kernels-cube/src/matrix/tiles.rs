@@ -34,7 +34,7 @@ pub(crate) fn source<'a, F: Float, N: Size>(
     }
 }
 
-/// Waits for the cube, begins to read the first tile from `from` on with something visible, and returns its number, or `end`. `own` is
+/// Waits for the cube, begins to read the first tile from `from` on with something visible, and returns its number, or `end` or more. `own` is
 /// the number of the cube's own tile.
 #[cube]
 pub(crate) fn fetch_tile<F: Float, M: Numeric, N: Size>(

@@ -101,6 +101,31 @@ fn tensors_and_numbers() {
     });
 }
 
+/// Heads of which shared memory holds one operand at a time.
+#[test]
+fn wide_heads() {
+    of_halves(&Case {
+        masked: Some([true, false, true, true]),
+        alibi: true,
+        sinks: true,
+        softcap: Some(30.0),
+        dropout: Some(0.3),
+        lengths: true,
+        padding_is_nan: true,
+        ..Case::new([2, 2, 1, 70, 90, 80, 96])
+    });
+}
+
+/// Weights that are kept count a thousandfold.
+#[test]
+fn strong_dropout() {
+    of_halves(&Case {
+        dropout: Some(0.999),
+        alibi: true,
+        ..Case::new([1, 4, 2, 70, 90, 16, 16])
+    });
+}
+
 #[test]
 fn the_same_bits_every_time() {
     for elem in halves() {
