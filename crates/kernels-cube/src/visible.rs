@@ -284,12 +284,12 @@ pub(crate) fn next_visible<M: Numeric>(
     from: usize,
     end: usize,
     other: usize,
-    #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) -> usize {
     let mut next = from;
     // Where every tile has something visible, the loop would be a constant that CubeCL 0.11.3 forgets to define.
     if comptime!(scoring.tile_kinds.is_some() || scoring.first_keys.is_some()) {
+        let keys_in_rows = comptime!(config.keys_in_rows);
         let mut found = false.runtime();
         while next < end && !found {
             let tile_q = select(keys_in_rows, next, other);

@@ -48,8 +48,7 @@ pub(crate) fn fetch_tile<F: Float, M: Numeric, N: Size>(
     #[comptime] config: Config,
 ) -> usize {
     sync_cube();
-    let keys_in_rows = comptime!(config.keys_in_rows);
-    let next = next_visible::<M>(scoring, place, from, end, own, keys_in_rows, config);
+    let next = next_visible::<M>(scoring, place, from, end, own, config);
     if next < end {
         let start = next * comptime!(config.tile.size);
         let first = side::<F, N>(
