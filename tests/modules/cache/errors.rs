@@ -272,7 +272,7 @@ fn a_cache_of_another_stack() {
     let mut cache = stack(2, None).cache(2, &config);
     assert_eq!(
         sentence(|| model.forward_cached(x(2, 1), &mut cache)),
-        "TransformerStack: a cache of 2 layers does not fit a stack of 3"
+        "TransformerStack: a cache of 2 layers does not fit a stack with 3 layers that have keys and values of their own"
     );
     let mut cache = stack(3, Some(4)).cache(2, &config);
     assert_eq!(
@@ -328,7 +328,7 @@ fn a_decoders_cache_of_something_else() {
     let next = |mut cache| sentence(|| model.forward_cached(x(2, 1), &mut cache));
     assert_eq!(
         next(cache(&decoder(1, 6), &[7, 5])),
-        "TransformerStack: a cache of 1 layers does not fit a stack of 2"
+        "TransformerStack: a cache of 1 layers does not fit a stack with 2 layers that have keys and values of their own"
     );
     assert_eq!(
         next(cache(&decoder(2, 3), &[7, 5])),

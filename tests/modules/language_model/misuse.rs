@@ -192,7 +192,7 @@ fn rows_that_do_not_fit_the_state() {
     let deeper = model(config().with_n_layers(3));
     assert_eq!(
         sentence(|| deeper.advance(&mut state, &[&[7], &[7]])),
-        "TransformerStack: a cache of 2 layers does not fit a stack of 3"
+        "TransformerStack: a cache of 2 layers does not fit a stack with 3 layers that have keys and values of their own"
     );
     assert_eq!(
         sentence(|| one.start_with(2, &KvCacheConfig::new(10))),

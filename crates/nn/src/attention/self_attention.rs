@@ -32,20 +32,11 @@ type KeyValue = [Tensor<4>; 2];
 /// The keys and values that a layer leaves to those that have none.
 #[derive(Debug, Default)]
 pub(crate) struct SharedKeys {
-    /// Whether any layer needs them.
-    is_wanted: bool,
+    /// Whether a later layer needs them.
+    pub(crate) is_wanted: bool,
     /// Prepared, of a whole sequence.
     whole: Option<KeyValue>,
     cached: Option<CachedKeys>,
-}
-
-impl SharedKeys {
-    pub(crate) fn new(is_wanted: bool) -> Self {
-        Self {
-            is_wanted,
-            ..Self::default()
-        }
-    }
 }
 
 /// Configuration of [`SelfAttention`].

@@ -93,36 +93,28 @@ impl TransformerStack {
                 input = input.memory_lengths(lengths);
             }
         }
-        // The next cache, and those that layers share by their windows.
-        let (mut next, mut sources) = (0, Vec::new());
-        let states = self.fold(input, |layer, input, shared| {
-            let window = layer.self_attention.window;
-            if !layer.shares_key_value() {
-                sources.push((window, next));
-                next += 1;
-            }
-            let mut sources = sources.iter().rev();
-            let source = sources.find(|(other, _)| *other == window);
-            let &(_, source) = source.expect("the configuration has one");
-            layer
-                .run_cached(input, &mut cache.layers[source], shared)
-                .states
+        let states = self.fold(input, |layer, input, (source, shared)| {
+            let cache = &mut cache.layers[source];
+            layer.run_cached(input, cache, shared).states
         });
         self.finish(states)
     }
 
     fn check_cache(&self, cache: &TransformerCache) {
-        let (caches, layers) = (cache.layers.len(), self.caches());
+        let last = self.source_of.iter().max();
+        let (caches, own) = (cache.layers.len(), last.map_or(0, |last| last + 1));
         assert!(
-            caches == layers,
-            "TransformerStack: a cache of {caches} layers does not fit a stack of {layers}"
+            caches == own,
+            "TransformerStack: a cache of {caches} layers does not fit a stack with {own} layers that have keys and values of their own"
         );
         let Some((first, rest)) = cache.layers.split_first() else {
             return;
         };
         let expected = first.tokens.lengths();
-        for (layer, cache) in (1..).zip(rest) {
+        for (at, cache) in (1..).zip(rest) {
             let lengths = cache.tokens.lengths();
+            let layer = self.source_of.iter().position(|&source| source == at);
+            let layer = layer.expect("a cache is of a layer");
             assert!(
                 lengths == expected,
                 "TransformerStack: the cache of layer {layer} has {lengths:?} tokens, but that of layer 0 has {expected:?}"

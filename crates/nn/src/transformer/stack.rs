@@ -1,5 +1,7 @@
 //! Stacks of layers.
 
+use std::collections::BTreeMap;
+
 use burn::{
     module::Module,
     tensor::{Device, Tensor},
@@ -15,6 +17,8 @@ use crate::{
     error::{ConfigError, expect_valid},
     positions::{Position, PositionEncoding},
 };
+
+const NAME: &str = "TransformerStackConfig";
 
 /// Configuration of [`TransformerStack`]. [`encoder`](Self::encoder), [`causal`](Self::causal()) and [`decoder`](Self::decoder) make
 /// the usual stacks.
@@ -72,7 +76,7 @@ impl TransformerStackConfig {
 
     /// Whether a module can be built. The error names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.validate_in("TransformerStackConfig")
+        self.validate_in(NAME)
     }
 
     /// [`validate`](Self::validate), with errors in the name of `config`.
@@ -82,33 +86,7 @@ impl TransformerStackConfig {
         }
         ConfigError::check_positive(config, &[("n_layers", self.n_layers)])?;
         self.pattern.validate(config, self.n_layers)?;
-        self.check_sharing(config)
-    }
-
-    /// An error unless every layer that shares keys and values finds them in an earlier layer.
-    fn check_sharing(&self, config: &'static str) -> Result<(), ConfigError> {
-        let blocks = self.pattern.blocks(&self.block, self.n_layers);
-        for (layer, block) in blocks.iter().enumerate() {
-            let mut earlier = blocks[..layer].iter().rev();
-            let source =
-                earlier.find(|other| !other.shared_key_value && other.window == block.window);
-            let of_heads = |block: &BlockConfig| {
-                let heads = &block.heads;
-                let d_head = heads.d_head.unwrap_or(self.d_model / self.n_heads);
-                let n_kv_heads = heads.n_kv_heads.unwrap_or(self.n_heads);
-                let widths = (n_kv_heads, d_head, heads.d_value_head.unwrap_or(d_head));
-                (widths, heads.position.clone())
-            };
-            let fits = source.is_some_and(|source| of_heads(source) == of_heads(block));
-            ConfigError::check(config, fits || !block.shared_key_value, || {
-                format!(
-                    "shared_key_value is true in layer {layer}, but no earlier layer with window {:?} has keys and values, or it has other widths or \
-                     another position encoding",
-                    block.window
-                )
-            })?;
-        }
-        Ok(())
+        self.sources(config).map(|_| ())
     }
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
@@ -143,6 +121,7 @@ impl TransformerStackConfig {
                 .map(|index| self.pattern.layer(index, self.n_layers))
                 .collect(),
             position_of,
+            source_of: expect_valid(self.sources(NAME)),
         }
     }
 
@@ -210,6 +189,9 @@ pub struct TransformerStack {
     /// Index into `positions` for each of `layers`, if it shares one.
     #[module(skip)]
     position_of: Vec<Option<usize>>,
+    /// For each layer, in the order in which they run: which layer's keys and values it attends to, as an index into the caches.
+    #[module(skip)]
+    pub(super) source_of: Vec<usize>,
 }
 
 /// Output of a [`TransformerStack`] with more than its states.
@@ -294,7 +276,7 @@ impl TransformerStack {
     fn fold_whole(
         &self,
         mut input: LayerInput,
-        run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeys) -> Tensor<3>,
+        mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeys) -> Tensor<3>,
     ) -> Tensor<3> {
         let [batch, len, _] = input.x.dims();
         // Between positions, windows in a union count in the calls.
@@ -305,14 +287,15 @@ impl TransformerStack {
             let have_windows = layers.all(|layer| layer.self_attention.window.is_some());
             input.context.mask = mask.for_calls(scores, have_windows, &input.x);
         }
-        self.fold(input, run)
+        self.fold(input, |layer, input, (_, shared)| run(layer, input, shared))
     }
 
-    /// Runs the layers through `run`, each with its shared position encoding, and with the keys and values that layers with its window share.
+    /// Runs the layers through `run`, each with its shared position encoding, and with which layer's keys and values it attends to: an index
+    /// into the caches, and where a layer leaves them for later ones.
     pub(super) fn fold(
         &self,
         input: LayerInput,
-        mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeys) -> Tensor<3>,
+        mut run: impl FnMut(&TransformerLayer, LayerInput, (usize, &mut SharedKeys)) -> Tensor<3>,
     ) -> Tensor<3> {
         let LayerInput { x, context, more } = input;
         assert!(
@@ -324,22 +307,23 @@ impl TransformerStack {
             "TransformerStack: a projected memory belongs to one of the {} layers; project_memory takes that of a stack",
             self.layers.len()
         );
-        let is_wanted = self.layers.iter().any(TransformerLayer::shares_key_value);
-        let mut shared: Vec<(Option<usize>, SharedKeys)> = Vec::new();
-        self.order.iter().fold(x, |x, &index| {
-            let window = self.layers[index].self_attention.window;
-            let of_window = shared.iter().position(|(other, _)| *other == window);
-            let of_window = of_window.unwrap_or_else(|| {
-                shared.push((window, SharedKeys::new(is_wanted)));
-                shared.len() - 1
-            });
+        let mut kept: BTreeMap<usize, SharedKeys> = BTreeMap::new();
+        let layers = self.order.iter().zip(&self.source_of);
+        layers.enumerate().fold(x, |x, (at, (&index, &source))| {
+            // What no later layer reads is dropped.
+            let mut shared = kept.remove(&source).unwrap_or_default();
+            shared.is_wanted = self.source_of[at + 1..].contains(&source);
             let context = match self.position(index) {
                 Some(position) => context.clone().position(position.clone()),
                 None => context.clone(),
             };
             let more = more.clone();
             let input = LayerInput { x, context, more };
-            run(&self.layers[index], input, &mut shared[of_window].1)
+            let x = run(&self.layers[index], input, (source, &mut shared));
+            if shared.is_wanted {
+                kept.insert(source, shared);
+            }
+            x
         })
     }
 
@@ -354,12 +338,6 @@ impl TransformerStack {
             Some(norm) => norm.forward(states),
             None => states,
         }
-    }
-
-    /// How many layers have keys and values of their own, and thus caches.
-    pub(super) fn caches(&self) -> usize {
-        let layers = self.layers_in_order();
-        layers.filter(|layer| !layer.shares_key_value()).count()
     }
 
     /// The layers in the order in which they run, repeated if they run several times.
