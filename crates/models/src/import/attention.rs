@@ -27,7 +27,7 @@ impl Import for MultiHeadAttention {
 
 impl Import for SelfAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
-        if self.shares_key_value() {
+        if self.has_shared_key_value() {
             let reason = "it has no keys and values of its own";
             return Err(part.unsupported("query_key_value", reason));
         }

@@ -29,7 +29,7 @@ impl MultiHeadAttention {
             heads: self.heads,
             causal: self.causal,
             window: self.window,
-            sharing: false,
+            shared_key_value: false,
         }
     }
 
@@ -67,7 +67,7 @@ impl SelfAttention {
     /// what it adapts. The output projection and the heads keep their parameters. Panics when the layer shares keys and values.
     pub fn into_multi_head(self) -> MultiHeadAttention {
         assert!(
-            !self.sharing,
+            !self.shared_key_value,
             "SelfAttention: a layer that shares the keys and values of another has no projections of its own for them"
         );
         let widths = self.heads.sizes.widths();

@@ -26,5 +26,5 @@ pub use memory::{CrossMemory, ProjectedMemory};
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 pub use projections::ProjectionBias;
 pub use qk_norm::{QkNorm, QkNormConfig};
-pub(crate) use self_attention::SharedKeys;
+pub(crate) use self_attention::SharedKeyValue;
 pub use self_attention::{SelfAttention, SelfAttentionConfig, SelfAttentionInput};

@@ -31,7 +31,7 @@ type KeyValue = [Tensor<4>; 2];
 
 /// The keys and values that a layer leaves to those that have none.
 #[derive(Debug, Default)]
-pub(crate) struct SharedKeys {
+pub(crate) struct SharedKeyValue {
     /// Whether a later layer needs them.
     pub(crate) is_wanted: bool,
     /// Prepared, of a whole sequence.
@@ -91,25 +91,25 @@ impl SelfAttentionConfig {
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> SelfAttention {
-        self.init_sharing(false, device)
+        self.init_with(false, device)
     }
 
-    /// As [`init`](Self::init); if it is `sharing`, without projections of keys and values.
-    pub(crate) fn init_sharing(&self, sharing: bool, device: &Device) -> SelfAttention {
+    /// As [`init`](Self::init); with `shared_key_value`, without projections of keys and values.
+    pub(crate) fn init_with(&self, shared_key_value: bool, device: &Device) -> SelfAttention {
         let (sizes, bias) = expect_valid(self.parts());
         let widths = sizes.widths();
-        let widths = if sharing { &widths[..1] } else { &widths };
+        let own = if shared_key_value { 1 } else { widths.len() };
         let linear = |d_input, widths: &[usize], bias| {
             side_by_side(d_input, widths, bias, &self.initializer, device)
         };
         SelfAttention {
-            query_key_value: linear(self.d_model, widths, bias),
+            query_key_value: linear(self.d_model, &widths[..own], bias),
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             gate: (self.heads.gate).then(|| linear(self.d_model, &[sizes.merged()], bias)),
             heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
-            sharing,
+            shared_key_value,
         }
     }
 }
@@ -154,7 +154,7 @@ pub struct SelfAttention {
     pub causal: bool,
     /// How many tokens a position sees before itself, and, if not `causal`, after itself. Default: all.
     pub window: Option<usize>,
-    pub(super) sharing: bool,
+    pub(super) shared_key_value: bool,
 }
 
 /// Input of [`SelfAttention`]: sequences and their [`AttentionContext`].
@@ -203,19 +203,20 @@ impl SelfAttention {
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len² · d_model` for the attention.
     pub fn forward(&self, input: impl Into<SelfAttentionInput>) -> Tensor<3> {
-        self.run(input.into(), false, &mut SharedKeys::default()).0
+        self.run(input.into(), false, &mut SharedKeyValue::default())
+            .0
     }
 
     /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len, len]`. This takes
     /// the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: impl Into<SelfAttentionInput>) -> AttentionOutput {
-        self.run(input.into(), true, &mut SharedKeys::default())
+        self.run(input.into(), true, &mut SharedKeyValue::default())
             .into()
     }
 
     /// Whether the module has no keys and values of its own: [`BlockConfig::shared_key_value`](crate::BlockConfig::shared_key_value).
-    pub fn shares_key_value(&self) -> bool {
-        self.sharing
+    pub fn has_shared_key_value(&self) -> bool {
+        self.shared_key_value
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes. Panics when the module is not causal, or no
@@ -237,14 +238,14 @@ impl SelfAttention {
         input: impl Into<SelfAttentionInput>,
         cache: &mut KvCache,
     ) -> Tensor<3> {
-        self.run_cached(input.into(), cache, &mut SharedKeys::default())
+        self.run_cached(input.into(), cache, &mut SharedKeyValue::default())
     }
 
     pub(crate) fn run_cached(
         &self,
         input: SelfAttentionInput,
         cache: &mut KvCache,
-        shared: &mut SharedKeys,
+        shared: &mut SharedKeyValue,
     ) -> Tensor<3> {
         input.context.check_cacheable(NAME, self.causal);
         let x = self.gate.is_some().then(|| input.x.clone());
@@ -269,7 +270,7 @@ impl SelfAttention {
         &self,
         input: SelfAttentionInput,
         with_weights: bool,
-        shared: &mut SharedKeys,
+        shared: &mut SharedKeyValue,
     ) -> Attended {
         let SelfAttentionInput { x, context, .. } = input;
         assert!(
@@ -315,7 +316,7 @@ impl SelfAttention {
             let embedding = fitted(embedding, x.dims());
             apply_without_bias(&self.query_key_value, embedding)
         });
-        if self.sharing {
+        if self.shared_key_value {
             let projected = match added {
                 Some(added) => projected + added,
                 None => projected,

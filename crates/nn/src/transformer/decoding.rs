@@ -13,7 +13,7 @@ impl TransformerStack {
             position.check_max_len("TransformerStack", config.max_len);
         }
         let layers = self.layers_in_order();
-        let layers = layers.filter(|layer| !layer.shares_key_value());
+        let layers = layers.filter(|layer| !layer.self_attention.has_shared_key_value());
         TransformerCache {
             layers: layers.map(|layer| layer.cache(batch, config)).collect(),
             memory_lengths: None,

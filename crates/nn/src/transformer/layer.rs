@@ -14,7 +14,7 @@ use super::{
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, SelfAttention,
     SelfAttentionConfig,
-    attention::{Attended, SharedKeys},
+    attention::{Attended, SharedKeyValue},
     error::{ConfigError, expect_valid},
     positions::PositionEncoding,
 };
@@ -106,7 +106,9 @@ impl TransformerLayerConfig {
         let block = &self.block;
         let has_memory = self.d_memory.is_some();
         TransformerLayer {
-            self_attention: (self.self_attention()).init_sharing(block.shared_key_value, device),
+            self_attention: self
+                .self_attention()
+                .init_with(block.shared_key_value, device),
             self_attention_residual: self.residual(block.attention_norm, device),
             cross_attention: self
                 .d_memory
@@ -273,7 +275,7 @@ impl TransformerLayer {
     /// When the width is not `d_model`, a part of the input does not fit, or there is a memory without cross-attention or
     /// cross-attention without a memory.
     pub fn forward(&self, input: impl Into<LayerInput>) -> LayerOutput {
-        self.run(input.into(), None, &mut SharedKeys::default())
+        self.run(input.into(), None, &mut SharedKeyValue::default())
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs a memory in it:
@@ -297,21 +299,17 @@ impl TransformerLayer {
         input: impl Into<LayerInput>,
         cache: &mut LayerCache,
     ) -> LayerOutput {
-        self.run_cached(input.into(), cache, &mut SharedKeys::default())
+        self.run_cached(input.into(), cache, &mut SharedKeyValue::default())
     }
 
     pub(super) fn run_cached(
         &self,
         input: LayerInput,
         cache: &mut LayerCache,
-        shared: &mut SharedKeys,
+        shared: &mut SharedKeyValue,
     ) -> LayerOutput {
         let input = input.cached(cache.tokens.lengths(), cache.memory.clone());
         self.run(input, Some(&mut cache.tokens), shared)
-    }
-
-    pub(super) fn shares_key_value(&self) -> bool {
-        self.self_attention.shares_key_value()
     }
 
     /// Whether attention and feed-forward network are summed, instead of following each other.
@@ -323,7 +321,7 @@ impl TransformerLayer {
         &self,
         input: LayerInput,
         cache: Option<&mut KvCache>,
-        shared: &mut SharedKeys,
+        shared: &mut SharedKeyValue,
     ) -> LayerOutput {
         let LayerInput { x, context, more } = input;
         more.check_memory(self.cross_attention.is_some());

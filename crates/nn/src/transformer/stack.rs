@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     CrossMemory, Norm,
-    attention::SharedKeys,
+    attention::SharedKeyValue,
     error::{ConfigError, expect_valid},
     positions::{Position, PositionEncoding},
 };
@@ -276,7 +276,7 @@ impl TransformerStack {
     fn fold_whole(
         &self,
         mut input: LayerInput,
-        mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeys) -> Tensor<3>,
+        mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeyValue) -> Tensor<3>,
     ) -> Tensor<3> {
         let [batch, len, _] = input.x.dims();
         // Between positions, windows in a union count in the calls.
@@ -295,7 +295,7 @@ impl TransformerStack {
     pub(super) fn fold(
         &self,
         input: LayerInput,
-        mut run: impl FnMut(&TransformerLayer, LayerInput, (usize, &mut SharedKeys)) -> Tensor<3>,
+        mut run: impl FnMut(&TransformerLayer, LayerInput, (usize, &mut SharedKeyValue)) -> Tensor<3>,
     ) -> Tensor<3> {
         let LayerInput { x, context, more } = input;
         assert!(
@@ -307,7 +307,7 @@ impl TransformerStack {
             "TransformerStack: a projected memory belongs to one of the {} layers; project_memory takes that of a stack",
             self.layers.len()
         );
-        let mut kept: BTreeMap<usize, SharedKeys> = BTreeMap::new();
+        let mut kept: BTreeMap<usize, SharedKeyValue> = BTreeMap::new();
         let layers = self.order.iter().zip(&self.source_of);
         layers.enumerate().fold(x, |x, (at, (&index, &source))| {
             // What no later layer reads is dropped.
