@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
     AttentionMask, BlockConfig, KvCacheConfig, LayerInput, LayerPattern, MultiHeadAttention,
-    MultiHeadAttentionInput, NormPlacement, SelfAttentionConfig, SelfAttentionInput,
+    MultiHeadAttentionInput, NormPlacement, QkNormConfig, SelfAttentionConfig, SelfAttentionInput,
     TransformerLayerConfig, TransformerStack, TransformerStackConfig, positions::PositionEncoding,
 };
 use burn_attn_tests::{
@@ -32,6 +32,7 @@ fn block(encoding: &PositionEncoding) -> BlockConfig {
         .with_norm_placement(NormPlacement::Pre)
         .with_n_kv_heads(2)
         .with_sinks(true)
+        .with_qk_norm(QkNormConfig::rms())
         .with_position(encoding.clone())
 }
 
@@ -61,7 +62,11 @@ fn by_hand(stack: &TransformerStack, x: Tensor<3>) -> (Tensor<3>, MultiHeadAtten
     let mut attention = first.self_attention.clone().into_multi_head();
     attention.query = second.self_attention.query_key_value.clone();
     attention.output = second.self_attention.output.clone();
+    let norm_of_keys = attention.heads.qk_norm.take().expect("a norm").key;
     attention.heads = second.self_attention.heads.clone();
+    let qk_norm = attention.heads.qk_norm.as_mut().expect("a norm");
+    assert!(qk_norm.key.is_none(), "the keys are normalised already");
+    qk_norm.key = norm_of_keys;
     let mut input = MultiHeadAttentionInput::new(norm(second, &x), memory.clone(), memory);
     if let Some(position) = stack.position(1) {
         input = input.position(position.clone());

@@ -130,7 +130,8 @@ impl QkNormConfig {
 pub struct QkNorm {
     /// Norm of the queries, `[d_head]`, or across heads `[n_heads · d_head]`.
     pub query: Option<Norm>,
-    /// Norm of the keys, `[d_head]`, or across heads `[n_kv_heads · d_head]`.
+    /// Norm of the keys, `[d_head]`, or across heads `[n_kv_heads · d_head]`. Absent where the keys are
+    /// [another layer's](crate::BlockConfig::shared_key_value), which has normalised them.
     pub key: Option<Norm>,
     /// Factor on the normalised queries: `[n_heads]`.
     pub factor: Option<Param<Tensor<1>>>,

@@ -94,7 +94,7 @@ impl SelfAttentionConfig {
         self.init_with(false, device)
     }
 
-    /// As [`init`](Self::init); with `shared_key_value`, without projections of keys and values.
+    /// As [`init`](Self::init); with `shared_key_value`, without projections and norm of keys and values.
     pub(crate) fn init_with(&self, shared_key_value: bool, device: &Device) -> SelfAttention {
         let (sizes, bias) = expect_valid(self.parts());
         let widths = sizes.widths();
@@ -102,7 +102,7 @@ impl SelfAttentionConfig {
         let linear = |d_input, widths: &[usize], bias| {
             side_by_side(d_input, widths, bias, &self.initializer, device)
         };
-        SelfAttention {
+        let mut attention = SelfAttention {
             query_key_value: linear(self.d_model, &widths[..own], bias),
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             gate: (self.heads.gate).then(|| linear(self.d_model, &[sizes.merged()], bias)),
@@ -110,7 +110,11 @@ impl SelfAttentionConfig {
             causal: self.causal,
             window: self.window,
             shared_key_value,
+        };
+        if let (true, Some(norm)) = (shared_key_value, &mut attention.heads.qk_norm) {
+            norm.key = None;
         }
+        attention
     }
 }
 

@@ -86,10 +86,10 @@ pub struct BlockConfig {
     /// In self-attention: how many positions before itself a position sees, and, in layers that are not causal, after itself, as in
     /// [`SelfAttentionConfig::window`](crate::SelfAttentionConfig::window). Default: all.
     pub window: Option<usize>,
-    /// Whether self-attention has no keys and values of its own, and attends to those of the nearest earlier layer that has them, with the same
-    /// window, position encoding and widths of the heads: in stacks without cross-attention, whose caches then have fewer layers. The keys are as that layer has normalised
-    /// and rotated them, and such a layer runs only in a stack ("Reducing
-    /// transformer key-value cache size with cross-layer attention", arXiv:2405.12981; the last layers of Gemma 3n).
+    /// Whether self-attention has no keys and values of its own, and attends to those of the nearest earlier layer that has them and the same
+    /// window ("Reducing transformer key-value cache size with cross-layer attention", arXiv:2405.12981; the last layers of Gemma 3n). Both
+    /// need the same position encoding and widths of the heads. The keys are as the earlier layer has normalised and rotated them: `qk_norm`
+    /// is for the queries alone. Such layers run only in stacks, without cross-attention, whose caches then have fewer layers.
     #[config(default = false, missing = false)]
     pub shared_key_value: bool,
     /// How the projections and the feed-forward network are initialised. Default: as Burn's `Linear`.
