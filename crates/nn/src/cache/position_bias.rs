@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use crate::positions::{BiasSource, Position};
 
 /// The biases of ALiBi or a relative table that a cache holds. They are the same tensors for many tokens, so a token needs no memory for
-/// them.
+/// them. Layers that share the cache, but not their learned slopes, compute them in turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PositionBias {
     /// What the biases are computed from.
