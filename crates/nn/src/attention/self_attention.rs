@@ -201,7 +201,7 @@ impl SelfAttention {
     /// # Panics
     ///
     /// When the width is not `d_model`, the mask, the bias, the lengths, the positions or the embedding does not fit, a token is beyond a
-    /// rotary table, or an offset or key positions are given.
+    /// rotary table, an offset or key positions are given, or the keys and values are [another layer's](Self::has_shared_key_value).
     ///
     /// # Cost
     ///
@@ -218,7 +218,8 @@ impl SelfAttention {
             .into()
     }
 
-    /// Whether the module has no keys and values of its own: [`BlockConfig::shared_key_value`](crate::BlockConfig::shared_key_value).
+    /// Whether the module has no keys and values of its own, and runs only in a stack:
+    /// [`BlockConfig::shared_key_value`](crate::BlockConfig::shared_key_value).
     pub fn has_shared_key_value(&self) -> bool {
         self.shared_key_value
     }
@@ -236,7 +237,8 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the module is not causal, the width is not `d_model`, the embedding does not fit, or the cache refuses the tokens.
+    /// When the module is not causal, the width is not `d_model`, the embedding does not fit, the cache refuses the tokens, or the
+    /// keys and values are [another layer's](Self::has_shared_key_value).
     pub fn forward_cached(
         &self,
         input: impl Into<SelfAttentionInput>,

@@ -272,8 +272,8 @@ impl TransformerLayer {
     ///
     /// # Panics
     ///
-    /// When the width is not `d_model`, a part of the input does not fit, or there is a memory without cross-attention or
-    /// cross-attention without a memory.
+    /// When the width is not `d_model`, a part of the input does not fit, there is a memory without cross-attention or
+    /// cross-attention without a memory, or the layer has [shared keys and values](BlockConfig::shared_key_value), which only a stack gives it.
     pub fn forward(&self, input: impl Into<LayerInput>) -> LayerOutput {
         self.run(input.into(), None, &mut SharedKeyValue::default())
     }
