@@ -41,8 +41,8 @@ fn check_causal(module: &str, causal: bool) {
 /// The keys of a cache that a call has added its tokens to, and where these are.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedKeys {
-    /// With prepared keys.
-    appended: Appended,
+    /// With prepared keys. Absent in a call without sequences or tokens.
+    appended: Option<Appended>,
     /// Tokens of each sequence; what follows is padding.
     counts: Vec<usize>,
     positions: Positions,
@@ -114,17 +114,19 @@ impl Heads {
         }
         let positions = context.positions.unwrap_or_else(|| in_order(cache));
         let offsets = cache.lengths();
-        let appended = match is_empty {
-            true => Appended::nothing(key, value),
-            false => {
-                let key = match drops_oldest {
-                    true => key,
-                    false => self.prepare_key(key, position, &positions),
-                };
-                cache.append(key, value, &counts, listed.clone())
+        let appended = (!is_empty).then(|| {
+            if !drops_oldest {
+                let key = self.prepare_key(key, position, &positions);
+                return cache.append(key, value, &counts, listed.clone());
             }
-        };
-        let mut keys = CachedKeys {
+            let mut appended = cache.append(key, value, &counts, listed.clone());
+            let ends = appended.new_at.iter().zip(&counts);
+            let ends = ends.map(|(at, count)| at + count);
+            let tokens = Positions::padded(vec![0; batch], ends.collect());
+            appended.key = self.prepare_key(appended.key, position, &tokens);
+            appended
+        });
+        let keys = CachedKeys {
             appended,
             counts,
             positions,
@@ -132,15 +134,6 @@ impl Heads {
             offsets,
             longest,
         };
-        if drops_oldest && !is_empty {
-            let Appended { key, new_at, .. } = &mut keys.appended;
-            let ends = new_at
-                .iter()
-                .zip(&keys.counts)
-                .map(|(at, count)| at + count);
-            let tokens = Positions::padded(vec![0; batch], ends.collect());
-            *key = self.prepare_key(key.clone(), position, &tokens);
-        }
         let merged = self.attend_to(query, options, (position, window), cache, &keys);
         (merged, keys)
     }
@@ -169,10 +162,7 @@ impl Heads {
         keys: &CachedKeys,
     ) -> Tensor<3> {
         let [batch, _, len_q, _] = query.dims();
-        let (device, dtype) = (query.device(), query.dtype());
-        if batch == 0 || len_q == 0 {
-            return Tensor::zeros([batch, len_q, self.sizes.merged()], (&device, dtype));
-        }
+        let device = query.device();
         let CachedKeys {
             appended,
             counts,
@@ -181,13 +171,19 @@ impl Heads {
             offsets,
             longest,
         } = keys;
-        let Appended {
+        let Some(Appended {
             key,
             value,
             new_at,
             first,
             first_tokens,
-        } = appended;
+        }) = appended
+        else {
+            return Tensor::zeros(
+                [batch, len_q, self.sizes.merged()],
+                (&device, query.dtype()),
+            );
+        };
         let (first, key, value) = (*first, key.clone(), value.clone());
         let is_plain = options.mask.is_none() && options.bias.is_none();
         let query = self.prepare_query(query, |query| position.rotate(query, positions));

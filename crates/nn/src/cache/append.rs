@@ -19,19 +19,6 @@ pub(crate) struct Appended {
     pub(crate) first_tokens: Vec<usize>,
 }
 
-impl Appended {
-    /// Keys and values of a call without sequences or tokens.
-    pub(crate) fn nothing(key: Tensor<4>, value: Tensor<4>) -> Self {
-        Self {
-            key,
-            value,
-            new_at: Vec::new(),
-            first: 0,
-            first_tokens: Vec::new(),
-        }
-    }
-}
-
 impl KvCache {
     /// Adds the first `counts[b]` tokens of each sequence `b`, which [`check`](Self::check) accepts.
     pub(crate) fn append(
