@@ -146,8 +146,20 @@ fn the_end_tokens_of_all_files_end_a_text() {
     // A token that is null in one file may stand in the other.
     write(&folder, TOKENIZER_CONFIG, r#"{"eos_token": null}"#);
     assert_ends(&[2, 3, 5]);
-    write(&folder, "generation_config.json", "[]");
-    assert!(ends().is_err());
+    for (file, what) in [
+        (
+            "special_tokens_map.json",
+            "the configuration of a tokenizer",
+        ),
+        (TOKENIZER_CONFIG, "the configuration of a tokenizer"),
+        ("config.json", "the configuration of a model"),
+        ("generation_config.json", "the settings of a generation"),
+    ] {
+        write(&folder, file, "[]");
+        let refused = ends().expect_err("a list").to_string();
+        let end = format!("{file} cannot be read as {what}: it is not a JSON object");
+        assert!(refused.ends_with(&end), "{refused}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{
     PretrainedError, Result,
+    error::MODEL_CONFIG,
     fields::{ACTIVATIONS, is_equal, of_no_matter},
     gguf,
     json::object,
@@ -42,7 +43,7 @@ impl ConfigFile {
         } else {
             let wanted = Wanted::ModelConfig;
             let path = folder_with(source, wanted)?.join(wanted.file());
-            let fields = object(&path)?;
+            let fields = object(&path, MODEL_CONFIG)?;
             (path, fields)
         };
         let known = of_no_matter(&fields);

@@ -8,6 +8,9 @@ use thiserror::Error;
 
 use crate::weights::{WeightsError, list};
 
+/// What errors call a `config.json`, and a GGUF file whose metadata say the same.
+pub(crate) const MODEL_CONFIG: &str = "the configuration of a model";
+
 /// Why a folder cannot become a model, in one sentence with the offending fields and values.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -25,7 +28,7 @@ pub enum PretrainedError {
     File {
         /// The file.
         path: PathBuf,
-        /// What it should be: the configuration of a model, or a tokenizer.
+        /// What it should be: the configuration of a model, a tokenizer.
         expected: &'static str,
         /// What is wrong with it.
         reason: String,
@@ -94,22 +97,17 @@ pub enum PretrainedError {
 }
 
 impl PretrainedError {
-    /// The file of a configuration.
-    pub(crate) fn file(path: &Path, reason: impl ToString) -> Self {
+    pub(crate) fn file(path: &Path, expected: &'static str, reason: impl ToString) -> Self {
         Self::File {
             path: path.into(),
-            expected: "the configuration of a model",
+            expected,
             reason: reason.to_string(),
         }
     }
 
     #[cfg(feature = "tokenizers")]
     pub(crate) fn tokenizer(path: &Path, reason: impl ToString) -> Self {
-        Self::File {
-            path: path.into(),
-            expected: "a tokenizer",
-            reason: reason.to_string(),
-        }
+        Self::file(path, "a tokenizer", reason)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{PretrainedError, Result};
+use super::{PretrainedError, Result, error::MODEL_CONFIG};
 use crate::weights::{Format, Reason, Weights, ensure, format, gguf_metadata, lfs_pointer};
 
 /// The architectures whose tensors have a table.
@@ -27,7 +27,7 @@ const FIELDS: [(&str, &str); 11] = [
 
 /// The fields of a file. What its architecture has beyond [`FIELDS`] keeps its name, under which the family refuses it, unless it changes nothing.
 pub(super) fn fields(path: &Path) -> Result<Map<String, Value>> {
-    read(path).map_err(|reason| PretrainedError::file(path, reason))
+    read(path).map_err(|reason| PretrainedError::file(path, MODEL_CONFIG, reason))
 }
 
 fn read(path: &Path) -> Result<Map<String, Value>, Reason> {

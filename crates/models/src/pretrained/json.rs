@@ -10,23 +10,28 @@ use crate::weights::{Reason, ensure, lfs_pointer};
 /// The largest file accepted, in bytes: published ones have a few thousand.
 const LARGEST: u64 = 1 << 24;
 
-pub(crate) fn object(path: &Path) -> Result<Map<String, Value>> {
-    match json(path)? {
+/// The fields of a file, which errors call `expected`.
+pub(crate) fn object(path: &Path, expected: &'static str) -> Result<Map<String, Value>> {
+    match json(path, expected)? {
         Value::Object(fields) => Ok(fields),
-        _ => Err(PretrainedError::file(path, "it is not a JSON object")),
+        _ => Err(PretrainedError::file(
+            path,
+            expected,
+            "it is not a JSON object",
+        )),
     }
 }
 
-/// The fields of a file; none if there is no file.
+/// As [`object`]; no fields if there is no file.
 #[cfg(feature = "tokenizers")]
-pub(crate) fn object_if_any(path: &Path) -> Result<Map<String, Value>> {
+pub(crate) fn object_if_any(path: &Path, expected: &'static str) -> Result<Map<String, Value>> {
     match path.exists() {
-        true => object(path),
+        true => object(path, expected),
         false => Ok(Map::new()),
     }
 }
 
-pub(crate) fn json(path: &Path) -> Result<Value> {
+pub(crate) fn json(path: &Path, expected: &'static str) -> Result<Value> {
     let read = || -> Result<Value, Reason> {
         let file = fs::metadata(path)?;
         let is_acceptable = file.is_file() && file.len() <= LARGEST;
@@ -37,5 +42,5 @@ pub(crate) fn json(path: &Path) -> Result<Value> {
             None => error.into(),
         })
     };
-    read().map_err(|reason| PretrainedError::file(path, reason))
+    read().map_err(|reason| PretrainedError::file(path, expected, reason))
 }

@@ -72,6 +72,7 @@ pub use source::folder;
 pub use tokenizer::{Tokenizer, end_tokens, tokenizer};
 #[cfg(feature = "tokenizers")]
 pub(crate) use {
+    error::MODEL_CONFIG,
     json::object,
     sentence_modules::{MODULES, SENTENCE_CONFIGS, sentence_modules},
     source::folder_with,

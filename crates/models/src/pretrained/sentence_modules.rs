@@ -41,14 +41,15 @@ pub(crate) fn sentence_modules(folder: &Path) -> Result<Option<Vec<SentenceModul
     if !path.exists() {
         return Ok(None);
     }
-    let read = json(&path)?;
+    let expected = "the modules of a sentence encoder";
+    let read = json(&path, expected)?;
     let modules: Option<_> = read
         .as_array()
         .and_then(|modules| modules.iter().map(module).collect());
     let reason = "it is not a list of modules, each with its type and a path below the folder";
     modules
         .map(Some)
-        .ok_or_else(|| PretrainedError::file(&path, reason))
+        .ok_or_else(|| PretrainedError::file(&path, expected, reason))
 }
 
 fn module(module: &Value) -> Option<SentenceModule> {

@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 pub use tokenizers::Tokenizer;
 
 use super::{
-    PretrainedError, folder,
+    PretrainedError,
+    error::MODEL_CONFIG,
+    folder,
     json::object_if_any,
     source::folder_with,
     wanted::{TOKENIZER_CONFIG, Wanted},
@@ -54,8 +56,11 @@ pub fn end_tokens(
 ) -> Result<Vec<u32>, PretrainedError> {
     let folder = folder(source)?;
     let mut ends = Vec::new();
-    for name in ["generation_config.json", "config.json"] {
-        let fields = object_if_any(&folder.join(name))?;
+    for (name, expected) in [
+        ("generation_config.json", "the settings of a generation"),
+        ("config.json", MODEL_CONFIG),
+    ] {
+        let fields = object_if_any(&folder.join(name), expected)?;
         let tokens = match fields.get("eos_token_id") {
             Some(Value::Array(tokens)) => tokens,
             Some(token) => std::slice::from_ref(token),
@@ -73,9 +78,10 @@ pub fn end_tokens(
 }
 
 pub(crate) fn tokenizer_fields(folder: &Path) -> Result<Map<String, Value>, PretrainedError> {
-    let mut fields = object_if_any(&folder.join(TOKENIZER_CONFIG))?;
+    let expected = "the configuration of a tokenizer";
+    let mut fields = object_if_any(&folder.join(TOKENIZER_CONFIG), expected)?;
     fields.retain(|_, value| !value.is_null());
-    for (name, token) in object_if_any(&folder.join("special_tokens_map.json"))? {
+    for (name, token) in object_if_any(&folder.join("special_tokens_map.json"), expected)? {
         fields.entry(name).or_insert(token);
     }
     Ok(fields)

@@ -8,10 +8,12 @@ use crate::pretrained::{ConfigFile, PretrainedError, Result, object};
 
 /// What errors call the model.
 const FAMILY: &str = "SentenceEncoder";
+/// What errors call the file of one of its modules.
+pub(super) const MODULE_CONFIG: &str = "the configuration of a module";
 
-/// A file in JSON, all of whose fields have to be read.
-pub(super) fn read(path: PathBuf) -> Result<ConfigFile> {
-    let fields = object(&path)?;
+/// A file in JSON, which errors call `expected`, and all of whose fields have to be read.
+pub(super) fn read(path: PathBuf, expected: &'static str) -> Result<ConfigFile> {
+    let fields = object(&path, expected)?;
     Ok(of_fields(path, fields))
 }
 
@@ -19,9 +21,14 @@ pub(super) fn of_fields(path: PathBuf, fields: Map<String, Value>) -> ConfigFile
     ConfigFile::of_fields(path, FAMILY, fields)
 }
 
-pub(super) fn first_of(folder: &Path, files: &[&str]) -> Result<Option<ConfigFile>> {
+pub(super) fn first_of(
+    folder: &Path,
+    files: &[&str],
+    expected: &'static str,
+) -> Result<Option<ConfigFile>> {
     let mut paths = files.iter().map(|file| folder.join(file));
-    paths.find(|path| path.exists()).map(read).transpose()
+    let path = paths.find(|path| path.exists());
+    path.map(|path| read(path, expected)).transpose()
 }
 
 pub(super) fn unsupported(

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    files::{self, unsupported},
+    files::{self, MODULE_CONFIG, unsupported},
     stage::Stage,
     transformer_config::{Prompts, TransformerConfig},
 };
 use crate::{
     bert::Pooling,
     pretrained::{
-        LoadOptions, MODULES, PretrainedError, Result, Wanted, folder_with, sentence_modules,
+        LoadOptions, MODEL_CONFIG, MODULES, PretrainedError, Result, Wanted, folder_with,
+        sentence_modules,
     },
     weights::gguf_metadata,
 };
@@ -126,7 +127,7 @@ impl Pipeline {
 
 /// The vectors that a Pooling module puts side by side, and the width of each.
 fn pooling(folder: &Path, prompts: &Prompts) -> Result<(Vec<Pooling>, usize)> {
-    let mut file = files::read(folder.join("config.json"))?;
+    let mut file = files::read(folder.join("config.json"), MODULE_CONFIG)?;
     let names: Vec<&str> = POOLINGS.iter().map(|(name, ..)| *name).collect();
     let supported = format!("{}, or a list of them", names.join(", "));
     let named = file.parsed("pooling_mode", &supported, |value| {
@@ -163,7 +164,7 @@ fn pooling(folder: &Path, prompts: &Prompts) -> Result<(Vec<Pooling>, usize)> {
 /// How the model of a GGUF file pools, if it says so.
 fn pooling_type(path: &Path) -> Result<Option<Pooling>> {
     let metadata = gguf_metadata(path);
-    let metadata = metadata.map_err(|reason| PretrainedError::file(path, reason))?;
+    let metadata = metadata.map_err(|reason| PretrainedError::file(path, MODEL_CONFIG, reason))?;
     let mut file = files::of_fields(path.into(), metadata);
     file.parsed(POOLING_TYPE, "1 (mean), 2 (cls) or 3 (last)", |value| {
         let found = POOLING_TYPES.iter().find(|(known, _)| *value == *known);

@@ -11,7 +11,7 @@ use burn::{
 };
 use serde_json::json;
 
-use super::files;
+use super::files::{self, MODULE_CONFIG};
 use crate::{
     bert::normalized,
     pretrained::{ConfigFile, LoadOptions, Result},
@@ -52,7 +52,7 @@ impl Stage {
         width: usize,
         options: &LoadOptions,
     ) -> Result<(Self, usize)> {
-        let mut file = files::read(folder.join("config.json"))?;
+        let mut file = files::read(folder.join("config.json"), MODULE_CONFIG)?;
         of_sentences(&mut file)?;
         file.only("use_residual", json!(false))?;
         let [inputs, outputs] = [file.size("in_features")?, file.size("out_features")?];
@@ -71,7 +71,7 @@ impl Stage {
 
     /// The files of a Normalize module, which has none in older versions.
     pub(super) fn normalize(folder: &Path) -> Result<Self> {
-        if let Some(mut file) = files::first_of(folder, &["config.json"])? {
+        if let Some(mut file) = files::first_of(folder, &["config.json"], MODULE_CONFIG)? {
             of_sentences(&mut file)?;
             file.finish()?;
         }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde_json::{Value, json};
 use tokenizers::TruncationDirection;
 
-use super::files::first_of;
+use super::files::{MODULE_CONFIG, first_of};
 use crate::pretrained::{Result, SENTENCE_CONFIGS};
 
 /// What is done with texts before the transformer reads them.
@@ -22,7 +22,12 @@ impl TransformerConfig {
     /// What `tokenizer_config.json` says.
     pub(super) fn of_tokenizer(folder: &Path) -> Result<Self> {
         // Not finished: its other fields are part of `tokenizer.json`.
-        let Some(mut file) = first_of(folder, &["tokenizer_config.json"])? else {
+        let Some(mut file) = first_of(
+            folder,
+            &["tokenizer_config.json"],
+            "the configuration of a tokenizer",
+        )?
+        else {
             return Ok(Self::default());
         };
         let max_len = match file.number_if_any("model_max_length")? {
@@ -43,7 +48,7 @@ impl TransformerConfig {
 
     /// What `sentence_bert_config.json` says, or one of its other names, in the place of it.
     pub(super) fn and_sentence_config(mut self, folder: &Path) -> Result<Self> {
-        let Some(mut file) = first_of(folder, &SENTENCE_CONFIGS)? else {
+        let Some(mut file) = first_of(folder, &SENTENCE_CONFIGS, MODULE_CONFIG)? else {
             return Ok(self);
         };
         file.only("transformer_task", json!("feature-extraction"))?;
@@ -95,7 +100,12 @@ impl Prompts {
     }
 
     pub(super) fn of(folder: &Path) -> Result<Self> {
-        let Some(mut file) = first_of(folder, &["config_sentence_transformers.json"])? else {
+        let Some(mut file) = first_of(
+            folder,
+            &["config_sentence_transformers.json"],
+            "the configuration of a sentence encoder",
+        )?
+        else {
             return Ok(Self::default());
         };
         file.only("model_type", json!("SentenceTransformer"))?;

@@ -54,8 +54,29 @@ fn other_modules_are_refused_by_name() {
     });
     assert_eq!(
         outside,
-        "modules.json cannot be read as the configuration of a model: it is not a list of modules, each with its type and a path below the folder"
+        "modules.json cannot be read as the modules of a sentence encoder: it is not a list of modules, each with its type and a path below the folder"
     );
+}
+
+#[test]
+fn files_are_called_what_they_are() {
+    let tokenizer = "the configuration of a tokenizer";
+    let module = "the configuration of a module";
+    for (file, what) in [
+        ("config.json", "the configuration of a model"),
+        ("tokenizer_config.json", tokenizer),
+        ("sentence_bert_config.json", module),
+        ("1_Pooling/config.json", module),
+        (
+            "config_sentence_transformers.json",
+            "the configuration of a sentence encoder",
+        ),
+    ] {
+        assert_eq!(
+            refused("labse", file, |content| *content = json!([3])),
+            format!("{file} cannot be read as {what}: it is not a JSON object")
+        );
+    }
 }
 
 #[test]
