@@ -3,11 +3,14 @@
 use core::ops::RangeInclusive;
 
 use burn::tensor::{Bool, DType, Device, FloatDType, Int, Tensor, TensorData};
-use burn_attn_kernels_cpu::{Window, alibi_slopes};
+use burn_attn_kernels_cpu::Window;
 
 use crate::{
-    AttentionBias, AttentionMask, AttentionOptions, bias::DistancePart, check,
-    composed::statistics_dtype, distance::bias_at_positions,
+    AttentionBias, AttentionMask, AttentionOptions,
+    bias::DistancePart,
+    check,
+    composed::statistics_dtype,
+    distance::{alibi, bias_at_positions, paper_slopes},
 };
 
 /// How many numbers one operation selects. Its gradient is a loop over them on CubeCL, which Mesa's software driver leaves after as many
@@ -150,11 +153,10 @@ impl Distances {
             DistancePart::Alibi(slopes) => {
                 let [heads] = slopes.dims();
                 let slopes = slopes.cast(dtype).reshape([1, heads, 1, 1]);
-                self.tensor().abs().cast(FloatDType::from(dtype)) * -slopes
+                alibi(slopes, self.tensor().cast(FloatDType::from(dtype)))
             }
             DistancePart::PaperAlibi(heads, device) => {
-                let slopes = TensorData::new(alibi_slopes(heads), [heads]);
-                let slopes = Tensor::from_data(slopes, (&device, dtype));
+                let slopes = paper_slopes(heads, &device, dtype);
                 self.bias(DistancePart::Alibi(slopes), like)
             }
             DistancePart::Relative(table, buckets) => {

@@ -3,7 +3,7 @@
 //!
 //! An implementation of the operation returns the gradient of that operand; Burn propagates it to slopes and tables.
 
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn_kernels_cpu::{DistanceAxis, RelativeBuckets, alibi_slopes};
 
 use crate::bias::{AttentionBias, DistancePart};
@@ -58,9 +58,7 @@ pub fn bias_at_positions(
     let formulas = bias.by_distance.into_iter().filter_map(|part| match part {
         DistancePart::Alibi(slopes) => Some(of_slopes(positions, slopes.cast(dtype))),
         DistancePart::PaperAlibi(heads, device) => {
-            let slopes = TensorData::new(alibi_slopes(heads), [heads]);
-            let slopes = Tensor::from_data(slopes, (&device, dtype));
-            Some(of_slopes(positions, slopes))
+            Some(of_slopes(positions, paper_slopes(heads, &device, dtype)))
         }
         DistancePart::Relative(table, buckets) => {
             Some(of_table(positions, table.cast(dtype), buckets))
@@ -70,13 +68,23 @@ pub fn bias_at_positions(
     formulas.reduce(|sum, part| sum + part)
 }
 
-/// `−slopes[h] · |relative position|`
+/// The slopes of ALiBi's paper: `[heads_q]`.
+pub(crate) fn paper_slopes(heads: usize, device: &Device, dtype: DType) -> Tensor<1> {
+    let slopes = TensorData::new(alibi_slopes(heads), [heads]);
+    Tensor::from_data(slopes, (device, dtype))
+}
+
+/// ALiBi for slopes and distances that broadcast: `−slope · |distance|`.
+pub(crate) fn alibi<const D: usize>(slopes: Tensor<D>, distances: Tensor<D>) -> Tensor<D> {
+    distances.abs() * -slopes
+}
+
+/// ALiBi of every head at every distance.
 fn of_slopes(positions: &[isize], slopes: Tensor<1>) -> Tensor<2> {
-    let distances = positions.iter();
-    let distances = distances.map(|position| -(position.unsigned_abs() as f64));
+    let distances = positions.iter().map(|&position| position as f64);
     let distances = TensorData::new(distances.collect(), [1, positions.len()]);
     let distances = Tensor::<2>::from_data(distances, (&slopes.device(), slopes.dtype()));
-    slopes.unsqueeze_dim::<2>(1) * distances
+    alibi(slopes.unsqueeze_dim(1), distances)
 }
 
 /// `table[bucket, h]`
