@@ -5,7 +5,7 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use burn_attn::{
-    AttentionMask, CausalAlignment, CrossAttentionInput, MultiHeadAttentionInput,
+    AttentionBias, AttentionMask, CausalAlignment, CrossAttentionInput, MultiHeadAttentionInput,
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -13,7 +13,7 @@ use burn_attn_tests::{
     devices,
 };
 
-use super::{LEN, Mask, batch, cases, close, cross, encodings, multi_head, one};
+use super::{LEN, LENGTHS, Mask, batch, cases, close, cross, encodings, multi_head, one};
 
 #[test]
 fn the_caller_wins_over_a_name_and_a_name_over_the_default() {
@@ -77,6 +77,40 @@ fn the_caller_wins_over_a_name_and_a_name_over_the_default() {
             );
             close(&name, united(causal(), None), united(causal(), Some(0)));
         }
+    }
+}
+
+/// A causal mask counts from the ends of the sequences, a window and a bias between the positions.
+#[test]
+fn a_name_beside_equal_positions() {
+    const SLOPES: [f32; 3] = [0.5, 0.375, 0.25];
+    for (backend, device) in devices::cpu() {
+        let module = cross(PositionEncoding::None, &device);
+        let input = || {
+            let input = CrossAttentionInput::new(batch(LEN, 1, &device), batch(LEN, 2, &device));
+            let bottom_right = AttentionMask::causal_aligned(CausalAlignment::BottomRight);
+            input.mask(bottom_right).lengths(&LENGTHS)
+        };
+        let slopes = || Tensor::<1>::from_data(SLOPES, &device);
+        let by_distance = || {
+            let input = input().mask(AttentionMask::window(5, 0));
+            input.bias(AttentionBias::alibi(slopes()))
+        };
+        let places = vec![(0..LEN).collect::<Vec<_>>(); 3];
+        let input_at = by_distance()
+            .positions(places.clone())
+            .key_positions(places);
+        let actual = module.forward(input_at);
+
+        let distances = (0..LEN).flat_map(|query| (0..LEN).map(move |key| query.abs_diff(key)));
+        let distances: Vec<f32> = distances.map(|distance| distance as f32).collect();
+        let distances = TensorData::new(distances, [1, 1, LEN, LEN]);
+        let distances = Tensor::<4>::from_data(distances, &device);
+        let beyond = AttentionMask::masked(distances.clone().greater_elem(5));
+        let bias = AttentionBias::dense(distances * -slopes().reshape([1, 3, 1, 1]));
+        let expected = module.forward(input().mask(beyond).bias(bias));
+        assert!(differs(&module.forward(by_distance()), &actual));
+        close(backend, actual, expected);
     }
 }
 
