@@ -14,8 +14,9 @@ use burn::{
     },
 };
 use burn_attn::{
-    BlockConfig, CrossAttentionConfig, FeedForwardActivation, MultiHeadAttentionConfig,
-    NormPlacement, ProjectionBias, SelfAttentionConfig, TransformerConfig, TransformerStackConfig,
+    BlockConfig, CrossAttentionConfig, FeedForwardActivation, LayerPattern,
+    MultiHeadAttentionConfig, NormPlacement, ProjectionBias, SelfAttentionConfig,
+    TransformerConfig, TransformerStackConfig,
 };
 use burn_attn_models::{
     import::{self, Import, Library},
@@ -181,12 +182,28 @@ fn what_the_others_cannot_be() {
     let device = devices::any();
     let config = TransformerStackConfig::encoder(12, 7, 3, 2);
     let sandwich = block().with_norm_placement(NormPlacement::Sandwich);
-    let module = config.with_block(sandwich).init(&device);
+    let module = config.clone().with_block(sandwich).init(&device);
     let refused = import::table(&module, Library::BurnNn);
     assert_eq!(
         refused.expect_err("it has no such norms").to_string(),
         "layers.0.norm_1: the module has a norm after each sublayer (NormPlacement::Sandwich), but burn-nn's does not"
     );
+    let blocks = vec![block(), block().with_shared_key_value(true)];
+    let module = config
+        .with_pattern(LayerPattern::Cycle(blocks))
+        .init(&device);
+    for (library, name) in [
+        (Library::Pytorch, "layers.1.self_attn"),
+        (Library::BurnNn, "layers.1.mha"),
+    ] {
+        let refused = import::table(&module, library);
+        assert_eq!(
+            refused.expect_err("it has no keys").to_string(),
+            format!(
+                "{name}.query_key_value: the module has no keys and values of its own: it attends to those of another layer (shared_key_value)"
+            )
+        );
+    }
     let module = SelfAttentionConfig::new(12, 3).init(&device);
     let refused = import::table(&module.apply_lora(Lora::new(3, 6.0)), Library::Pytorch);
     assert_eq!(

@@ -28,7 +28,7 @@ impl Import for MultiHeadAttention {
 impl Import for SelfAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         if self.has_shared_key_value() {
-            let reason = "it has no keys and values of its own";
+            let reason = "the module has no keys and values of its own: it attends to those of another layer (shared_key_value)";
             return Err(part.unsupported("query_key_value", reason));
         }
         let inputs = [("query_key_value", &self.query_key_value, 0..3)];
