@@ -1,7 +1,8 @@
-//! What decoding a token and loading weights allocate: a suite of its own, because it counts every allocation of the process.
+//! What decoding a token, a forward and loading weights allocate: a suite of its own, because it counts every allocation of the process.
 //!
 //! Every test holds `numbers::alone()` of the tests' library, so that nothing else allocates meanwhile.
 
+mod forward;
 mod mutated;
 mod weights;
 

@@ -1,0 +1,63 @@
+//! What a call for whole sequences has in use at once.
+
+use burn::tensor::{Distribution, Tensor};
+use burn_attn::{
+    AttentionMask, BlockConfig, CausalAlignment, LayerPattern, SelfAttentionConfig,
+    SelfAttentionInput, TransformerStackConfig,
+};
+use burn_attn_tests::{devices, numbers::alone};
+
+use super::{D_MODEL, HEADS, peak};
+
+const LEN: usize = 1500;
+
+fn tokens() -> Tensor<3> {
+    Tensor::random([1, LEN, D_MODEL], Distribution::Default, &devices::any())
+}
+
+/// Between positions that are places, also where the mask names its alignment.
+#[test]
+fn a_window_is_no_tensor() {
+    let _alone = alone();
+    let config = SelfAttentionConfig::new(D_MODEL, HEADS).with_causal(true);
+    let module = config.with_window(3).init(&devices::any());
+    let x = tokens();
+    // Parameters are made when they are first used.
+    module.forward(x.clone());
+    let [unnamed, named] = [
+        AttentionMask::causal(),
+        AttentionMask::causal_aligned(CausalAlignment::BottomRight),
+    ]
+    .map(|mask| {
+        let input = SelfAttentionInput::new(x.clone()).mask(mask);
+        let input = input.positions(vec![(0..LEN).collect::<Vec<_>>()]);
+        peak(|| drop(module.forward(input)))
+    });
+    println!("without a name {unnamed} bytes, with one {named}");
+    assert!(named < unnamed + LEN * LEN / 4);
+}
+
+/// Each pair of layers has a window of its own, and thus keys that no other pair reads.
+#[test]
+fn keys_and_values_are_held_until_their_last_reader() {
+    const PAIRS: usize = 8;
+    let _alone = alone();
+    for shared_key_value in [false, true] {
+        let [one, many] = [1, PAIRS].map(|pairs| {
+            let pair = |window| {
+                let block = BlockConfig::new().with_window(window);
+                let second = block.clone().with_shared_key_value(shared_key_value);
+                [block, second]
+            };
+            let pattern = LayerPattern::Cycle((1..=pairs).flat_map(pair).collect());
+            let config = TransformerStackConfig::causal(D_MODEL, D_MODEL, HEADS, 2 * pairs);
+            let stack = config.with_pattern(pattern).init(&devices::any());
+            let x = tokens();
+            stack.forward(x.clone());
+            peak(|| drop(stack.forward(x)))
+        });
+        println!("shared_key_value {shared_key_value}: one pair {one} bytes, {PAIRS} {many}");
+        let query_key_value = 3 * LEN * D_MODEL * size_of::<f32>();
+        assert!(many < one + 2 * query_key_value);
+    }
+}
