@@ -5,6 +5,7 @@ use burn_attn::{
     AttentionMask, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig,
     MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput, TiedEmbeddingConfig,
     TransformerConfig, TransformerInput,
+    positions::{AlibiConfig, PositionEncoding, RelativeBiasConfig},
 };
 use burn_attn_tests::{
     devices,
@@ -73,6 +74,46 @@ fn a_sequence_of_none() {
             .val();
         let expected = bias.unsqueeze::<3>().expand([2, 7, 15]);
         burn_attn_tests::compare::assert_same(&module.forward(input), &expected);
+    }
+}
+
+#[test]
+fn positions_of_none() {
+    let position = [
+        PositionEncoding::None,
+        PositionEncoding::Alibi(AlibiConfig::new()),
+        PositionEncoding::Relative(RelativeBiasConfig::new()),
+    ];
+    for (_, device) in devices::cpu() {
+        for position in position.clone() {
+            let cross = CrossAttentionConfig::new(15, 3).with_position(position.clone());
+            let cross = filled(cross.init(&device), 1);
+            let multi = MultiHeadAttentionConfig::new(15, 3).with_position(position.clone());
+            let multi = filled(multi.init(&device), 1);
+            let own = SelfAttentionConfig::new(15, 3).with_position(position.clone());
+            let own = filled(own.init(&device), 1);
+            for [batch, len_q, len_kv] in [[2, 0, 11], [2, 7, 0], [2, 0, 0], [0, 7, 11]] {
+                let x = || Tensor::<3>::zeros([batch, len_q, 15], &device);
+                let memory = || Tensor::<3>::zeros([batch, len_kv, 15], &device);
+                let positions = || vec![(2..2 + len_q).collect::<Vec<_>>(); batch];
+                let mask = || AttentionMask::window(3, 3);
+
+                let input = CrossAttentionInput::new(x(), memory()).mask(mask());
+                let output = cross.forward_with_weights(input.positions(positions()));
+                assert_eq!(output.states.dims(), [batch, len_q, 15]);
+                assert_eq!(output.weights.dims(), [batch, 3, len_q, len_kv]);
+
+                let input = MultiHeadAttentionInput::cross_attention(x(), memory()).mask(mask());
+                let output = multi.forward(input.positions(positions()));
+                assert_eq!(output.dims(), [batch, len_q, 15]);
+
+                if len_q == 0 || batch == 0 {
+                    let input = SelfAttentionInput::new(x()).mask(mask());
+                    let output = own.forward(input.positions(positions()));
+                    assert_eq!(output.dims(), [batch, len_q, 15]);
+                }
+            }
+        }
     }
 }
 

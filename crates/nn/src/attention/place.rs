@@ -24,6 +24,10 @@ pub(super) fn at_positions(
     }
     let of_query = of_query.listed(module, [batch, len_q]);
     let of_key = of_key.listed(module, [batch, len_kv]);
+    // Lists without tokens start nowhere, and there are no scores.
+    if [batch, len_q, len_kv].contains(&0) {
+        return (options, None);
+    }
     let starts = starts_of_runs(&of_query).zip(starts_of_runs(&of_key));
     let offsets: Option<Vec<i64>> = starts.map(|(query, key)| {
         let sequences = query.len().max(key.len());
