@@ -2,8 +2,8 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    BlockConfig, KvCacheConfig, LayerInput, TransformerCache, TransformerStack,
-    TransformerStackConfig,
+    BlockConfig, CrossAttentionConfig, CrossAttentionInput, KvCacheConfig, LayerInput,
+    LayerPattern, TransformerCache, TransformerStack, TransformerStackConfig,
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -134,6 +134,53 @@ fn memories_that_join_keep_their_padding() {
         decoding.cache = decoding.decoder.cache(0, &config);
         decoding.cache.join(other);
         decoding.read(&[1], 5, 1);
+    }
+}
+
+/// The first layer would take the others' tokens and memory; the second has no window.
+#[test]
+fn a_cache_that_refuses_to_join_stays_as_it_was() {
+    let device = devices::any();
+    let block = BlockConfig::new().with_d_head(6);
+    let blocks = vec![block.clone(), block.with_window(2)];
+    let config = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, 2)
+        .with_pattern(LayerPattern::Cycle(blocks))
+        .with_causal(true);
+    let windowed = config.init(&device);
+    let config = KvCacheConfig::new(LEN).with_initial_capacity(2);
+    for mut decoding in decodings(&device) {
+        decoding.read(&[0, 1], 0, 5);
+        let mut other = windowed.cache(1, &config);
+        assert_eq!(
+            sentence(|| decoding.cache.join(other.clone())),
+            "LayerCache: only one of the two caches to join has a memory"
+        );
+        decoding.read(&[0, 1], 5, 1);
+
+        windowed.project_memory(tensor([1, 7, D_MODEL], 3, &device), &[7], &mut other);
+        let refused = sentence(|| decoding.cache.join(other.clone()));
+        assert!(refused.contains("different layers"), "{refused}");
+        decoding.read(&[0, 1], 6, 1);
+
+        let mut layer = decoding.cache.layers()[1].clone();
+        let others = other.layers()[1].clone();
+        let refused = sentence(|| layer.join(others.clone()));
+        assert!(refused.contains("different layers"), "{refused}");
+        let memory = layer.memory.expect("the memory stays");
+        // It still has two sequences, as the tokens do.
+        let attention = decoding.decoder.layers[1].cross_attention.as_ref();
+        let x = tensor([2, 1, D_MODEL], 2, &device);
+        let input = CrossAttentionInput::new(x, memory.clone());
+        let states = attention.expect("one").forward(input);
+        assert_eq!((states.dims(), layer.tokens.batch()), ([2, 1, D_MODEL], 2));
+
+        let grouped = CrossAttentionConfig::new(D_MODEL, N_HEADS).with_n_kv_heads(1);
+        let grouped = grouped.init(&device);
+        let of_one_head = grouped.project_memory(tensor([1, 7, D_MODEL], 3, &device));
+        assert_eq!(
+            sentence(|| memory.join(of_one_head)),
+            "ProjectedMemory: a memory of 1 heads of width 5 in F32 cannot join one of 3 heads of width 6 in F32"
+        );
     }
 }
 

@@ -38,8 +38,27 @@ impl ProjectedMemory {
     /// hide. Both are copied. Panics when the two differ in heads, widths or dtype. Devices are not compared: both memories must be on one
     /// device.
     pub fn join(self, other: Self) -> Self {
+        if let Some(reason) = self.refuses_join(&other) {
+            panic!("{reason}");
+        }
         let (key, value) = (joined(self.key, other.key), joined(self.value, other.value));
         Self { key, value }
+    }
+
+    /// Why [`join`](Self::join) would panic, if it would.
+    pub(crate) fn refuses_join(&self, other: &Self) -> Option<String> {
+        let both = [(&self.key, &other.key), (&self.value, &other.value)];
+        both.into_iter().find_map(|(own, others)| {
+            let ([_, heads, _, dim], [_, other_heads, _, other_dim]) = (own.dims(), others.dims());
+            let (dtype, other_dtype) = (own.dtype(), others.dtype());
+            let fits = [heads, dim] == [other_heads, other_dim] && dtype == other_dtype;
+            (!fits).then(|| {
+                format!(
+                    "ProjectedMemory: a memory of {other_heads} heads of width {other_dim} in {other_dtype:?} cannot join one of {heads} \
+                     heads of width {dim} in {dtype:?}"
+                )
+            })
+        })
     }
 
     /// A copy of the memory of the batch items `items`, `[batch of the result]`, each below the batch size and in this order; an item may be
@@ -60,16 +79,10 @@ impl ProjectedMemory {
     }
 }
 
-/// `[batch, heads, len, dim]` of one memory, then of the other, with zeros at the end of the shorter one.
+/// `[batch, heads, len, dim]` of one memory, then of the other, which fits, with zeros at the end of the shorter one.
 fn joined(own: Tensor<4>, others: Tensor<4>) -> Tensor<4> {
-    let ([own_batch, heads, own_len, dim], [batch, other_heads, other_len, other_dim]) =
-        (own.dims(), others.dims());
-    let (dtype, other_dtype) = (own.dtype(), others.dtype());
-    assert!(
-        [heads, dim] == [other_heads, other_dim] && dtype == other_dtype,
-        "ProjectedMemory: a memory of {other_heads} heads of width {other_dim} in {other_dtype:?} cannot join one of {heads} heads of width \
-         {dim} in {dtype:?}"
-    );
+    let ([own_batch, heads, own_len, dim], [batch, _, other_len, _]) = (own.dims(), others.dims());
+    let dtype = own.dtype();
     // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu.
     if batch == 0 {
         return own;

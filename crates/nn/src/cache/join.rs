@@ -7,7 +7,9 @@ impl KvCache {
     /// with the larger of the two capacities for every sequence. Panics when the two caches differ in heads, widths, window, `max_len`,
     /// storage, sink tokens, dtype or device.
     pub fn join(&mut self, mut other: Self) {
-        self.check_join(&other);
+        if let Some(reason) = self.refuses_join(&other) {
+            panic!("{reason}");
+        }
         self.copy_prefix();
         other.copy_prefix();
         // A cache that has had no keys yet may not know their dtype.
@@ -52,35 +54,37 @@ impl KvCache {
         self.tokens.extend(other.tokens);
     }
 
-    fn check_join(&self, other: &Self) {
+    /// Why [`join`](Self::join) would panic, if it would.
+    pub(crate) fn refuses_join(&self, other: &Self) -> Option<String> {
         let of_layer = |cache: &Self| {
             let (keys, values) = (&cache.keys.layout, &cache.values.layout);
             (keys.heads, keys.dim, values.dim, cache.window)
         };
         let (own, others) = (of_layer(self), of_layer(other));
-        assert!(
-            own == others,
-            "KvCache: a cache of (heads, widths of keys and values, window) {others:?} cannot join one of {own:?}: they were made for different layers"
-        );
+        if own != others {
+            return Some(format!(
+                "KvCache: a cache of (heads, widths of keys and values, window) {others:?} cannot join one of {own:?}: they were made for different layers"
+            ));
+        }
         let of_config = |cache: &Self| {
             let storage = cache.keys.layout.storage;
             (cache.max_len, storage, cache.sink_tokens)
         };
         let (own, others) = (of_config(self), of_config(other));
-        assert!(
-            own == others,
-            "KvCache: a cache of (max_len, storage, sink_tokens) {others:?} cannot join one of {own:?}"
-        );
+        if own != others {
+            return Some(format!(
+                "KvCache: a cache of (max_len, storage, sink_tokens) {others:?} cannot join one of {own:?}"
+            ));
+        }
         let (own, others) = (self.keys.layout.dtype, other.keys.layout.dtype);
-        assert!(
-            !(self.dtype_is_fixed && other.dtype_is_fixed) || own == others,
-            "KvCache: a cache in {others:?} cannot join one in {own:?}"
-        );
+        if self.dtype_is_fixed && other.dtype_is_fixed && own != others {
+            return Some(format!(
+                "KvCache: a cache in {others:?} cannot join one in {own:?}"
+            ));
+        }
         let (own, others) = (&self.keys.layout.device, &other.keys.layout.device);
-        assert!(
-            self.keys.layout.is_on(others),
-            "KvCache: a cache on {others:?} cannot join one on {own:?}"
-        );
+        (!self.keys.layout.is_on(others))
+            .then(|| format!("KvCache: a cache on {others:?} cannot join one on {own:?}"))
     }
 
     /// Grows to `capacity` tokens per sequence, which is not less than the present capacity.

@@ -2,6 +2,8 @@
 
 use crate::{KvCache, ProjectedMemory, positions::indices};
 
+const ONE_MEMORY: &str = "LayerCache: only one of the two caches to join has a memory";
+
 /// The cache of a [`TransformerLayer`](crate::TransformerLayer): the keys and values of its tokens and, with
 /// cross-attention, of the memory. Made by [`TransformerLayer::cache`](crate::TransformerLayer::cache).
 ///
@@ -37,15 +39,26 @@ impl LayerCache {
     /// shorter one is padded with keys of zeros at its end, which a mask of the memory must hide. Panics also when only one of two caches
     /// with sequences has a memory, and as [`ProjectedMemory::join`] does.
     pub fn join(&mut self, other: Self) {
-        let [own, others] = [self.tokens.batch(), other.tokens.batch()];
+        if let Some(reason) = self.refuses_join(&other) {
+            panic!("{reason}");
+        }
         self.memory = match (self.memory.take(), other.memory) {
             (Some(own), Some(others)) => Some(own.join(others)),
-            (None, None) => None,
-            (None, memory) if own == 0 => memory,
-            (memory, None) if others == 0 => memory,
-            _ => panic!("LayerCache: only one of the two caches to join has a memory"),
+            (own, others) => own.or(others),
         };
         self.tokens.join(other.tokens);
+    }
+
+    /// Why [`join`](Self::join) would panic, if it would.
+    fn refuses_join(&self, other: &Self) -> Option<String> {
+        let is_empty = |cache: &Self| cache.tokens.batch() == 0;
+        let of_memory = match (&self.memory, &other.memory) {
+            (Some(own), Some(others)) => own.refuses_join(others),
+            (None, Some(_)) if !is_empty(self) => Some(ONE_MEMORY.to_owned()),
+            (Some(_), None) if !is_empty(other) => Some(ONE_MEMORY.to_owned()),
+            _ => None,
+        };
+        of_memory.or_else(|| self.tokens.refuses_join(&other.tokens))
     }
 }
 
@@ -134,6 +147,10 @@ impl TransformerCache {
             layers == others,
             "TransformerCache: a cache of {others} layers cannot join one of {layers}"
         );
+        let mut both = self.layers.iter().zip(&other.layers);
+        if let Some(reason) = both.find_map(|(own, others)| own.refuses_join(others)) {
+            panic!("{reason}");
+        }
         for (own, others) in self.layers.iter_mut().zip(other.layers) {
             own.join(others);
         }
