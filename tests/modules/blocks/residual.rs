@@ -1,9 +1,11 @@
 //! What a sublayer adds to its input: scaled, left out, or read without a norm.
 
 use burn::tensor::Tensor;
+#[cfg(feature = "flex")]
+use burn::tensor::{DType, Device};
 use burn_attn::{
-    BlockConfig, LayerPattern, NormConfig, NormPlacement, SelfAttentionInput, TransformerLayer,
-    TransformerLayerConfig, TransformerStackConfig,
+    BlockConfig, LayerPattern, NormConfig, NormPlacement, SelfAttentionInput, SublayerConnection,
+    TransformerLayer, TransformerLayerConfig, TransformerStackConfig,
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_same, numbers},
@@ -46,13 +48,13 @@ fn a_layer_scale_multiplies_what_is_added() {
                 .expect("a scale");
             assert!(numbers(&first.val()).iter().all(|&scale| scale == 0.375));
             let scaled = filled(scaled, 1);
-            let scale = |residual: &burn_attn::SublayerConnection| {
+            let scale = |residual: &SublayerConnection| {
                 let scale = residual.scale.as_ref().expect("a scale").val();
                 scale.unsqueeze::<3>()
             };
             let attention = &scaled.self_attention_residual;
             let after = scaled.feed_forward_residual.as_ref().expect("one");
-            let around = |residual: &burn_attn::SublayerConnection, x: Tensor<3>, y: Tensor<3>| {
+            let around = |residual: &SublayerConnection, x: Tensor<3>, y: Tensor<3>| {
                 let norm = residual.norm.as_ref().expect("a norm");
                 match placement {
                     NormPlacement::Post => norm.forward(x + y * scale(residual)),
@@ -173,6 +175,30 @@ fn stochastic_depth_leaves_out_whole_sequences() {
         assert_same(&inner.forward(x.clone()).states, &plain.forward(x).states);
     }
     assert!(seen.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+/// bf16 rounds the factor of what is not left out, `1 / 0.9`, to 1.109, and a scale of 0.3 to 0.3008.
+#[cfg(feature = "flex")]
+#[test]
+fn half_precision_is_scaled_in_f32() {
+    let _turn = alone();
+    let device = Device::flex().autodiff();
+    let residual = |block: BlockConfig| config(block).init(&device).self_attention_residual;
+    let y = tensor::<3>([64, 3, D_MODEL], 2, &device).cast(DType::BF16);
+    let sum = |residual: &SublayerConnection| numbers(&residual.sum(y.zeros_like(), y.clone()));
+    let product = |factor: f64| {
+        let wide = y.clone().cast(DType::F32) * factor;
+        numbers(&wide.cast(DType::BF16))
+    };
+    let sums = sum(&residual(block().with_layer_scale(0.3)));
+    assert_eq!(sums, product(0.3));
+
+    let sums = sum(&residual(block().with_stochastic_depth(0.1)));
+    let products = product(1.0 / 0.9);
+    let kept = sums.iter().zip(&products).filter(|(sum, _)| **sum != 0.0);
+    let kept: Vec<_> = kept.collect();
+    assert!(kept.len() > sums.len() / 2);
+    assert!(kept.iter().all(|(sum, product)| sum == product));
 }
 
 #[test]

@@ -8,7 +8,11 @@ use burn::{
 };
 use burn_attn_ops::{AttentionDropout, backend::next_dropout_seed};
 
-use crate::{Norm, NormConfig, dropout, dropout::is_active, parameter::floats};
+use crate::{
+    Norm, NormConfig, dropout,
+    dropout::is_active,
+    parameter::{floats, wide},
+};
 
 /// Where the norms of a sublayer (attention or feed-forward network) are.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
@@ -116,10 +120,7 @@ impl SublayerConnection {
     /// What is added to the input: `y`, scaled, and in training dropped in part or, for some sequences, as a whole.
     fn branch(&self, y: Tensor<3>) -> Tensor<3> {
         let y = match &self.scale {
-            Some(scale) => {
-                let dtype = y.dtype();
-                y * floats(scale).cast(dtype).unsqueeze()
-            }
+            Some(scale) => scaled(y, floats(scale).unsqueeze()),
             None => y,
         };
         let y = dropout(&self.dropout, y);
@@ -137,7 +138,13 @@ impl SublayerConnection {
             false => 0.0,
         });
         let factors = TensorData::new(factors.collect::<Vec<f64>>(), [batch, 1, 1]);
-        let factors = Tensor::from_data(factors, (&device, y.dtype()));
-        y * factors
+        let factors = Tensor::from_data(factors, (&device, wide(y.dtype())));
+        scaled(y, factors)
     }
+}
+
+/// `y · factors` in [`wide`]: bf16 would round a factor of `1 / 0.9` to 1.109, and make all that is added 0.16 % smaller.
+fn scaled(y: Tensor<3>, factors: Tensor<3>) -> Tensor<3> {
+    let dtype = y.dtype();
+    (y.cast(wide(dtype)) * factors.cast(wide(dtype))).cast(dtype)
 }
