@@ -12,6 +12,7 @@ use burn_attn_tests::{
     compare::{assert_close, error},
     devices::cpu,
     numbers::{alone, filled, tensor},
+    sentence,
 };
 
 use super::{D_MODEL, HEADS, devices, heads, packed, schemes};
@@ -103,11 +104,22 @@ fn the_cache_of_packed_weights_takes_the_dtype_of_its_keys() {
         cache.reorder(&[1, 0]);
         let first = SelfAttentionInput::new(x.clone().narrow(1, 0, LEN - 1));
         module.forward_cached(first, &mut cache);
-        let last = SelfAttentionInput::new(x.narrow(1, LEN - 1, 1));
+        let last = SelfAttentionInput::new(x.clone().narrow(1, LEN - 1, 1));
         let last = module.forward_cached(last, &mut cache);
         assert_eq!(last.dtype(), DType::F64);
         let expected = whole.narrow(1, LEN - 1, 1);
         assert_close(backend, &last.into_data(), &expected.into_data(), 1e-12);
+
+        // Tokens that are refused decide nothing.
+        let mut cache = module.cache(2, &config());
+        cache.reserve(LEN);
+        let in_f32 = cache.bytes();
+        let many = Tensor::cat(vec![x.clone(), x.clone()], 1);
+        let refused = sentence(|| module.forward_cached(many, &mut cache));
+        assert!(refused.contains("cannot take 22 more"), "{refused}");
+        assert_eq!(cache.bytes(), in_f32);
+        module.forward_cached(x, &mut cache);
+        assert_eq!(cache.bytes(), 2 * in_f32);
     }
 }
 

@@ -86,7 +86,6 @@ impl Heads {
         let [batch, _, len_q, _] = query.dims();
         let position = context.position.as_ref().unwrap_or(&self.position);
         let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
-        cache.fix_dtype(key.dtype());
         cache.check(&key, &value, &counts, window);
         let longest = cache.lengths().into_iter().max().unwrap_or(0) + len_q;
         let is_plain = context.mask.is_none() && context.bias.is_none();
@@ -103,6 +102,8 @@ impl Heads {
         let given = given.filter(|given| has_distances || !matches!(given, Positions::PerAxis(_)));
         let listed = cache.new_positions(given, len_q);
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
+        // Not before: tokens that are refused decide nothing.
+        cache.fix_dtype(key.dtype());
         let is_elsewhere = listed.is_some() && (options.is_causal() || has_bias);
         if is_elsewhere || options.counts_distances() {
             cache.copy_prefix();

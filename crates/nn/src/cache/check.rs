@@ -27,7 +27,11 @@ impl KvCache {
                 "KvCache: {name} of {heads} heads of width {dim} do not fit a cache of {own_heads} heads of width {own_dim}: it was made \
                  for another layer"
             );
-            let (dtype, own_dtype) = (tensor.dtype(), layout.dtype);
+            let own_dtype = match self.dtype_is_fixed {
+                true => layout.dtype,
+                false => key.dtype(),
+            };
+            let dtype = tensor.dtype();
             assert!(
                 dtype == own_dtype,
                 "KvCache: {name} in {dtype:?} do not fit a cache in {own_dtype:?}"
