@@ -229,7 +229,7 @@ fn what_does_not_go_with_sinks() {
     // Three of the first five have been dropped.
     assert_eq!(
         sentence(|| cache.keep(&[1], &[&[6]])),
-        "KvCache: sequence 0 cannot keep the first 1 tokens and [6]: the first 3 have been dropped"
+        "KvCache: sequence 0 cannot keep the first 1 tokens and [6]: of the first 5, only 2 have been kept"
     );
     assert!(cache.can_truncate(&[5]) && cache.can_truncate(&[0]));
     assert_eq!(

@@ -10,8 +10,8 @@ impl KvCache {
     ///
     /// # Panics
     ///
-    /// When there is not one entry per sequence, the tokens of `then[b]` do not grow from `lengths[b]` on, within the sequence, or a
-    /// window has dropped tokens from `lengths[b]` on; and as [`truncate`](Self::truncate).
+    /// When there is not one entry per sequence, the tokens of `then[b]` do not grow from `lengths[b]` on, within the sequence, or there
+    /// are any and a window or a full cache with sink tokens has dropped tokens from `lengths[b]` on; and as [`truncate`](Self::truncate).
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
@@ -71,11 +71,15 @@ impl KvCache {
                     "KvCache: sequence {b} has {count} tokens and cannot keep the first {length} and {tokens:?}"
                 ));
             }
-            let gone = dropped + self.sink_tokens.unwrap_or(0);
-            let is_gone = self.prefix.is_none() && dropped > 0 && length < gone;
+            let reached = dropped + self.sink_tokens.unwrap_or(0);
+            let is_gone = self.prefix.is_none() && dropped > 0 && length < reached;
             (is_gone && !tokens.is_empty()).then(|| {
+                let gone = match self.sink_tokens {
+                    Some(sinks) => format!("of the first {reached}, only {sinks} have been kept"),
+                    None => format!("the first {dropped} have been dropped"),
+                };
                 format!(
-                    "KvCache: sequence {b} cannot keep the first {length} tokens and {tokens:?}: the first {dropped} have been dropped"
+                    "KvCache: sequence {b} cannot keep the first {length} tokens and {tokens:?}: {gone}"
                 )
             })
         });
