@@ -226,6 +226,14 @@ fn what_does_not_go_with_sinks() {
         );
         assert_eq!(cache.lengths(), [12]);
     }
+    // A shared encoding, in which a full cache would have tokens at positions without an angle.
+    let shorter = RotaryConfig::new().with_max_len(MAX_LEN - 1);
+    let shared = PositionEncoding::Rotary(shorter).init(6, 4, &device);
+    assert_eq!(
+        sentence(|| module.forward_cached(input(1).position(shared), &mut cache)),
+        "KvCache: a cache of max_len 9 is longer than the 8 positions of the rotary table"
+    );
+    assert_eq!(cache.lengths(), [12]);
     // Three of the first five have been dropped.
     assert_eq!(
         sentence(|| cache.keep(&[1], &[&[6]])),

@@ -102,6 +102,9 @@ impl Heads {
         let given = given.filter(|given| has_distances || !matches!(given, Positions::PerAxis(_)));
         let listed = cache.new_positions(given, len_q);
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
+        if drops_oldest {
+            position.check_max_len("KvCache", cache.max_len());
+        }
         // Not before: tokens that are refused decide nothing.
         cache.fix_dtype(key.dtype());
         let is_elsewhere = listed.is_some() && (options.is_causal() || has_bias);

@@ -9,6 +9,10 @@ impl KvCache {
         self.sink_tokens.is_some()
     }
 
+    pub(crate) fn max_len(&self) -> usize {
+        self.max_len
+    }
+
     /// The positions of the next tokens. Where tokens are dropped, those behind them move up.
     pub(crate) fn next_positions(&self) -> Vec<usize> {
         match self.drops_oldest() {
