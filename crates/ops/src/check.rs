@@ -96,7 +96,7 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
     }
 }
 
-fn of_batch(name: &str, numbers: &Tensor<1, Int>, batch: usize) {
+pub(crate) fn of_batch(name: &str, numbers: &Tensor<1, Int>, batch: usize) {
     let [count] = numbers.dims();
     assert!(
         count == batch,

@@ -8,6 +8,7 @@ use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::{
     blocks::{VisibleBlocks, broadcast_dims},
+    check,
     composed::{of_device, position::either},
     segments::{Segments, common_type},
 };
@@ -342,9 +343,11 @@ impl AttentionMask {
         named[0].or(named[1])
     }
 
-    /// The [`key_lengths`](Self::key_lengths), if they are part of the mask.
-    pub fn lengths(&self) -> Option<&Tensor<1, Int>> {
-        self.key_lengths.as_ref()
+    /// The [`key_lengths`](Self::key_lengths), if they are part of the mask. Panics when there is not one for each of `batch` sequences.
+    pub fn lengths(&self, batch: usize) -> Option<&Tensor<1, Int>> {
+        let lengths = self.key_lengths.as_ref()?;
+        check::of_batch("key lengths", lengths, batch);
+        Some(lengths)
     }
 
     /// Whether there is no part, so that nothing is hidden.

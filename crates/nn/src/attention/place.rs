@@ -1,6 +1,6 @@
 //! Attention between two sequences, and the offset of the queries among the keys, by the rule that [`QueryOffset`] documents.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use burn_attn_ops::{AttentionMask, AttentionOptions, CausalAlignment};
 
 use super::{
@@ -75,7 +75,8 @@ impl Heads {
         let of_keys = context.positions_of_keys(module, may_be_one_sequence && len_q == len_kv);
         let lengths = context.lengths.as_deref();
         // The mask may shorten the lengths further, which only the device knows.
-        let known = lengths.filter(|_| context.mask.lengths().is_none());
+        let are_of_mask = context.mask.lengths(batch).is_some();
+        let known = lengths.filter(|_| !are_of_mask);
         let mask = hide_padding(
             module,
             context.mask,
@@ -89,13 +90,6 @@ impl Heads {
             assert!(
                 count == batch,
                 "{module}: {count} offsets for {batch} sequences"
-            );
-        }
-        if let Some(lengths) = options.mask.lengths() {
-            let [count] = lengths.dims();
-            assert!(
-                count == batch,
-                "attention: {count} key lengths were given for a batch of {batch}"
             );
         }
         let (options, offset_of_positions) = match &context.positions {
@@ -112,7 +106,8 @@ impl Heads {
             (None, Some(QueryOffset::All(offset))) => ResolvedOffset::Host(vec![offset]),
             (None, Some(QueryOffset::Each(offsets))) => ResolvedOffset::Host(offsets),
             (None, None) => {
-                default_offset(may_be_one_sequence, &options.mask, known, [len_q, len_kv])
+                let lengths = (known, options.mask.lengths(batch));
+                default_offset(may_be_one_sequence, &options.mask, lengths, [len_q, len_kv])
             }
         });
         let options = match &offset {
@@ -131,11 +126,11 @@ impl Heads {
     }
 }
 
-/// The offset that applies where the caller says none. `lengths` are those of the keys, if the host knows them.
+/// The offset that applies where the caller says none. `lengths` are those of the keys, if the host knows them, and those of the mask.
 fn default_offset(
     may_be_one_sequence: bool,
     mask: &AttentionMask,
-    lengths: Option<&[usize]>,
+    lengths: (Option<&[usize]>, Option<&Tensor<1, Int>>),
     [len_q, len_kv]: [usize; 2],
 ) -> ResolvedOffset {
     let starts_together = match mask.named_alignment() {
@@ -147,7 +142,7 @@ fn default_offset(
         return ResolvedOffset::Host(vec![0]);
     }
     let newest = |length: usize| length as i64 - len_q as i64;
-    match (lengths, mask.lengths()) {
+    match lengths {
         (Some(lengths), _) => ResolvedOffset::Host(lengths.iter().copied().map(newest).collect()),
         (None, Some(lengths)) => {
             let dtype = lengths.device().settings().int_dtype;
