@@ -38,8 +38,9 @@ impl AttentionOptions {
     ///
     /// # Cost
     ///
-    /// `len_q · len_kv` bools for a window, `heads_q · len_q · len_kv` numbers for biases; times the batch if the sequences differ. The
-    /// gradient of a table or of numbers by distance is a loop over as many indices on GPUs.
+    /// `len_q · len_kv` bools for a window, `heads_q · len_q · len_kv` numbers for biases; times the batch if the sequences differ. Each
+    /// is made of as many distances as a window has bools, in integers. The gradient of a table or of numbers by distance is a loop over as
+    /// many indices on GPUs.
     pub fn at_positions(
         mut self,
         query: &[Vec<usize>],
@@ -137,8 +138,12 @@ impl Distances {
         let (first, last) = (*self.occurring.start(), *self.occurring.end());
         let right = within(window.right).filter(|&right| right < last);
         let left = within(window.left).filter(|&left| -left > first);
-        let after = right.map(|right| self.tensor().greater_elem(right));
-        let before = left.map(|left| self.tensor().lower_elem(-left));
+        if right.is_none() && left.is_none() {
+            return None;
+        }
+        let apart = self.tensor();
+        let after = right.map(|right| apart.clone().greater_elem(right));
+        let before = left.map(|left| apart.lower_elem(-left));
         match (after, before) {
             (Some(after), Some(before)) => Some(after.bool_or(before)),
             (one, None) | (None, one) => one,
