@@ -47,9 +47,9 @@ pub struct HeadsConfig {
     /// nothing (gpt-oss, arXiv:2508.10925). It starts at 0.
     #[config(default = false)]
     pub sinks: bool,
-    /// Whether the merged heads are multiplied by the sigmoid of another projection of the queries' input, before the output projection
-    /// (Qwen3-Next; "Gated attention for large language models", arXiv:2505.06708), without a position embedding. It has a bias if that of
-    /// the queries has.
+    /// Whether the merged heads are multiplied, before the output projection, by the sigmoid of another projection (Qwen3-Next; "Gated
+    /// attention for large language models", arXiv:2505.06708): of the queries' input without its position embedding; the gate's
+    /// projection has a bias if the queries' has.
     #[config(default = false, missing = false)]
     pub gate: bool,
     /// The position encoding of queries and keys. Default: none.

@@ -34,13 +34,16 @@ use prefix::Prefix;
 /// tokens, its output equals what `forward` of the whole sequences gives for these tokens. Prompts of different lengths start at the front of their rows, with padding
 /// after them, which [`lengths`](crate::AttentionContext::lengths) of the input tell apart. The output at padding is meaningless.
 ///
-/// A call panics when the input has an offset, its mask, bias or lengths do not fit, a token is beyond a rotary table, or the cache
-/// is full, has another window, or differs from the new keys and values in batch size, heads, widths, dtype or device (with or without
-/// autodiff). Nothing else is compared: layers of equal sizes cannot be told apart.
+/// A call panics when the input has an offset, its mask, bias, lengths or positions do not fit, a token is beyond a rotary table, or the
+/// cache is full, has another window, or differs from the new keys and values in batch size, heads, widths, dtype or device (with or
+/// without autodiff). It also does for positions on several axes beside anything that counts distances (a window, ALiBi, a relative bias),
+/// for positions whose window reaches tokens that have been dropped, and for masks, biases or positions beside sink tokens. Nothing else
+/// is compared: layers of equal sizes cannot be told apart.
 ///
 /// It takes `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
 /// where `len_kv` counts the tokens so far, within the window if there is one. Beyond the cache, on flex, one token per sequence takes no
-/// memory that grows with `len_kv`, except with ALiBi or a relative bias after [`fork`](Self::fork). Several tokens take `batch · n_kv_heads · len_kv` bytes if some are padding, and up to
+/// memory that grows with `len_kv`, except with ALiBi or a relative bias after [`fork`](Self::fork), or where distances count between given
+/// positions, which takes what [`at_positions`](crate::AttentionOptions::at_positions) says. Several tokens take `batch · n_kv_heads · len_kv` bytes if some are padding, and up to
 /// `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes what a call reads, at least
 /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which a backend has no kernel, such
 /// as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
@@ -314,8 +317,9 @@ impl KvCache {
     }
 
     /// Keeps only the first `lengths[b]` tokens of each sequence `b`: undoes a rejected draft, for example. The
-    /// [crate's page](crate#speculative-decoding) shows speculative decoding as a whole. It costs nothing: the next tokens overwrite the
-    /// removed ones.
+    /// [crate's page](crate#speculative-decoding) shows speculative decoding as a whole. It costs nothing, because the next tokens
+    /// overwrite the removed ones, unless some of these are shared after [`fork`](Self::fork): then the shared tokens are copied for every
+    /// sequence.
     ///
     /// # Panics
     ///

@@ -60,8 +60,8 @@ pub struct BlockConfig {
     /// The initial value of a learned factor per channel on what each sublayer adds: LayerScale (CaiT, arXiv:2103.17239, section 2; DINOv2).
     /// Default: no factor.
     pub layer_scale: Option<f64>,
-    /// Probability, in training, that a sublayer adds nothing to a sequence; if it does, its output is divided by one minus this
-    /// ("Deep networks with stochastic depth", arXiv:1603.09382). Models that let it grow with depth have a block per layer
+    /// Probability, in training, that a sublayer adds nothing to a sequence; what is kept is divided by one minus this ("Deep
+    /// networks with stochastic depth", arXiv:1603.09382). Models that let it grow with depth have a block per layer
     /// ([`LayerPattern::Cycle`](crate::LayerPattern::Cycle)). [`seed`](crate::seed) makes runs repeatable.
     #[config(default = 0.0, missing = 0.0)]
     pub stochastic_depth: f64,

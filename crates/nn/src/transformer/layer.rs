@@ -262,7 +262,8 @@ pub struct LayerOutput {
     pub self_weights: Option<Tensor<4>>,
     /// `[batch, heads, len, len_kv]`, if weights were requested and the layer has cross-attention.
     pub cross_weights: Option<Tensor<4>>,
-    /// `[batch · len, n_experts]`, for [`load_balancing_loss`](crate::load_balancing_loss), if the layer has experts.
+    /// `[batch · len, n_experts]`, if the layer has experts: for [`load_balancing_loss`](crate::load_balancing_loss), which is not for
+    /// routers with `sigmoid` or `expert_bias`.
     pub router_logits: Option<Tensor<2>>,
 }
 

@@ -219,7 +219,8 @@ pub struct MixtureOfExpertsOutput<const D: usize> {
     /// `[.., d_model]`, the result of [`MixtureOfExperts::forward`].
     pub states: Tensor<D>,
     /// `[positions, n_experts]`: the logit of each expert for each position, for
-    /// [`load_balancing_loss`](crate::load_balancing_loss).
+    /// [`load_balancing_loss`](crate::load_balancing_loss), which is not for routers with [`sigmoid`](MixtureOfExpertsConfig::sigmoid) or
+    /// [`expert_bias`](MixtureOfExpertsConfig::expert_bias).
     pub router_logits: Tensor<2>,
 }
 

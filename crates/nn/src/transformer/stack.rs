@@ -229,7 +229,8 @@ impl TransformerStack {
 
     /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts).
     /// [`load_balancing_loss`](crate::load_balancing_loss) makes the loss of them, as
-    /// [`Transformer::forward_with_router_logits`](crate::Transformer::forward_with_router_logits) shows.
+    /// [`Transformer::forward_with_router_logits`](crate::Transformer::forward_with_router_logits) shows, but not of those of routers with
+    /// `sigmoid` or `expert_bias`.
     pub fn forward_with_router_logits(
         &self,
         input: impl Into<LayerInput>,
