@@ -117,24 +117,35 @@ pub(crate) fn dot_products<F: Float>(
     let stride = comptime!(matrix.stride(dim));
     let operand = comptime!(matrix.operand(number));
     sync_plane();
+    let together = comptime!(matrix.together());
     #[unroll(matrix.unrolled)]
-    for column in 0..comptime!(matrix.columns / matrix.n) {
-        let sums = zero_fragment(matrix);
+    for block in 0..comptime!(matrix.columns / matrix.n / together) {
+        let mut sums = Sequence::<cmma::Matrix<f32>>::new();
+        #[unroll]
+        for _ in 0..together {
+            sums.push(zero_fragment(matrix));
+        }
         #[unroll]
         for step in 0..comptime!(dim / matrix.k) {
-            let at =
-                column * comptime!(matrix.n * stride) + comptime!(operand + step * matrix.k / 4);
-            let end = operands.rows.len();
-            let right = fragment::<F>(
-                &operands.rows[at..end],
-                stride,
-                MatrixIdent::B,
-                MatrixLayout::ColMajor,
-                matrix,
-            );
-            cmma::execute(&left[step], &right, &sums, &sums);
+            #[unroll]
+            for column in 0..together {
+                let at = block * comptime!(together * matrix.n * stride)
+                    + comptime!(operand + column * matrix.n * stride + step * matrix.k / 4);
+                let end = operands.rows.len();
+                let right = fragment::<F>(
+                    &operands.rows[at..end],
+                    stride,
+                    MatrixIdent::B,
+                    MatrixLayout::ColMajor,
+                    matrix,
+                );
+                cmma::execute(&left[step], &right, &sums[column], &sums[column]);
+            }
         }
-        store_fragment(&sums, unit, column, matrix);
+        #[unroll]
+        for column in 0..together {
+            store_fragment(&sums[column], unit, block * together + column, matrix);
+        }
     }
     sync_plane();
     let mut products = own_part(unit, matrix);

@@ -73,14 +73,18 @@ impl Matrix {
             .filter(|&[m, n, k]| m == n && n == k && WHOLE.is_multiple_of(m))
             .filter(|&[m, ..]| plane.is_multiple_of(m))
             .max()?;
-        let is_wide = dim > WIDEST_OF_TWO;
-        let shapes: &[[usize; 3]] = match pass {
-            _ if is_wide => &[[64, 64, 1], [32, 32, 1]],
-            Pass::Forward => &[[64, 32, 2], [32, 32, 2]],
-            _ => &[[128, 32, 2], [64, 32, 2], [32, 32, 2]],
+        let shapes: &[[usize; 3]] = match dim > WIDEST_OF_TWO {
+            true => &[[64, 64, 1], [32, 32, 1]],
+            false => &[[128, 32, 2], [64, 32, 2], [32, 32, 2]],
+        };
+        let len = match pass {
+            Pass::KeyAndValue => problem.len_kv,
+            _ => problem.len_q,
         };
         shapes
             .iter()
+            // A tile of which at least half were beyond the last row would waste its time.
+            .filter(|&&[rows, ..]| rows == 32 || rows < 2 * len)
             .map(|&[rows, columns, operands]| Self {
                 m,
                 n,
@@ -110,6 +114,14 @@ impl Matrix {
             size: self.columns,
             rows: 1,
             columns: self.m * self.columns / self.plane,
+        }
+    }
+
+    /// Columns of fragments of a tile of scores that are summed at a time: products of different ones need not wait for each other.
+    pub(crate) fn together(self) -> usize {
+        match self.unrolled {
+            true => self.columns / self.n,
+            false => 1,
         }
     }
 
