@@ -2,7 +2,7 @@
 
 use burn::tensor::{Distribution, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, CausalAlignment, LayerPattern, SelfAttentionConfig,
+    AttentionMask, BlockConfig, CausalAlignment, LayerInput, LayerPattern, SelfAttentionConfig,
     SelfAttentionInput, TransformerStackConfig,
 };
 use burn_attn_tests::{devices, numbers::alone};
@@ -60,4 +60,29 @@ fn keys_and_values_are_held_until_their_last_reader() {
         let query_key_value = 3 * LEN * D_MODEL * size_of::<f32>();
         assert!(many < one + 2 * query_key_value);
     }
+}
+
+/// Beside windows a union is a tensor, which all layers with a window share.
+#[test]
+fn layers_share_their_mask() {
+    let _alone = alone();
+    let device = devices::any().autodiff();
+    let window = BlockConfig::new().with_window(3).with_dropout(0.0);
+    let pattern = LayerPattern::Cycle(vec![window, BlockConfig::new().with_dropout(0.0)]);
+    let [one, many] = [1, 4].map(|pairs| {
+        let config = TransformerStackConfig::causal(8, 8, 1, 2 * pairs);
+        let stack = config.with_pattern(pattern.clone()).init(&device);
+        let x = Tensor::<3>::random([1, LEN, 8], Distribution::Default, &device);
+        stack.forward(x.clone());
+        let first = AttentionMask::key_lengths(Tensor::from_data([7], &device));
+        let [causal, union] =
+            [AttentionMask::causal(), AttentionMask::causal().or(first)].map(|mask| {
+                let input = LayerInput::new(x.clone()).mask(mask);
+                // What the gradients need is held until the end.
+                peak(|| drop(stack.forward(input)))
+            });
+        union - causal
+    });
+    println!("a union costs two layers {one} bytes, eight {many}");
+    assert!(many < one + LEN * LEN / 2);
 }

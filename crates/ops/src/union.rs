@@ -34,7 +34,7 @@ pub(crate) struct Place<'a> {
 
 impl AttentionMask {
     /// This mask for several calls of self-attention with scores `[batch, heads_q, len, len]`, on the device of `like`: unions that would
-    /// become dense in each call are dense now. If `have_windows`, all calls add a window, beside which every union is dense. Panics, as the
+    /// become dense in each call are dense now. If `have_windows`, the calls add a window, beside which every union is dense. Panics, as the
     /// calls would, unless it fits the scores.
     pub fn for_calls<const D: usize>(
         mut self,

@@ -7,6 +7,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn_derive::Config;
+use burn_attn_ops::AttentionMask;
 
 use super::{
     BlockConfig, LayerInput, LayerPattern, NormPlacement, TransformerLayer, TransformerLayerConfig,
@@ -279,16 +280,22 @@ impl TransformerStack {
         mut input: LayerInput,
         mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeyValue) -> Tensor<3>,
     ) -> Tensor<3> {
-        let [batch, len, _] = input.x.dims();
-        // Between positions, windows in a union count in the calls.
-        if let (None, Some(layer)) = (&input.context.positions, self.layers.first()) {
-            let scores = [batch, layer.self_attention.heads.n_heads(), len, len];
-            let mask = core::mem::take(&mut input.context.mask);
-            let mut layers = self.layers.iter();
-            let have_windows = layers.all(|layer| layer.self_attention.window.is_some());
-            input.context.mask = mask.for_calls(scores, have_windows, &input.x);
-        }
-        self.fold(input, |layer, input, (_, shared)| run(layer, input, shared))
+        // Between positions, unions and windows count in the calls.
+        let is_by_place = input.context.positions.is_none();
+        let given = is_by_place.then(|| core::mem::take(&mut input.context.mask));
+        // For layers without a window, and with one.
+        let mut made: [Option<AttentionMask>; 2] = [None, None];
+        self.fold(input, |layer, mut input, (_, shared)| {
+            if let Some(given) = &given {
+                let [batch, len, _] = input.x.dims();
+                let scores = [batch, layer.self_attention.heads.n_heads(), len, len];
+                let has_window = layer.self_attention.window.is_some();
+                let mask = made[usize::from(has_window)]
+                    .get_or_insert_with(|| given.clone().for_calls(scores, has_window, &input.x));
+                input.context.mask = mask.clone();
+            }
+            run(layer, input, shared)
+        })
     }
 
     /// Runs the layers through `run`, each with its shared position encoding, and with which layer's keys and values it attends to: an index
