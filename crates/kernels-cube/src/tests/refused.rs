@@ -29,7 +29,8 @@ fn what_the_kernels_cannot_do_is_declined() {
     let small = [1, 1, 1, 8, 8, 16, 16];
     assert!(can(small, FloatKind::F32, 0));
     assert!(!can(small, FloatKind::F64, 0));
-    assert!(!can(small, FloatKind::F32, 1000));
+    // NVIDIA's driver binds half a million.
+    assert!(!can(small, FloatKind::F32, 1 << 30));
     assert!(!can([1, 1, 1, 8, 8, 257, 16], FloatKind::F32, 0));
     assert!(!can([1, 1, 1, 8, 8, 16, 257], FloatKind::F32, 0));
     assert!(!can([1, 1, 1, 1, 1 << 28, 1, 1], FloatKind::F32, 0));
