@@ -56,7 +56,11 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         of_heads("sinks", sinks.dims()[0], heads_q);
     }
     if let Some(offsets) = &options.query_offsets {
-        of_batch("query offsets", offsets, batch);
+        let [count] = offsets.dims();
+        assert!(
+            count == batch,
+            "attention: {count} query offsets were given for a batch of {batch}"
+        );
         in_range(offsets, -(len_q as i64)..=len_kv as i64, |item, offset| {
             format!(
                 "attention: the query offset of batch item {item} is {offset}, but must be from -{len_q} to {len_kv}, for {len_q} \
@@ -76,8 +80,7 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
     for blocks in &mask.visible_blocks {
         visible_blocks(blocks, scores);
     }
-    if let Some(lengths) = &mask.key_lengths {
-        of_batch("key lengths", lengths, batch);
+    if let Some(lengths) = mask.lengths(batch) {
         in_range(lengths, 0..=len_kv as i64, |item, length| {
             format!(
                 "attention: the key length of batch item {item} is {length}, but there are {len_kv} keys"
@@ -94,14 +97,6 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
             "attention: segments of shapes {of_queries:?} and {of_keys:?} do not fit batch {batch}, {len_q} queries and {len_kv} keys"
         );
     }
-}
-
-pub(crate) fn of_batch(name: &str, numbers: &Tensor<1, Int>, batch: usize) {
-    let [count] = numbers.dims();
-    assert!(
-        count == batch,
-        "attention: {count} {name} were given for a batch of {batch}"
-    );
 }
 
 /// Panics with the sentence for a batch item and its number unless every number is in the range, where the numbers can be read

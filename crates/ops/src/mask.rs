@@ -8,7 +8,6 @@ use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::{
     blocks::{VisibleBlocks, broadcast_dims},
-    check,
     composed::{of_device, position::either},
     segments::{Segments, common_type},
 };
@@ -346,7 +345,11 @@ impl AttentionMask {
     /// The [`key_lengths`](Self::key_lengths), if they are part of the mask. Panics when there is not one for each of `batch` sequences.
     pub fn lengths(&self, batch: usize) -> Option<&Tensor<1, Int>> {
         let lengths = self.key_lengths.as_ref()?;
-        check::of_batch("key lengths", lengths, batch);
+        let [count] = lengths.dims();
+        assert!(
+            count == batch,
+            "attention: {count} key lengths were given for a batch of {batch}"
+        );
         Some(lengths)
     }
 

@@ -171,3 +171,46 @@ fn an_empty_cache_has_no_positions() {
     let whole = module.forward(x);
     assert_close("whole", &cached.into_data(), &whole.into_data(), TOLERANCE);
 }
+
+/// Tokens that are at their places cost what they cost without positions.
+#[test]
+fn places_are_no_positions() {
+    let device = devices::any();
+    let module = filled(config().init(&device), 1);
+    let input = |len| SelfAttentionInput::new(tensor([2, len, D_MODEL], 1, &device));
+    let has_positions = |cache: &KvCache| !format!("{cache:?}").contains("positions: None");
+    let mut cache = module.cache(2, &small(20));
+    // What is padding has no position.
+    let padded = input(3).positions(vec![vec![0, 1, 2], vec![0, 1, 0]]);
+    module.forward_cached(padded.lengths(&[3, 2]), &mut cache);
+    assert!(!has_positions(&cache));
+    // Two drafts of the next token, of which the second is accepted.
+    let drafts = input(2).positions(vec![vec![3, 3], vec![2, 2]]);
+    module.forward_cached(drafts, &mut cache);
+    assert!(has_positions(&cache));
+    cache.keep(&[3, 2], &[&[4], &[3]]);
+    assert!(!has_positions(&cache));
+}
+
+/// Also where nothing counts them.
+#[test]
+fn positions_of_other_sequences_are_refused() {
+    let device = devices::any();
+    let module = filled(config().init(&device), 1);
+    let x = SelfAttentionInput::new(tensor([2, 3, D_MODEL], 1, &device));
+    assert_eq!(
+        sentence(|| module.forward(x.positions(vec![0, 1, 2]))),
+        "SelfAttention: 3 offsets for 2 sequences"
+    );
+}
+
+#[test]
+fn no_more_is_reserved_than_can_be_used() {
+    let device = devices::any();
+    let module = filled(config().init(&device), 1);
+    let mut cache = module.cache(1, &small(20));
+    let tokens = SelfAttentionInput::new(tensor([1, 15, D_MODEL], 1, &device));
+    module.forward_cached(tokens, &mut cache);
+    cache.reserve(20);
+    assert_eq!(cache.capacity(), 20);
+}

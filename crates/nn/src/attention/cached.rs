@@ -100,7 +100,7 @@ impl Heads {
         // Positions on several axes have no distances, and these tokens have their places.
         let given = context.positions.as_ref();
         let given = given.filter(|given| has_distances || !matches!(given, Positions::PerAxis(_)));
-        let listed = cache.new_positions(given, len_q);
+        let listed = cache.new_positions(given, &counts, len_q);
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
         if drops_oldest {
             position.check_max_len("KvCache", cache.max_len());

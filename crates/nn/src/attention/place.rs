@@ -20,6 +20,8 @@ pub(super) fn at_positions(
 ) -> (AttentionOptions, Option<Vec<i64>>) {
     let [batch, _, len_q, _] = query.dims();
     if !options.counts_distances() {
+        of_query.check(module, [batch, len_q]);
+        of_key.check(module, [batch, len_kv]);
         return (options, None);
     }
     let of_query = of_query.listed(module, [batch, len_q]);

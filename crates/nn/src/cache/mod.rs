@@ -345,6 +345,7 @@ impl KvCache {
         for (positions, tokens) in self.positions.iter_mut().flatten().zip(&self.tokens) {
             positions.truncate(tokens.stored);
         }
+        self.forget_places();
     }
 
     /// Removes all tokens and keeps the capacity, for other sequences or after the parameters have changed.

@@ -4,11 +4,12 @@ use super::KvCache;
 use crate::positions::Positions;
 
 impl KvCache {
-    /// The positions of `len` new tokens of each sequence, padding included: those that were `given`, or their places if tokens in the
-    /// cache have other positions than theirs. `None` if all tokens are at their places.
+    /// The positions of `len` new tokens of each sequence, of which all after the first `counts[b]` are padding: those that were `given`, or
+    /// their places if tokens in the cache have other positions than theirs. `None` if all tokens are at their places.
     pub(crate) fn new_positions(
         &self,
         given: Option<&Positions>,
+        counts: &[usize],
         len: usize,
     ) -> Option<Vec<Vec<usize>>> {
         let lengths = self.lengths();
@@ -22,7 +23,13 @@ impl KvCache {
         };
         let places = || list(&Positions::Offsets(lengths.clone()));
         match (given.map(list), &self.positions) {
-            (Some(given), None) => (given != places()).then_some(given),
+            (Some(given), None) => {
+                let places = places();
+                let mut both = given.iter().zip(&places).zip(counts);
+                let are_places =
+                    both.all(|((given, places), &count)| given[..count] == places[..count]);
+                (!are_places).then_some(given)
+            }
             (Some(given), Some(_)) => Some(given),
             (None, Some(_)) => Some(places()),
             (None, None) => None,
@@ -58,6 +65,18 @@ impl KvCache {
             positions.extend(&new[..count]);
         }
         self.positions = Some(positions);
+    }
+
+    /// Forgets the positions once all tokens are at their places, which costs less.
+    pub(super) fn forget_places(&mut self) {
+        let mut of_tokens = self.tokens.iter().zip(self.positions.iter().flatten());
+        let are_places = of_tokens.all(|(tokens, positions)| {
+            let places = tokens.dropped..tokens.count();
+            tokens.passed <= tokens.dropped && positions.iter().copied().eq(places)
+        });
+        if are_places {
+            self.positions = None;
+        }
     }
 
     /// How many rows of sequence `b` a window has passed, for new tokens at these positions; without them, for one after the last.

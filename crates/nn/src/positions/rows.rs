@@ -41,10 +41,20 @@ pub enum Positions {
     PerAxis(Vec<Vec<Vec<usize>>>),
 }
 
+/// As many positions as there can be.
+const ANY: usize = isize::MAX as usize;
+
 impl Positions {
     /// [`Padded`](Self::Padded): sequence `b` has `lengths[b]` tokens from position `offsets[b]` on, then padding.
     pub fn padded(offsets: Vec<usize>, lengths: Vec<usize>) -> Self {
         Self::Padded { offsets, lengths }
+    }
+
+    /// Panics, in the name of `module`, unless these positions, if they are on one axis, fit `batch` sequences of `len` tokens.
+    pub(crate) fn check(&self, module: &str, sizes: [usize; 2]) {
+        if !matches!(self, Self::PerAxis(_)) {
+            self.table_rows(module, sizes, ANY);
+        }
     }
 
     /// The positions of `batch` sequences of `len` tokens, between which distances are counted. Panics, in the name of `module`, when they do
@@ -56,8 +66,7 @@ impl Positions {
                 axes.len()
             );
         }
-        let most = isize::MAX as usize;
-        let rows = self.table_rows(module, [batch, len], most).listed(len);
+        let rows = self.table_rows(module, [batch, len], ANY).listed(len);
         rows.chunks(len.max(1)).map(<[usize]>::to_vec).collect()
     }
 
