@@ -188,8 +188,14 @@ fn places_are_no_positions() {
     let drafts = input(2).positions(vec![vec![3, 3], vec![2, 2]]);
     module.forward_cached(drafts, &mut cache);
     assert!(has_positions(&cache));
+    let mut one = cache.clone();
     cache.keep(&[3, 2], &[&[4], &[3]]);
     assert!(!has_positions(&cache));
+    // A sequence that has none goes on alone.
+    one.truncate(&[5, 2]);
+    assert!(has_positions(&one));
+    one.reorder(&[1]);
+    assert!(!has_positions(&one));
 }
 
 /// Also where nothing counts them.
@@ -202,15 +208,4 @@ fn positions_of_other_sequences_are_refused() {
         sentence(|| module.forward(x.positions(vec![0, 1, 2]))),
         "SelfAttention: 3 offsets for 2 sequences"
     );
-}
-
-#[test]
-fn no_more_is_reserved_than_can_be_used() {
-    let device = devices::any();
-    let module = filled(config().init(&device), 1);
-    let mut cache = module.cache(1, &small(20));
-    let tokens = SelfAttentionInput::new(tensor([1, 15, D_MODEL], 1, &device));
-    module.forward_cached(tokens, &mut cache);
-    cache.reserve(20);
-    assert_eq!(cache.capacity(), 20);
 }

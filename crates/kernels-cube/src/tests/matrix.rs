@@ -116,18 +116,14 @@ fn wide_heads() {
     });
 }
 
-/// Weights that are kept count a thousandfold. So do, in the gradient of slopes, the roundings of the weights that made the output: in bf16
-/// they are a tenth of it.
+/// Weights that are kept count a thousandfold.
 #[test]
 fn strong_dropout() {
-    for elem in halves() {
-        check(&Case {
-            elem,
-            dropout: Some(0.999),
-            alibi: elem == ElemType::Float(FloatKind::F16),
-            ..Case::new([1, 4, 2, 70, 90, 16, 16])
-        });
-    }
+    of_halves(&Case {
+        dropout: Some(0.999),
+        alibi: true,
+        ..Case::new([1, 4, 2, 70, 90, 16, 16])
+    });
 }
 
 #[test]

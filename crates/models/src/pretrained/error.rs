@@ -28,7 +28,7 @@ pub enum PretrainedError {
     File {
         /// The file.
         path: PathBuf,
-        /// What it should be: the configuration of a model, a tokenizer.
+        /// What it should be, such as the configuration of a model.
         expected: &'static str,
         /// What is wrong with it.
         reason: String,

@@ -105,29 +105,36 @@ impl Heads {
         if drops_oldest {
             position.check_max_len("KvCache", cache.max_len());
         }
-        // Not before: tokens that are refused decide nothing.
+        let is_empty = batch == 0 || len_q == 0;
+        let in_order = |cache: &KvCache| Positions::padded(cache.next_positions(), counts.clone());
+        // Beside sink tokens, tokens have moved first.
+        let positions = match (context.positions, drops_oldest) {
+            (None, true) => None,
+            (positions, _) => Some(positions.unwrap_or_else(|| in_order(cache))),
+        };
+        // Not after the cache has changed: tokens that are refused decide nothing.
+        let key = match &positions {
+            Some(positions) if !is_empty => self.prepare_key(key, position, positions),
+            _ => key,
+        };
         cache.fix_dtype(key.dtype());
         let is_elsewhere = listed.is_some() && (options.is_causal() || has_bias);
         if is_elsewhere || options.counts_distances() {
             cache.copy_prefix();
         }
-        let in_order = |cache: &KvCache| Positions::padded(cache.next_positions(), counts.clone());
-        let is_empty = batch == 0 || len_q == 0;
         if !is_empty {
             cache.drop_oldest(&counts);
         }
-        let positions = context.positions.unwrap_or_else(|| in_order(cache));
+        let positions = positions.unwrap_or_else(|| in_order(cache));
         let offsets = cache.lengths();
         let appended = (!is_empty).then(|| {
-            if !drops_oldest {
-                let key = self.prepare_key(key, position, &positions);
-                return cache.append(key, value, &counts, listed.clone());
-            }
             let mut appended = cache.append(key, value, &counts, listed.clone());
-            let ends = appended.new_at.iter().zip(&counts);
-            let ends = ends.map(|(at, count)| at + count);
-            let tokens = Positions::padded(vec![0; batch], ends.collect());
-            appended.key = self.prepare_key(appended.key, position, &tokens);
+            if drops_oldest {
+                let ends = appended.new_at.iter().zip(&counts);
+                let ends = ends.map(|(at, count)| at + count);
+                let tokens = Positions::padded(vec![0; batch], ends.collect());
+                appended.key = self.prepare_key(appended.key, position, &tokens);
+            }
             appended
         });
         let keys = CachedKeys {

@@ -107,12 +107,11 @@ impl KvCache {
     /// assert_eq!(cache.lengths(), [9, 11]);
     /// ```
     pub fn reserve(&mut self, new: usize) {
-        let lengths = self.tokens.iter().map(|tokens| tokens.count());
-        let used = match self.drops_oldest() {
-            true => self.most_stored(),
-            false => lengths.min().unwrap_or(0),
+        let room = match self.drops_oldest() {
+            true => self.max_len - self.most_stored(),
+            false => self.max_len,
         };
-        let new = new.min(self.max_len - used);
+        let new = new.min(room);
         // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu.
         if self.batch() > 0 {
             self.make_room(new, &vec![new; self.batch()], None);

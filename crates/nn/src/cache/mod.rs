@@ -38,12 +38,14 @@ use prefix::Prefix;
 /// cache is full, has another window, or differs from the new keys and values in batch size, heads, widths, dtype or device (with or
 /// without autodiff). It also does for positions on several axes beside anything that counts distances (a window, ALiBi, a relative bias),
 /// for positions whose window reaches tokens that have been dropped, and for masks, biases or positions beside sink tokens. Nothing else
-/// is compared: layers of equal sizes cannot be told apart.
+/// is compared: layers of equal sizes cannot be told apart. Refused tokens leave the cache as it was, but where a bias by distances has no
+/// number for a given position, or positions are more than 2³⁰ apart: [`truncate`](Self::truncate) removes them.
 ///
 /// It takes `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
 /// where `len_kv` counts the tokens so far, within the window if there is one. Beyond the cache, on flex, one token per sequence takes no
-/// memory that grows with `len_kv`, except with ALiBi or a relative bias after [`fork`](Self::fork), or where distances count between given
-/// positions, which takes what [`at_positions`](crate::AttentionOptions::at_positions) says. Several tokens take `batch · n_kv_heads · len_kv` bytes if some are padding, and up to
+/// memory that grows with `len_kv`, except with ALiBi or a relative bias after [`fork`](Self::fork), in layers that share a cache but not their
+/// learned slopes, or where distances count between given positions, which takes what
+/// [`at_positions`](crate::AttentionOptions::at_positions) says. Several tokens take `batch · n_kv_heads · len_kv` bytes if some are padding, and up to
 /// `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes what a call reads, at least
 /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which a backend has no kernel, such
 /// as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
@@ -150,7 +152,7 @@ pub struct KvCache {
     window: Option<usize>,
     /// How many first tokens are kept while the oldest others are dropped, if they are.
     sink_tokens: Option<usize>,
-    /// Of the tokens in the buffers, if positions were ever given.
+    /// Of the tokens in the buffers, if any was given one that is not its place.
     positions: Option<Vec<Vec<usize>>>,
     bias: PositionBias,
 }
@@ -266,6 +268,7 @@ impl KvCache {
         if let Some(positions) = &mut self.positions {
             *positions = rows.iter().map(|&row| positions[row].clone()).collect();
         }
+        self.forget_places();
         if rows.is_empty() {
             self.keys = self.keys.emptied(0, self.initial_capacity);
             self.values = self.values.emptied(0, self.initial_capacity);

@@ -52,8 +52,11 @@ impl Positions {
 
     /// Panics, in the name of `module`, unless these positions, if they are on one axis, fit `batch` sequences of `len` tokens.
     pub(crate) fn check(&self, module: &str, sizes: [usize; 2]) {
-        if !matches!(self, Self::PerAxis(_)) {
-            self.table_rows(module, sizes, ANY);
+        match self {
+            // An encoding with axes checks them.
+            Self::PerAxis(_) => {}
+            Self::PerToken(positions) => check_each(module, positions, sizes, ANY),
+            _ => drop(self.table_rows(module, sizes, ANY)),
         }
     }
 

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use burn_attn::{
     BlockConfig, LayerInput, LayerPattern, MultiHeadAttention, MultiHeadAttentionInput,
     NormPlacement, QkNormConfig, TransformerStack, TransformerStackConfig,
-    positions::PositionEncoding,
+    positions::{AlibiConfig, PositionEncoding},
 };
 use burn_attn_tests::{
     compare::{assert_close, differs},
@@ -20,11 +20,15 @@ const D_MODEL: usize = 24;
 const LEN: usize = 11;
 const TOLERANCE: f64 = 5e-6;
 
-fn encodings() -> [(&'static str, PositionEncoding); 4] {
+fn encodings() -> [(&'static str, PositionEncoding); 5] {
     [
         ("none", PositionEncoding::None),
         ("rotary", PositionEncoding::rotary()),
         ("ALiBi", PositionEncoding::alibi()),
+        (
+            "learned ALiBi",
+            PositionEncoding::Alibi(AlibiConfig::new().with_learnable(true)),
+        ),
         ("relative", PositionEncoding::relative()),
     ]
 }
