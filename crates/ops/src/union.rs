@@ -34,14 +34,9 @@ pub(crate) struct Place<'a> {
 
 impl AttentionMask {
     /// This mask for several calls of self-attention with scores `[batch, heads_q, len, len]`, on the device of `like`: unions that would
-    /// become dense in each call are dense now. If `have_windows`, the calls add a window, beside which every union is dense. Panics, as the
-    /// calls would, unless it fits the scores.
-    pub fn for_calls<const D: usize>(
-        mut self,
-        scores: [usize; 4],
-        have_windows: bool,
-        like: &Tensor<D>,
-    ) -> Self {
+    /// become dense in each call are dense now. The calls must not add a window, beside which every union is dense. Panics, as the calls
+    /// would, unless it fits the scores.
+    pub fn for_calls<const D: usize>(mut self, scores: [usize; 4], like: &Tensor<D>) -> Self {
         if self.unions.is_empty() {
             return self;
         }
@@ -54,7 +49,7 @@ impl AttentionMask {
             device: like.clone().into_dispatch().device(),
             query_offsets: None,
         };
-        let mut is_free = !have_windows && self.by_position.window.is_none();
+        let mut is_free = self.by_position.window.is_none();
         let may_be_structural = |[first, second]: &[Self; 2]| {
             let may_be = is_free && first.unites_with(second).is_some();
             is_free &= !may_be;

@@ -72,6 +72,15 @@ fn a_stack_is_its_layers_one_by_one() {
             assert_close(&what, &actual.into_data(), &expected, 1e-5);
             let actual = stack.forward(input().positions(places.clone()));
             assert_close(&what, &actual.into_data(), &expected, 1e-5);
+            let gaps = |x| {
+                let positions = vec![vec![0, 1, 2, 5, 6, 7, 7, 8, 12], (3..3 + LEN).collect()];
+                let input = LayerInput::new(x).mask(mask.clone());
+                input.positions(positions).lengths(&[LEN, 6])
+            };
+            let layers = stack.layers.iter();
+            let expected = layers.fold(x.clone(), |x, layer| layer.forward(gaps(x)).states);
+            let (actual, expected) = (stack.forward(gaps(x.clone())), expected.into_data());
+            assert_close(&what, &actual.into_data(), &expected, 1e-5);
         }
         let narrow = Tensor::<4, Bool>::from_data([[[[true, false]]]], &device);
         let mask = AttentionMask::masked(narrow).or(AttentionMask::causal());

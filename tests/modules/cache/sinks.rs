@@ -234,6 +234,10 @@ fn what_does_not_go_with_sinks() {
         "KvCache: a cache of max_len 9 is longer than the 8 positions of the rotary table"
     );
     assert_eq!(cache.lengths(), [12]);
+    let wider = PositionEncoding::rotary().init(6, 6, &device);
+    let refused = sentence(|| module.forward_cached(input(1).position(wider), &mut cache));
+    assert!(refused.contains('6'), "{refused}");
+    assert_eq!(cache.lengths(), [12]);
     // Three of the first five have been dropped.
     assert_eq!(
         sentence(|| cache.keep(&[1], &[&[6]])),

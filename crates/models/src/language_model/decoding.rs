@@ -66,7 +66,8 @@ impl LanguageModel {
         self.start_with(rows, &KvCacheConfig::new(self.max_len()))
     }
 
-    /// [`start`](Self::start) with caches of another kind, such as 8-bit ones.
+    /// [`start`](Self::start) with caches of another kind, such as 8-bit ones. With sink tokens too, generation ends at the
+    /// [`max_len`](Self::max_len) of the model.
     ///
     /// # Panics
     ///

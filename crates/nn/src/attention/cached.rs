@@ -104,6 +104,9 @@ impl Heads {
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
         if drops_oldest {
             position.check_max_len("KvCache", cache.max_len());
+            if let Some(rotary) = &position.rotary {
+                rotary.check_width(&key);
+            }
         }
         let is_empty = batch == 0 || len_q == 0;
         let in_order = |cache: &KvCache| Positions::padded(cache.next_positions(), counts.clone());

@@ -6,6 +6,7 @@ use burn::{
     tensor::{Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
+use burn_attn_ops::{AttentionMask, AttentionOptions};
 
 use super::{
     cached::CachedKeys,
@@ -287,10 +288,11 @@ impl SelfAttention {
             context.key_positions.is_none(),
             "{NAME}: {KEYS_ARE_QUERIES}"
         );
-        let [batch, len, _] = x.dims();
-        let lengths = context.lengths.as_deref();
-        let mask = hide_padding(NAME, context.mask, lengths, [batch, len], &x.device());
-        let mask = mask.and(by_position(self.causal, self.window));
+        let [_, len, _] = x.dims();
+        let mask = match context.made_mask {
+            Some(mask) => mask,
+            None => self.mask(context.mask, context.lengths.as_deref(), &x),
+        };
         let heads = &self.heads;
         let position = context.position.as_ref().unwrap_or(&heads.position);
         let options = heads.options(mask, context.bias.and(position.bias()));
@@ -310,6 +312,34 @@ impl SelfAttention {
         let (merged, weights) = heads.attend([query, key, value], options, with_weights);
         let merged = gated(&self.gate, merged, of_gate);
         (apply(&self.output, merged), weights)
+    }
+
+    /// All that the module hides of `x`, where a call hides what `mask` does and what is after the `lengths`.
+    fn mask(&self, mask: AttentionMask, lengths: Option<&[usize]>, x: &Tensor<3>) -> AttentionMask {
+        let [batch, len, _] = x.dims();
+        let mask = hide_padding(NAME, mask, lengths, [batch, len], &x.device());
+        mask.and(by_position(self.causal, self.window))
+    }
+
+    /// All that the module hides of `x` in this context, made for several calls.
+    pub(crate) fn mask_for_calls(
+        &self,
+        context: &AttentionContext,
+        x: &Tensor<3>,
+    ) -> AttentionMask {
+        let [batch, len, _] = x.dims();
+        let mask = self.mask(context.mask.clone(), context.lengths.as_deref(), x);
+        let mask = match &context.positions {
+            Some(positions) => {
+                let options = AttentionOptions::default().mask(mask);
+                let like = (&x.clone().unsqueeze_dim(1), len);
+                at_positions(options, (NAME, true), [positions; 2], like)
+                    .0
+                    .mask
+            }
+            None => mask,
+        };
+        mask.for_calls([batch, self.heads.n_heads(), len, len], x)
     }
 
     /// The query of `x`, and key and value unless they are another layer's; for query and key, with the `embedding` added to `x`.

@@ -274,26 +274,18 @@ impl TransformerStack {
         }
     }
 
-    /// Runs the layers on whole sequences, with masks that are made once.
+    /// Runs the layers on whole sequences. All layers with one window share a mask.
     fn fold_whole(
         &self,
-        mut input: LayerInput,
+        input: LayerInput,
         mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeyValue) -> Tensor<3>,
     ) -> Tensor<3> {
-        // Between positions, unions and windows count in the calls.
-        let is_by_place = input.context.positions.is_none();
-        let given = is_by_place.then(|| core::mem::take(&mut input.context.mask));
-        // For layers without a window, and with one.
-        let mut made: [Option<AttentionMask>; 2] = [None, None];
+        let mut masks: BTreeMap<Option<usize>, AttentionMask> = BTreeMap::new();
         self.fold(input, |layer, mut input, (_, shared)| {
-            if let Some(given) = &given {
-                let [batch, len, _] = input.x.dims();
-                let scores = [batch, layer.self_attention.heads.n_heads(), len, len];
-                let has_window = layer.self_attention.window.is_some();
-                let mask = made[usize::from(has_window)]
-                    .get_or_insert_with(|| given.clone().for_calls(scores, has_window, &input.x));
-                input.context.mask = mask.clone();
-            }
+            let attention = &layer.self_attention;
+            let made = masks.entry(attention.window);
+            let made = made.or_insert_with(|| attention.mask_for_calls(&input.context, &input.x));
+            input.context.made_mask = Some(made.clone());
             run(layer, input, shared)
         })
     }

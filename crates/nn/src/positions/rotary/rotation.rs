@@ -59,6 +59,12 @@ impl Rotary {
         max_len
     }
 
+    /// Panics unless the heads of `x` have the width of this encoding.
+    pub(crate) fn check_width(&self, x: &Tensor<4>) {
+        let d_head = self.d_head;
+        assert_shape!(x, [_, _, _, d_head]);
+    }
+
     /// `x`, `[batch, heads, len, d_head]`, with every row rotated to its position.
     ///
     /// # Panics
@@ -72,9 +78,8 @@ impl Rotary {
     /// copy of `batch · len` of its rows. The table has the default type of the device it was built for; if that is not f64,
     /// rows for an `x` in f64 are computed here, a cosine and a sine per pair.
     pub fn forward(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
-        let [batch, n_heads, len, _] = x.dims();
-        let (d_head, max_len) = (self.d_head, self.max_len());
-        assert_shape!(x, [_, _, _, d_head]);
+        self.check_width(&x);
+        let ([batch, n_heads, len, _], max_len) = (x.dims(), self.max_len());
         if let Positions::PerAxis(axes) = positions {
             return self.forward_on_axes(x, axes);
         }
