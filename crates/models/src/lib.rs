@@ -12,6 +12,8 @@ pub mod pretrained;
 #[cfg(feature = "tokenizers")]
 pub mod sentences;
 pub mod seq2seq;
+#[cfg(feature = "speech")]
+pub mod speech;
 #[cfg(feature = "tokenizers")]
 pub mod text;
 pub mod tokens;
@@ -20,7 +22,7 @@ pub mod train;
 mod vocabulary;
 pub mod weights;
 
-pub use families::{bert, gpt_neox, gpt2, llama, t5};
+pub use families::{bert, gpt_neox, gpt2, llama, t5, whisper};
 
 /// The example in the README, which loads models from the Hub.
 #[cfg(all(doctest, feature = "hub", feature = "chat"))]

@@ -19,6 +19,7 @@ mod refused;
 mod sentences;
 mod t5;
 mod tokenizer;
+mod whisper;
 
 use std::path::PathBuf;
 

@@ -7,3 +7,4 @@ mod language_model;
 pub mod llama;
 mod loading;
 pub mod t5;
+pub mod whisper;

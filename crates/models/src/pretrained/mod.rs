@@ -10,6 +10,8 @@
 //! | [`gpt_neox::from_pretrained`](crate::gpt_neox::from_pretrained) | `gpt_neox` |
 //! | [`llama::from_pretrained`](crate::llama::from_pretrained) | [ten families](crate::llama) |
 //! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
+//! | [`whisper::from_pretrained`](crate::whisper::from_pretrained) | `whisper` |
+//! | `speech::SpeechRecognizer::from_pretrained`, with the feature `speech` | the same |
 //!
 //! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. In the place of a device, each call takes
 //! [`LoadOptions`], such as bf16 parameters. With the feature `tokenizers`, this module also has `tokenizer`, which reads `tokenizer.json`, and `end_tokens`.

@@ -38,7 +38,7 @@ impl Name {
 /// Which files are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
-    not(feature = "chat"),
+    not(all(feature = "chat", feature = "speech")),
     allow(dead_code, reason = "without a feature, nobody asks for its files")
 )]
 pub(crate) enum Wanted {
@@ -52,6 +52,8 @@ pub(crate) enum Wanted {
     Sentences,
     /// The files that a conversation needs beside configuration and weights.
     Chat,
+    /// The files that speech recognition needs beside configuration and weights.
+    Speech,
     /// `tokenizer.json`.
     Tokenizer,
 }
@@ -61,6 +63,7 @@ impl Wanted {
     pub(crate) fn file(self) -> &'static str {
         match self {
             Self::Config | Self::ModelConfig | Self::Model | Self::Sentences => "config.json",
+            Self::Speech => "generation_config.json",
             Self::Chat | Self::Tokenizer => "tokenizer.json",
         }
     }

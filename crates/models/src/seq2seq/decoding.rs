@@ -21,7 +21,13 @@ impl Seq2Seq {
     ///
     /// See [`generate`](crate::generate#streaming).
     pub fn start(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Seq2SeqState {
-        let Memory { states, lengths } = self.encode(source, source_lengths);
+        self.start_from(self.encode(source, source_lengths))
+    }
+
+    /// [`start`](Self::start) from what an encoder made of the sources: [`encode`](Self::encode), or another encoder of the width of this
+    /// model's. Panics when the memory does not fit the decoder.
+    pub fn start_from(&self, memory: Memory) -> Seq2SeqState {
+        let Memory { states, lengths } = memory;
         let [batch, _, _] = states.dims();
         let decoder = &self.transformer.decoder;
         let mut cache = decoder.cache(batch, &KvCacheConfig::new(self.max_len()));

@@ -205,7 +205,7 @@ impl Seq2Seq {
         LayerInput::new(self.embed(source, 0)).mask(AttentionMask::key_lengths(lengths.clone()))
     }
 
-    fn decoder_input(&self, target: Tensor<2, Int>, memory: &Memory) -> LayerInput {
+    pub(crate) fn decoder_input(&self, target: Tensor<2, Int>, memory: &Memory) -> LayerInput {
         LayerInput::new(self.embed(target, 0))
             .memory(memory.states.clone())
             .memory_mask(AttentionMask::key_lengths(memory.lengths.clone()))

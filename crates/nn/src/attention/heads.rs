@@ -110,7 +110,8 @@ pub(super) fn merge(x: Tensor<4>) -> Tensor<3> {
 }
 
 impl Heads {
-    pub(crate) fn n_heads(&self) -> usize {
+    /// Number of query heads.
+    pub fn n_heads(&self) -> usize {
         self.sizes.n_heads
     }
 

@@ -1,0 +1,132 @@
+//! The files of `transformers`: what they say of a Whisper, and what its tensors are called.
+
+use std::path::Path;
+
+use burn_attn::FeedForwardActivation;
+use serde_json::json;
+
+use super::{Whisper, WhisperConfig};
+use crate::{
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    weights::{Table, ZEROS, transposed},
+};
+
+/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of `whisper`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
+///
+/// [`SpeechRecognizer`](crate::speech::SpeechRecognizer) (feature `speech`) has what turns recordings into text beside the model.
+/// Training differs in that no layer is skipped and no spectrogram masked at random.
+///
+/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+///
+/// # Source
+///
+/// PyTorch equivalent: `WhisperForConditionalGeneration` of Hugging Face's `transformers`.
+pub fn from_pretrained(
+    source: impl AsRef<Path>,
+    options: impl Into<LoadOptions>,
+) -> Result<Whisper, PretrainedError> {
+    let options = options.into();
+    let mut file = ConfigFile::read(source.as_ref(), "Whisper")?;
+    let config = read(&mut file)?;
+    let path = file.finish()?;
+    let valid = config.validate();
+    valid.map_err(|error| PretrainedError::Config { path, error })?;
+    let weights = options.weights(source.as_ref())?;
+    let mut model = config.init(&options.device);
+    weights.load(&table(), &mut model)?;
+    Ok(model)
+}
+
+/// Which parameter of a [`Whisper`] is which tensor of `WhisperForConditionalGeneration`; [`save`](crate::weights::save()) writes them back
+/// by it.
+pub fn table() -> Table {
+    let tokens = "model.decoder.embed_tokens.weight";
+    Table::new()
+        .part("conv1", "model.encoder.conv1", conv())
+        .part("conv2", "model.encoder.conv2", conv())
+        .row("positions.table", "model.encoder.embed_positions.weight")
+        .row("seq2seq.embedding.weight", tokens)
+        .row(
+            "seq2seq.learned.table",
+            "model.decoder.embed_positions.weight",
+        )
+        .part("seq2seq.transformer.encoder", "model.encoder", stack(false))
+        .part("seq2seq.transformer.decoder", "model.decoder", stack(true))
+        .tied("proj_out.weight", tokens)
+        // A model that was saved without its head.
+        .rename("encoder.*", "model.encoder.*")
+        .rename("decoder.*", "model.decoder.*")
+}
+
+fn conv() -> Table {
+    Table::new().row("weight", "weight").row("bias", "bias")
+}
+
+/// The layers of one of the stacks and its last norm.
+fn stack(decoder: bool) -> Table {
+    let self_attention = Table::new()
+        .row(
+            "query_key_value.weight",
+            transposed(["q_proj.weight", "k_proj.weight", "v_proj.weight"]),
+        )
+        .row(
+            "query_key_value.bias",
+            ["q_proj.bias", ZEROS, "v_proj.bias"],
+        )
+        .linear("output", "out_proj");
+    let cross_attention = Table::new()
+        .linear("query", "q_proj")
+        .row(
+            "key_value.weight",
+            transposed(["k_proj.weight", "v_proj.weight"]),
+        )
+        .row("key_value.bias", [ZEROS, "v_proj.bias"])
+        .linear("output", "out_proj");
+    let mut layer = Table::new()
+        .norm("self_attention_residual.norm", "self_attn_layer_norm")
+        .part("self_attention", "self_attn", self_attention)
+        .norm("feed_forward_residual.norm", "final_layer_norm")
+        .linear("feed_forward.linear_inner", "fc1")
+        .linear("feed_forward.linear_outer", "fc2");
+    if decoder {
+        layer = layer
+            .norm("cross_attention_residual.norm", "encoder_attn_layer_norm")
+            .part("cross_attention", "encoder_attn", cross_attention);
+    }
+    Table::new()
+        .part("layers.{layer}", "layers.{layer}", layer)
+        .norm("norm", "layer_norm")
+}
+
+fn read(file: &mut ConfigFile) -> Result<WhisperConfig, PretrainedError> {
+    file.only("model_type", json!("whisper"))?;
+    file.only("scale_embedding", json!(false))?;
+    file.only("tie_word_embeddings", json!(true))?;
+    // For random initialisation, other heads, training, and generation, which other files describe.
+    file.ignore(
+        "init_std classifier_proj_size use_weighted_layer_sum num_hidden_layers encoder_layerdrop decoder_layerdrop \
+         apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks mask_feature_prob mask_feature_length \
+         mask_feature_min_masks forced_decoder_ids median_filter_width",
+    );
+    let n_heads = file.size("encoder_attention_heads")?;
+    file.only("decoder_attention_heads", json!(n_heads))?;
+    let d_ff = file.size("encoder_ffn_dim")?;
+    file.only("decoder_ffn_dim", json!(d_ff))?;
+    let activation = file.activation("activation_function", FeedForwardActivation::Gelu)?;
+    let block = WhisperConfig::base_block()
+        .with_activation(activation)
+        .with_dropout(file.number("dropout", 0.0)?)
+        .with_attention_dropout(file.number("attention_dropout", 0.0)?)
+        .with_feed_forward_dropout(file.number("activation_dropout", 0.0)?);
+    Ok(WhisperConfig::new(file.size("vocab_size")?)
+        .with_n_mels(file.size_or("num_mel_bins", 80)?)
+        .with_max_frames(file.size_or("max_source_positions", 1500)?)
+        .with_max_len(file.size_or("max_target_positions", 448)?)
+        .with_d_model(file.size("d_model")?)
+        .with_n_heads(n_heads)
+        .with_n_encoder_layers(file.layers("encoder_layers")?)
+        .with_n_decoder_layers(file.layers("decoder_layers")?)
+        .with_d_ff(d_ff)
+        .with_block(block))
+}

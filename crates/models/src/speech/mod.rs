@@ -1,0 +1,36 @@
+//! Speech recognition: from samples to words and when they were said, with a [`Whisper`](crate::whisper::Whisper).
+//!
+//! ```no_run
+//! // Not run: it reads 75 megabytes.
+//! use burn::tensor::Device;
+//! use burn_attn_models::speech::SpeechRecognizer;
+//!
+//! let recognizer = SpeechRecognizer::from_pretrained("openai/whisper-tiny.en", &Device::default())?;
+//! let samples: Vec<f32> = vec![0.0; 16_000]; // a second, 16,000 samples in -1..1
+//! for window in recognizer.windows(&samples) {
+//!     println!("{}", recognizer.recognize(window)?.text);
+//! }
+//! # Ok::<(), burn_attn_models::speech::SpeechError>(())
+//! ```
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | `config.json`, weights | the model |
+//! | `tokenizer.json` | its tokens |
+//! | `generation_config.json` | `decoder_start_token_id`, `eos_token_id`, `no_timestamps_token_id`; `suppress_tokens`, which are never chosen, and `begin_suppress_tokens`, which are not chosen first; `alignment_heads`, whose attention says when a word was said; `is_multilingual`, `lang_to_id`, `task_to_id` |
+//!
+//! Texts are chosen greedily and without timestamps, as by `generate` of Hugging Face's `transformers` with its default options. A recording of more
+//! than 30 seconds is cut into windows, at 30 seconds each, also within a word.
+
+mod alignment;
+mod error;
+mod log_mel;
+mod recognizer;
+mod settings;
+mod words;
+
+pub use error::SpeechError;
+pub use log_mel::LogMel;
+pub use recognizer::{Recognized, SpeechRecognizer};
+pub use settings::SpeechSettings;
+pub use words::{Alignment, Word};

@@ -1,0 +1,244 @@
+//! From samples to text.
+
+use std::path::Path;
+
+use burn::tensor::Tensor;
+
+use super::{
+    Alignment, LogMel, SpeechError, SpeechSettings, alignment::first_frames, words::words,
+};
+use crate::{
+    generate::{Autoregressive, FinishReason, GenerateOptions, stream},
+    pretrained::{self, LoadOptions, Tokenizer, Wanted, folder_with},
+    seq2seq::{Memory, Seq2SeqState},
+    tokens::padded_tokens,
+    whisper::{self, Whisper},
+};
+
+/// Samples of a frame of the memory: 20 ms.
+const SAMPLES_OF_FRAME: usize = LogMel::SAMPLE_RATE / 50;
+
+/// A [`Whisper`] with what turns recordings into text beside it.
+///
+/// See [the module](super) for an example.
+#[derive(Debug)]
+pub struct SpeechRecognizer {
+    /// The model.
+    pub model: Whisper,
+    /// The tokenizer.
+    pub tokenizer: Tokenizer,
+    /// Special tokens, and heads that follow the speech.
+    pub settings: SpeechSettings,
+    language: Option<String>,
+    log_mel: LogMel,
+}
+
+/// What was said in a window.
+#[derive(Clone, Debug)]
+pub struct Recognized {
+    /// The text.
+    pub text: String,
+    /// Its tokens, without special ones before and after them.
+    pub tokens: Vec<u32>,
+    /// The code of the language, in models of several languages.
+    pub language: Option<String>,
+    /// What the encoder made of the window.
+    pub memory: Memory,
+    /// How many of its states belong to the samples; the others to the silence after them.
+    pub n_frames: usize,
+}
+
+impl SpeechRecognizer {
+    /// Loads a [`Whisper`] and the files beside it, from a folder or a [name on the Hub](crate::pretrained).
+    ///
+    /// # Errors
+    ///
+    /// As [`whisper::from_pretrained`], and when a file beside the weights is missing or cannot be read.
+    ///
+    /// # Cost
+    ///
+    /// That of [`whisper::from_pretrained`].
+    pub fn from_pretrained(
+        source: impl AsRef<Path>,
+        options: impl Into<LoadOptions>,
+    ) -> Result<Self, SpeechError> {
+        let model = whisper::from_pretrained(source.as_ref(), options)?;
+        let folder = folder_with(source.as_ref(), Wanted::Speech)?;
+        Ok(Self {
+            tokenizer: pretrained::tokenizer(&folder)?,
+            settings: SpeechSettings::of(&folder, &model)?,
+            language: None,
+            log_mel: LogMel::new(model.n_mels()),
+            model,
+        })
+    }
+
+    /// What is spoken in all recordings, by its code: `en`. Default: each window is in the language that the model hears in it.
+    ///
+    /// # Errors
+    ///
+    /// When the model does not know the language, which one for English alone does not ask for.
+    pub fn with_language(mut self, language: &str) -> Result<Self, SpeechError> {
+        let known = &self.settings.languages;
+        if !known.contains_key(language) {
+            let known = match known.is_empty() {
+                true => "only one".to_owned(),
+                false => known.keys().cloned().collect::<Vec<_>>().join(", "),
+            };
+            return Err(SpeechError::Language {
+                language: language.into(),
+                known,
+            });
+        }
+        self.language = Some(language.into());
+        Ok(self)
+    }
+
+    /// The most samples that the model hears at once: 30 seconds in published models.
+    pub fn window(&self) -> usize {
+        self.model.max_frames() * SAMPLES_OF_FRAME
+    }
+
+    /// A recording in windows of as many samples as the model hears at once; the last one has the rest.
+    pub fn windows<'a>(&self, samples: &'a [f32]) -> impl Iterator<Item = &'a [f32]> + use<'a> {
+        samples.chunks(self.window())
+    }
+
+    /// What is said in a window: samples in −1 to 1, [`LogMel::SAMPLE_RATE`] a second.
+    ///
+    /// # Errors
+    ///
+    /// When there are more samples than a [`window`](Self::window) has, a sample is not finite, or generation fails.
+    ///
+    /// # Cost
+    ///
+    /// That of the encoder for a whole window, however short the recording is, and a step of the decoder for each token.
+    pub fn recognize(&self, samples: &[f32]) -> Result<Recognized, SpeechError> {
+        let most = self.window();
+        if samples.len() > most {
+            let samples = samples.len();
+            return Err(SpeechError::TooLong { samples, most });
+        }
+        if let Some(at) = samples.iter().position(|sample| !sample.is_finite()) {
+            let sample = samples[at];
+            return Err(SpeechError::Sample { at, sample });
+        }
+        let device = self.model.positions.table.device();
+        let spectrogram = self
+            .log_mel
+            .forward(samples, 2 * self.model.max_frames(), &device);
+        let memory = self.model.encode(spectrogram);
+        let mut state = self.model.seq2seq.start_from(memory.clone());
+        let language = match (&self.language, self.settings.languages.is_empty()) {
+            (None, false) => Some(self.heard_language(&mut state)),
+            (language, _) => language.clone(),
+        };
+        let prompt = self.prompt(language.as_deref());
+        // Hearing the language has read the first token.
+        let read = self.model.seq2seq.lengths(&state)[0];
+        let tokens = self.chosen(state, prompt[read..].to_vec())?;
+        let text = self.tokenizer.decode(&tokens, true)?;
+        Ok(Recognized {
+            text: text.trim().to_owned(),
+            tokens,
+            language,
+            memory,
+            n_frames: samples.len().div_ceil(SAMPLES_OF_FRAME / 2) / 2,
+        })
+    }
+
+    /// When each word of a text was said, by the attention of the decoder.
+    ///
+    /// # Errors
+    ///
+    /// When the text has no tokens, or the tokenizer fails.
+    ///
+    /// # Cost
+    ///
+    /// That of the decoder for all tokens at once, with memory for `n_layers · n_heads · len · n_frames` weights.
+    ///
+    /// # Source
+    ///
+    /// PyTorch equivalent: the `token_timestamps` of `generate` of Hugging Face's `transformers`, after `openai-whisper`.
+    pub fn align(&self, recognized: &Recognized) -> Result<Alignment, SpeechError> {
+        let Recognized {
+            tokens,
+            memory,
+            n_frames,
+            ..
+        } = recognized;
+        if tokens.is_empty() || *n_frames == 0 {
+            return Err(SpeechError::Silent);
+        }
+        let language = recognized.language.as_deref();
+        let prompt = self.prompt(language);
+        let all = [prompt.as_slice(), tokens].concat();
+        let model = &self.model.seq2seq;
+        let target = padded_tokens(&[all], &memory.states.device());
+        let input = model.decoder_input(target, memory);
+        let weights = model.transformer.decoder.forward_with_weights(input);
+        let of_head = |&(layer, head): &(usize, usize)| {
+            let weights = weights.cross_weights[layer].clone().narrow(1, head, 1);
+            let weights = weights.narrow(2, prompt.len(), tokens.len());
+            weights.narrow(3, 0, *n_frames).squeeze_dim::<3>(0)
+        };
+        let heads = self.settings.alignment_heads.iter().map(of_head).collect();
+        let weights = Tensor::cat(heads, 0);
+        let frames = first_frames(weights.clone());
+        let starts: Vec<f64> = frames.iter().map(|&frame| frame as f64 / 50.0).collect();
+        let words = words(&self.tokenizer, tokens, &starts, language)?;
+        Ok(Alignment { words, weights })
+    }
+
+    /// The special tokens before a text.
+    fn prompt(&self, language: Option<&str>) -> Vec<u32> {
+        let settings = &self.settings;
+        let language = language.and_then(|language| settings.languages.get(language));
+        let rest = [settings.transcribe, settings.no_timestamps];
+        let rest = language
+            .copied()
+            .into_iter()
+            .chain(rest.into_iter().flatten());
+        std::iter::once(settings.start).chain(rest).collect()
+    }
+
+    /// The most probable language of a state that has read nothing, which then has read the first token.
+    fn heard_language(&self, state: &mut Seq2SeqState) -> String {
+        let first = [self.settings.start];
+        let logits = self.model.seq2seq.advance(state, &[&first]);
+        let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
+        let languages = self.settings.languages.iter();
+        let probable = languages
+            .max_by(|(_, a), (_, b)| f32::total_cmp(&logits[**a as usize], &logits[**b as usize]));
+        probable.map_or_else(String::new, |(code, _)| code.clone())
+    }
+
+    /// The tokens that follow the prompt, without the end.
+    fn chosen(&self, state: Seq2SeqState, prompt: Vec<u32>) -> Result<Vec<u32>, SpeechError> {
+        let settings = &self.settings;
+        let model = &self.model.seq2seq;
+        let read = model.lengths(&state)[0];
+        let most = model.max_len().saturating_sub(read + prompt.len());
+        let options = GenerateOptions::new(most).stop_tokens([settings.end]);
+        let before = prompt.len();
+        let steps = stream(model, state, &[prompt], &options)?.logits_processor(
+            move |_, tokens, logits: &mut [f32]| {
+                let first = match tokens.len() == before {
+                    true => settings.suppressed_first.as_slice(),
+                    false => &[],
+                };
+                for &token in settings.suppressed.iter().chain(first) {
+                    logits[token as usize] = f32::NEG_INFINITY;
+                }
+            },
+        );
+        let mut tokens = Vec::new();
+        for step in steps {
+            let chosen = step?[0];
+            if !matches!(chosen.finish_reason, Some(FinishReason::Stop(_))) {
+                tokens.push(chosen.token);
+            }
+        }
+        Ok(tokens)
+    }
+}

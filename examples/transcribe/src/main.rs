@@ -1,0 +1,128 @@
+//! The program; the library has what it does.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Read},
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use burn_attn_models::speech::{LogMel, SpeechError, SpeechRecognizer};
+use burn_attn_viz::{AttentionGroup, AttentionPage};
+use clap::Parser;
+use example_common::{
+    devices::{self, DeviceArg},
+    error::Error,
+    exit,
+    files::{self, FileError},
+    text::printable_lines,
+};
+use transcribe::{pictures, recording::Recording};
+
+/// Whisper tiny.en, 38 M parameters (MIT).
+const MODEL: &str = "target/weights/whisper";
+
+/// Writes down what is said in a recording.
+#[derive(Parser)]
+#[command(name = "transcribe", version)]
+struct Cli {
+    /// The recording, in WAV [default: standard input]
+    file: Option<PathBuf>,
+    /// Print each word on a line of its own, after the time at which it begins (seconds)
+    #[arg(long)]
+    words: bool,
+    /// Write a page with the part of the recording that each token was read from
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Say on standard error how long recognition took, without loading the model and without the times of words
+    #[arg(long)]
+    time: bool,
+    /// The language, as in `en`, for models that know several [default: what the model hears]
+    #[arg(long, value_name = "CODE")]
+    language: Option<String>,
+    /// The model: a folder that transformers saved, with tokenizer.json [default: Whisper tiny.en, fetched by cargo xtask fetch whisper]
+    #[arg(long, value_name = "FOLDER")]
+    model: Option<PathBuf>,
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceArg>,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    exit::run(|| run(&cli).map(|()| 0))
+}
+
+fn run(cli: &Cli) -> Result<(), Error> {
+    if let Some(path) = &cli.html {
+        files::probe(path)?;
+    }
+    let model = cli.model.as_deref().unwrap_or(Path::new(MODEL));
+    if cli.model.is_none() && !model.exists() {
+        return Err(format!(
+            "{MODEL} is not there: in the folder of the repository, `cargo xtask fetch whisper` fetches it; or name another model with --model"
+        )
+        .into());
+    }
+    let (name, input): (_, Box<dyn Read>) = match &cli.file {
+        Some(path) => {
+            let file = File::open(path).map_err(FileError::of("read", path))?;
+            (path.display().to_string(), Box::new(BufReader::new(file)))
+        }
+        None => ("standard input".into(), Box::new(io::stdin().lock())),
+    };
+    let device = devices::choose(cli.device)?.device;
+    let mut recognizer = SpeechRecognizer::from_pretrained(model, &device)?;
+    if let Some(language) = &cli.language {
+        recognizer = recognizer.with_language(language)?;
+    }
+    let of_file = |error: Error| Error::from(format!("{name}: {error}"));
+    let mut recording = Recording::new(input, recognizer.window()).map_err(of_file)?;
+    let (mut maps, mut texts) = (Vec::new(), Vec::new());
+    let (mut start, mut took) = (0.0, Duration::ZERO);
+    while let Some(samples) = recording.next_window().map_err(of_file)? {
+        let began = Instant::now();
+        let recognized = recognizer.recognize(&samples)?;
+        took += began.elapsed();
+        if !cli.words && !recognized.text.is_empty() {
+            exit::print(&format!("{}\n", printable_lines(&recognized.text)));
+        }
+        if cli.words || cli.html.is_some() {
+            match recognizer.align(&recognized) {
+                Ok(alignment) => {
+                    for word in alignment.words.iter().filter(|_| cli.words) {
+                        let (time, text) = (start + word.start, printable_lines(&word.text));
+                        exit::print(&format!("{time:.2}\t{text}\n"));
+                    }
+                    if cli.html.is_some() {
+                        maps.push(pictures::map(&recognizer, &recognized, alignment, start)?);
+                    }
+                }
+                Err(SpeechError::Silent) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        texts.push(recognized.text);
+        start += samples.len() as f64 / LogMel::SAMPLE_RATE as f64;
+    }
+    if recording.is_cut() {
+        exit::warn(&format!("{name} ends before its header says so"));
+    }
+    if texts.is_empty() {
+        return Err(of_file("there are no samples".into()));
+    }
+    if cli.time {
+        let seconds = took.as_secs_f64();
+        exit::warn(&format!("{seconds:.3} s for {start:.1} s of recording"));
+    }
+    if let Some(path) = &cli.html {
+        let page = AttentionPage::new("What each token was read from")
+            .source(name)
+            .metadata("text", texts.join(" "))
+            .group(AttentionGroup::new("Cross-attention", maps).note(pictures::NOTE));
+        files::replace(path, page.to_html().as_bytes())?;
+        exit::warn(&format!("the attention is in {}", path.display()));
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Pictures of what was read from where.
+
+use burn_attn_models::{
+    speech::{Alignment, Recognized, SpeechRecognizer},
+    text::labels,
+};
+use burn_attn_viz::AttentionMap;
+use example_common::error::Error;
+
+/// Frames of a column: 0.1 seconds.
+const FRAMES: usize = 5;
+
+/// What a reader has to know of the pictures.
+pub const NOTE: &str = "Rows are tokens, columns tenths of a second of the recording; a column in which a word begins has the word. These are the \
+     heads that follow the speech, of all layers. What is missing from the sum of a row went to silence after the recording.";
+
+/// The attention of the tokens of a window that begins at `start` (seconds) to each tenth of a second.
+///
+/// # Errors
+///
+/// When a weight is not finite.
+pub fn map(
+    recognizer: &SpeechRecognizer,
+    recognized: &Recognized,
+    alignment: Alignment,
+    start: f64,
+) -> Result<AttentionMap, Error> {
+    let Alignment { words, weights } = alignment;
+    let [_, _, frames] = weights.dims();
+    let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
+    let tenths = weights
+        .chunks(frames)
+        .flat_map(|row| row.chunks(FRAMES).map(|frames| frames.iter().sum()));
+    let mut keys: Vec<String> = (0..frames.div_ceil(FRAMES))
+        .map(|column| format!("{:.1}", start + column as f64 / 10.0))
+        .collect();
+    for word in &words {
+        let key = &mut keys[(word.start * 50.0) as usize / FRAMES];
+        *key = format!("{key} {}", word.text);
+    }
+    let title = format!("from {start:.0} s");
+    let queries = labels(&recognizer.tokenizer, &recognized.tokens);
+    Ok(AttentionMap::new(title, queries, keys, tenths.collect())?)
+}
