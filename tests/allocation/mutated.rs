@@ -12,7 +12,9 @@ use burn::{
 };
 use burn_attn_models::{
     bert::Bert,
-    gpt_neox, gpt2, llama, t5,
+    gpt_neox, gpt2, llama,
+    speech::SpeechRecognizer,
+    t5,
     weights::{Table, Weights},
 };
 use burn_attn_tests::{
@@ -177,6 +179,16 @@ fn a_configuration_of_t5() {
         let model = t5::from_pretrained(folder, &devices::any());
         model.map(drop).map_err(|error| error.to_string())
     });
+}
+
+#[test]
+fn files_of_whisper() {
+    for file in ["config.json", "generation_config.json"] {
+        survives(&golden::path("models/whisper"), file, |folder| {
+            let recognizer = SpeechRecognizer::from_pretrained(folder, &devices::any());
+            recognizer.map(drop).map_err(|error| error.to_string())
+        });
+    }
 }
 
 #[test]

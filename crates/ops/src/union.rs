@@ -34,8 +34,8 @@ pub(crate) struct Place<'a> {
 
 impl AttentionMask {
     /// This mask for several calls of self-attention with scores `[batch, heads_q, len, len]`, on the device of `like`: unions that would
-    /// become dense in each call are dense now. The calls must not add a window, beside which every union is dense. Panics, as the calls
-    /// would, unless it fits the scores.
+    /// become dense in each call are dense now. In a call that adds a window, the others become dense too. Panics, as the calls would, unless it fits
+    /// the scores.
     pub fn for_calls<const D: usize>(mut self, scores: [usize; 4], like: &Tensor<D>) -> Self {
         if self.unions.is_empty() {
             return self;

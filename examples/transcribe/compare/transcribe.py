@@ -3,8 +3,8 @@
 Usage: python compare/transcribe.py PROGRAM MODEL_FOLDER RECORDING.wav...      PROGRAM as in target/release/transcribe
 
 Both cut a recording into windows of 30 seconds and choose greedily, without timestamps. Each reads the recording, transcribes it and prints it,
-five times in turns, each time in a process of its own with two threads; what is compared is the median of the time from the first sample to the
-last word, which leaves out loading the model. Recordings have one channel of 16,000 samples a second, so that both hear the same.
+five times in turns, each time in a process of its own with two threads; what is compared is the median of the time in which samples become
+text. Recordings have one channel of 16,000 samples a second, so that both read the same numbers.
 """
 
 import json
@@ -31,7 +31,7 @@ def samples(path):
 
 
 def reference(folder, path):
-    """What `transformers` hears: the text of each window, and when each word begins."""
+    """What `transformers` makes of it: the text of each window, and when each word begins."""
     import torch
     from tokenizers import Tokenizer
     from transformers import WhisperFeatureExtractor, WhisperForConditionalGeneration
@@ -42,7 +42,7 @@ def reference(folder, path):
     extractor = WhisperFeatureExtractor(feature_size=model.config.num_mel_bins)
     numbers = samples(path)
 
-    def heard(window, with_times):
+    def generated(window, with_times):
         inputs = extractor(window, sampling_rate=16_000, return_tensors="pt", return_attention_mask=True)
         options = dict(return_token_timestamps=True, return_dict_in_generate=True) if with_times else {}
         with torch.no_grad():
@@ -50,12 +50,12 @@ def reference(folder, path):
 
     windows = [numbers[first : first + 480_000] for first in range(0, len(numbers), 480_000)]
     began = time.perf_counter()
-    texts = [tokenizer.decode(heard(window, False)[0].tolist()).strip() for window in windows]
+    texts = [tokenizer.decode(generated(window, False)[0].tolist()).strip() for window in windows]
     seconds = time.perf_counter() - began
     words = []
     special = model.generation_config.eos_token_id
     for index, window in enumerate(windows):
-        output = heard(window, True)
+        output = generated(window, True)
         for token, start in zip(output["sequences"][0].tolist(), output["token_timestamps"][0].tolist()):
             text = tokenizer.decode([token]) if token < special else ""
             if text.startswith(" ") or (text and not words):

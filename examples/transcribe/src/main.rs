@@ -16,12 +16,14 @@ use example_common::{
     error::Error,
     exit,
     files::{self, FileError},
-    text::printable_lines,
+    text::{printable, printable_lines},
 };
 use transcribe::{pictures, recording::Recording};
 
 /// Whisper tiny.en, 38 M parameters (MIT).
 const MODEL: &str = "target/weights/whisper";
+/// Windows in a page: half an hour with Whisper's, about as much as a page draws.
+const MOST_WINDOWS: usize = 60;
 
 /// Writes down what is said in a recording.
 #[derive(Parser)]
@@ -32,13 +34,13 @@ struct Cli {
     /// Print each word on a line of its own, after the time at which it begins (seconds)
     #[arg(long)]
     words: bool,
-    /// Write a page with the part of the recording that each token was read from
+    /// Write, at the end, a page with the part of the first half hour that each token was read from
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Say on standard error how long recognition took, without loading the model and without the times of words
     #[arg(long)]
     time: bool,
-    /// The language, as in `en`, for models that know several [default: what the model hears]
+    /// The language, as in `en`, for models that know several [default: detected in each window]
     #[arg(long, value_name = "CODE")]
     language: Option<String>,
     /// The model: a folder that transformers saved, with tokenizer.json [default: Whisper tiny.en, fetched by cargo xtask fetch whisper]
@@ -83,31 +85,35 @@ fn run(cli: &Cli) -> Result<(), Error> {
     let (mut start, mut took) = (0.0, Duration::ZERO);
     while let Some(samples) = recording.next_window().map_err(of_file)? {
         let began = Instant::now();
-        let recognized = recognizer.recognize(&samples)?;
+        let transcript = recognizer.recognize(&samples);
+        let transcript = transcript.map_err(|error| of_file(error.into()))?;
         took += began.elapsed();
-        if !cli.words && !recognized.text.is_empty() {
-            exit::print(&format!("{}\n", printable_lines(&recognized.text)));
+        if !cli.words && !transcript.text.is_empty() {
+            exit::print(&format!("{}\n", printable_lines(&transcript.text)));
         }
         if cli.words || cli.html.is_some() {
-            match recognizer.align(&recognized) {
+            match recognizer.align(&transcript) {
                 Ok(alignment) => {
-                    for word in alignment.words.iter().filter(|_| cli.words) {
-                        let (time, text) = (start + word.start, printable_lines(&word.text));
-                        exit::print(&format!("{time:.2}\t{text}\n"));
+                    if cli.words {
+                        for word in &alignment.words {
+                            let (time, text) =
+                                (start + word.start, printable(&word.text, usize::MAX));
+                            exit::print(&format!("{time:.2}\t{text}\n"));
+                        }
                     }
-                    if cli.html.is_some() {
-                        maps.push(pictures::map(&recognizer, &recognized, alignment, start)?);
+                    if cli.html.is_some() && maps.len() < MOST_WINDOWS {
+                        maps.push(pictures::map(&recognizer, &transcript, alignment, start)?);
                     }
                 }
-                Err(SpeechError::Silent) => {}
+                Err(SpeechError::NothingToAlign { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        texts.push(recognized.text);
+        texts.push(transcript.text);
         start += samples.len() as f64 / LogMel::SAMPLE_RATE as f64;
     }
-    if recording.is_cut() {
-        exit::warn(&format!("{name} ends before its header says so"));
+    if let Some(warning) = recording.warning() {
+        exit::warn(&format!("{name} {warning}"));
     }
     if texts.is_empty() {
         return Err(of_file("there are no samples".into()));
@@ -116,7 +122,9 @@ fn run(cli: &Cli) -> Result<(), Error> {
         let seconds = took.as_secs_f64();
         exit::warn(&format!("{seconds:.3} s for {start:.1} s of recording"));
     }
-    if let Some(path) = &cli.html {
+    if let (Some(path), true) = (&cli.html, maps.is_empty()) {
+        exit::warn(&format!("there are no words to draw in {}", path.display()));
+    } else if let Some(path) = &cli.html {
         let page = AttentionPage::new("What each token was read from")
             .source(name)
             .metadata("text", texts.join(" "))

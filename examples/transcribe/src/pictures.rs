@@ -1,7 +1,7 @@
 //! Pictures of what was read from where.
 
 use burn_attn_models::{
-    speech::{Alignment, Recognized, SpeechRecognizer},
+    speech::{Alignment, SpeechRecognizer, Transcript},
     text::labels,
 };
 use burn_attn_viz::AttentionMap;
@@ -12,7 +12,7 @@ const FRAMES: usize = 5;
 
 /// What a reader has to know of the pictures.
 pub const NOTE: &str = "Rows are tokens, columns tenths of a second of the recording; a column in which a word begins has the word. These are the \
-     heads that follow the speech, of all layers. What is missing from the sum of a row went to silence after the recording.";
+     heads that follow the speech, of all layers. The rest of a row is attention to the padding after the recording.";
 
 /// The attention of the tokens of a window that begins at `start` (seconds) to each tenth of a second.
 ///
@@ -21,11 +21,11 @@ pub const NOTE: &str = "Rows are tokens, columns tenths of a second of the recor
 /// When a weight is not finite.
 pub fn map(
     recognizer: &SpeechRecognizer,
-    recognized: &Recognized,
+    transcript: &Transcript,
     alignment: Alignment,
     start: f64,
 ) -> Result<AttentionMap, Error> {
-    let Alignment { words, weights } = alignment;
+    let Alignment { words, weights, .. } = alignment;
     let [_, _, frames] = weights.dims();
     let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
     let tenths = weights
@@ -35,10 +35,10 @@ pub fn map(
         .map(|column| format!("{:.1}", start + column as f64 / 10.0))
         .collect();
     for word in &words {
-        let key = &mut keys[(word.start * 50.0) as usize / FRAMES];
+        let key = &mut keys[(word.start * 50.0).round() as usize / FRAMES];
         *key = format!("{key} {}", word.text);
     }
     let title = format!("from {start:.0} s");
-    let queries = labels(&recognizer.tokenizer, &recognized.tokens);
+    let queries = labels(&recognizer.tokenizer, &transcript.tokens);
     Ok(AttentionMap::new(title, queries, keys, tenths.collect())?)
 }

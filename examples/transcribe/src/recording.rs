@@ -1,8 +1,9 @@
-//! Recordings in WAV, window by window, as speech models hear them: one channel, 16,000 samples a second.
+//! Recordings in WAV, window by window, as speech models read them: one channel, 16,000 samples a second.
 
 use std::{
     cell::Cell,
     io::{self, Read},
+    ops::RangeInclusive,
     rc::Rc,
 };
 
@@ -14,45 +15,82 @@ use rubato::{
     audioadapter_buffers::{direct::SequentialSlice, owned::InterleavedOwned},
 };
 
-/// What a header says at least that was written before the length was known (bytes): samples of 1 to 4 bytes in up to 10 channels.
-const UNKNOWN: u32 = 0x7fff_0000 / 5040 * 5040;
+/// The least length of the samples that counts as unknown (bytes): what recorders write that do not know it yet is close to the greatest number
+/// of 31 or 32 bits.
+const UNKNOWN: u32 = 0x7fff_0000;
+/// Samples a second that are resampled.
+const RATES: RangeInclusive<u32> = 1_000..=768_000;
 
-/// Notes when there is no more: the reader of WAV files calls that an error like others.
+/// Records the end of the stream, which the reader of WAV files reports as an error like any other.
 struct Watched<R> {
     reader: R,
-    is_over: Rc<Cell<bool>>,
+    at_end: Rc<Cell<bool>>,
 }
 
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
-        self.is_over.set(count == 0 && !buffer.is_empty());
+        self.at_end.set(count == 0 && !buffer.is_empty());
         Ok(count)
     }
 }
 
-/// `reader`, with the length that is not known in the beginning of a file that ffmpeg writes into a pipe, which is no number of samples,
-/// replaced by [`UNKNOWN`].
-fn with_length(mut reader: impl Read) -> io::Result<impl Read> {
-    const HEADER: u64 = 4096;
-    const MARK: &[u8] = b"data\xff\xff\xff\xff";
-    let mut header = Vec::new();
-    reader.by_ref().take(HEADER).read_to_end(&mut header)?;
-    if let Some(at) = header.windows(MARK.len()).position(|bytes| bytes == MARK) {
-        header[at + 4..at + MARK.len()].copy_from_slice(&UNKNOWN.to_le_bytes());
+/// Reads up to the samples: the header with nothing but the format, in which the length is one that the reader of WAV files takes, and whether
+/// the length is unknown.
+fn header(reader: &mut impl Read) -> Result<(Vec<u8>, bool), Error> {
+    /// More than any format has (bytes).
+    const LONGEST: u32 = 1 << 10;
+    let mut riff = [0; 12];
+    reader.read_exact(&mut riff)?;
+    if !(riff.starts_with(b"RIFF") && riff.ends_with(b"WAVE")) {
+        return Err("it is not a WAV file".into());
     }
-    Ok(io::Cursor::new(header).chain(reader))
+    let mut format = Vec::new();
+    loop {
+        let mut chunk = [0; 8];
+        reader.read_exact(&mut chunk)?;
+        let (name, len) = chunk.split_at(4);
+        let len = u32::from_le_bytes(len.try_into()?);
+        match name {
+            b"fmt " if len <= LONGEST => {
+                format = vec![0; len as usize];
+                reader.read_exact(&mut format)?;
+            }
+            b"data" => {
+                let Some(block) = format.get(12..14) else {
+                    return Err("it has no format before its samples".into());
+                };
+                let block = u32::from(u16::from_le_bytes(block.try_into()?)).max(1);
+                let is_unknown = len == 0 || len >= UNKNOWN;
+                let len = if is_unknown { u32::MAX - LONGEST } else { len };
+                let len = len / block * block;
+                let size = (format.len() as u32).to_le_bytes();
+                let data = len.to_le_bytes();
+                let parts: [&[u8]; 6] = [&riff, b"fmt ", &size, &format, b"data", &data];
+                return Ok((parts.concat(), is_unknown));
+            }
+            _ => skip(reader, u64::from(len))?,
+        }
+        // Chunks begin at even places.
+        skip(reader, u64::from(len % 2))?;
+    }
+}
+
+fn skip(reader: &mut impl Read, bytes: u64) -> io::Result<()> {
+    io::copy(&mut reader.take(bytes), &mut io::sink()).map(drop)
 }
 
 /// A recording that is read window by window.
 pub struct Recording<'a> {
     reader: WavReader<Watched<Box<dyn Read + 'a>>>,
     spec: WavSpec,
-    /// Samples of a window, as speech models hear them.
+    /// Samples of a window at the rate of speech models.
     window: usize,
-    is_over: Rc<Cell<bool>>,
-    /// Whether the file has ended before its header says so.
-    is_cut: bool,
+    at_end: Rc<Cell<bool>>,
+    length_is_unknown: bool,
+    /// Frames that have been read.
+    frames: usize,
+    warning: Option<&'static str>,
 }
 
 impl<'a> Recording<'a> {
@@ -60,43 +98,49 @@ impl<'a> Recording<'a> {
     ///
     /// # Errors
     ///
-    /// When it is not a WAV file of whole numbers or f32.
-    pub fn new(reader: impl Read + 'a, window: usize) -> Result<Self, Error> {
-        let is_over = Rc::new(Cell::new(false));
+    /// When it is not a WAV file of integers of 8 to 32 bits or of f32, or has fewer than 1,000 or more than 768,000 samples a second.
+    pub fn new(mut reader: impl Read + 'a, window: usize) -> Result<Self, Error> {
+        let (header, length_is_unknown) =
+            header(&mut reader).map_err(|error| match error.downcast_ref::<io::Error>() {
+                Some(end) if end.kind() == io::ErrorKind::UnexpectedEof => {
+                    "it ends before its samples".into()
+                }
+                _ => error,
+            })?;
+        let at_end = Rc::new(Cell::new(false));
         let watched = Watched {
-            reader: Box::new(with_length(reader)?) as Box<dyn Read>,
-            is_over: is_over.clone(),
+            reader: Box::new(io::Cursor::new(header).chain(reader)) as Box<dyn Read>,
+            at_end: at_end.clone(),
         };
-        let reader = WavReader::new(watched).map_err(|error| match is_over.get() {
-            true => Error::from("it ends before there are samples"),
-            false => format!("it cannot be read as a WAV file: {error}").into(),
-        })?;
+        let reader = WavReader::new(watched)
+            .map_err(|error| format!("it cannot be read as a WAV file: {error}"))?;
         let spec = reader.spec();
-        let WavSpec {
-            channels,
-            sample_rate,
-            ..
-        } = spec;
-        if channels == 0 || sample_rate == 0 {
-            return Err(
-                format!("it has {channels} channels of {sample_rate} samples a second").into(),
-            );
+        let rate = spec.sample_rate;
+        if !RATES.contains(&rate) {
+            let (least, most) = (RATES.start(), RATES.end());
+            return Err(format!(
+                "it has {rate} samples a second, but {least} to {most} can be read"
+            )
+            .into());
         }
         Ok(Self {
             reader,
             spec,
             window,
-            is_over,
-            is_cut: false,
+            at_end,
+            length_is_unknown,
+            frames: 0,
+            warning: None,
         })
     }
 
-    /// Whether the file has ended before its header says so.
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
+    /// What a listener should know of a recording that has been read.
+    pub fn warning(&self) -> Option<&'static str> {
+        self.warning
     }
 
-    /// The next window, the mean of all channels, resampled; `None` after the last one.
+    /// The next window, the mean of all channels, resampled; `None` after the last one. After a whole window, a rest of less than a frame of 20 ms
+    /// is left out.
     ///
     /// # Errors
     ///
@@ -110,7 +154,8 @@ impl<'a> Recording<'a> {
                 self.samples(|sample: i32| sample as f32 * scale)?
             }
         };
-        if samples.is_empty() {
+        let is_rest = samples.len() < rate / 50 && self.frames > samples.len();
+        if samples.is_empty() || is_rest {
             return Ok(None);
         }
         let mut samples = resampled(samples, rate)?;
@@ -119,26 +164,35 @@ impl<'a> Recording<'a> {
     }
 
     /// The samples of the next window, of which there may be none.
-    fn samples<S: hound::Sample>(&mut self, number: impl Fn(S) -> f32) -> Result<Vec<f32>, Error> {
+    fn samples<S: hound::Sample>(&mut self, to_f32: impl Fn(S) -> f32) -> Result<Vec<f32>, Error> {
         let channels = usize::from(self.spec.channels);
         let most = self.window * self.spec.sample_rate as usize / LogMel::SAMPLE_RATE;
-        let length_is_known =
-            self.reader.len() < UNKNOWN / u32::from(self.spec.bits_per_sample / 8).max(1);
         let mut frames = Vec::new();
         let mut samples = self.reader.samples::<S>();
-        while frames.len() < most && !self.is_over.get() {
+        while frames.len() < most && !self.at_end.get() {
             let mut sum = 0.0;
             for _ in 0..channels {
                 match samples.next() {
-                    Some(Ok(sample)) => sum += number(sample),
-                    None => return Ok(frames),
+                    Some(Ok(sample)) => sum += to_f32(sample),
+                    None => {
+                        if self.length_is_unknown && !self.at_end.get() {
+                            self.warning = Some("is longer than 4 GiB, and its rest is not read");
+                        }
+                        return Ok(frames);
+                    }
                     // A recorder that writes into a pipe does not know the length.
-                    Some(Err(_)) if self.is_over.get() => {
-                        self.is_cut = length_is_known;
+                    Some(Err(_)) if self.at_end.get() => {
+                        if !self.length_is_unknown {
+                            self.warning = Some("is shorter than its header says");
+                        }
                         return Ok(frames);
                     }
                     Some(Err(error)) => return Err(error.into()),
                 }
+            }
+            self.frames += 1;
+            if !sum.is_finite() {
+                return Err(format!("frame {} is {sum}", self.frames - 1).into());
             }
             frames.push(sum / channels as f32);
         }
@@ -151,7 +205,7 @@ fn resampled(samples: Vec<f32>, rate: usize) -> Result<Vec<f32>, Error> {
     if rate == LogMel::SAMPLE_RATE {
         return Ok(samples);
     }
-    /// Samples that are transformed together.
+    /// Samples of a call of the resampler.
     const CHUNK: usize = 1024;
     let mut resampler = Fft::<f32>::new(rate, LogMel::SAMPLE_RATE, CHUNK, 1, FixedSync::Input)?;
     let len = samples.len();

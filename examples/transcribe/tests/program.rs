@@ -1,4 +1,4 @@
-//! The program on a small model, whose texts `tests/modules/models/whisper.rs` compares with those of `transformers`.
+//! The program on a small model, whose texts `tests/modules/models/whisper` compares with those of `transformers`.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use burn_attn_models::speech::LogMel;
 use hound::{SampleFormat, WavSpec, WavWriter};
 use transcribe::recording::Recording;
 
-/// The small model hears a second at once.
+/// The small model reads a second at once.
 const RATE: usize = LogMel::SAMPLE_RATE;
 
 fn model() -> PathBuf {
@@ -63,6 +63,7 @@ fn spec(channels: u16, rate: usize, bits: u16) -> WavSpec {
         channels,
         sample_rate: rate as u32,
         bits_per_sample: bits,
+        // Integers of 32 bits are written by changing this.
         sample_format: match bits {
             32 => SampleFormat::Float,
             _ => SampleFormat::Int,
@@ -130,6 +131,90 @@ fn all_kinds_of_files_have_the_same_sound() {
     }
 }
 
+/// `wav` with a chunk of metadata of an odd length before the samples, and this length of the samples.
+fn with_metadata(wav: &[u8], metadata: usize, length: u32) -> Vec<u8> {
+    let data = wav
+        .windows(4)
+        .position(|bytes| bytes == b"data")
+        .expect("data");
+    let mut bytes = wav[..data].to_vec();
+    bytes.extend(b"LIST");
+    bytes.extend((metadata as u32).to_le_bytes());
+    bytes.extend(vec![b'd'; metadata + metadata % 2]);
+    bytes.extend(b"data");
+    bytes.extend(length.to_le_bytes());
+    bytes.extend(&wav[data + 8..]);
+    bytes
+}
+
+#[test]
+fn headers_of_recorders_are_read() {
+    let wav = tone(1.7, spec(2, RATE, 24));
+    let expected = windows(&wav, RATE);
+    // Lengths that are not known yet, with chunks before the samples that end at odd places or are long.
+    for (metadata, length) in [
+        (7, 0),
+        (9_001, u32::MAX),
+        (26, 0x7fff_f000),
+        (1, 0x7fff_ff00),
+    ] {
+        let found = windows(&with_metadata(&wav, metadata, length), RATE);
+        assert!(found == expected, "{metadata} bytes, length {length}");
+    }
+    let mut eight = spec(8, RATE, 32);
+    let floats = windows(&with_metadata(&tone(0.5, eight), 3, u32::MAX), RATE);
+    eight.sample_format = SampleFormat::Int;
+    let integers = windows(&tone(0.5, eight), RATE);
+    let apart = floats[0].iter().zip(&integers[0]);
+    assert!(apart.into_iter().all(|(a, b)| (a - b).abs() < 1e-6));
+    assert_eq!(floats[0].len(), RATE / 2);
+}
+
+#[test]
+fn a_rest_of_less_than_a_frame_is_left_out() {
+    let wav = |samples: usize| tone((samples as f64 + 0.5) / RATE as f64, spec(1, RATE, 16));
+    let lengths = |samples: usize| -> Vec<usize> {
+        windows(&wav(samples), RATE).iter().map(Vec::len).collect()
+    };
+    assert_eq!(lengths(RATE), [RATE]);
+    assert_eq!(lengths(RATE + 1), [RATE]);
+    assert_eq!(lengths(RATE + 320), [RATE, 320]);
+    assert_eq!(lengths(1), [1]);
+}
+
+#[test]
+fn recordings_that_are_none_are_refused() {
+    let refused = |bytes: &[u8]| {
+        let recording = Recording::new(bytes, RATE);
+        recording.err().map(|error| error.to_string())
+    };
+    let slow = tone(0.1, spec(1, 999, 16));
+    assert_eq!(
+        refused(&slow).as_deref(),
+        Some("it has 999 samples a second, but 1000 to 768000 can be read")
+    );
+    let mut alaw = tone(0.1, spec(1, RATE, 16));
+    alaw[20] = 6;
+    let error = refused(&alaw).expect("it is refused");
+    assert!(
+        error.starts_with("it cannot be read as a WAV file: "),
+        "{error}"
+    );
+    let mut nan = tone(0.1, spec(1, RATE, 32));
+    let data = nan
+        .windows(4)
+        .position(|bytes| bytes == b"data")
+        .expect("data");
+    nan[data + 8 + 4 * 5..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
+    let error = Recording::new(nan.as_slice(), RATE)
+        .expect("a header")
+        .next_window();
+    assert_eq!(
+        error.expect_err("it is refused").to_string(),
+        "frame 5 is NaN"
+    );
+}
+
 #[test]
 fn a_file_and_a_pipe_give_the_same() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -157,7 +242,7 @@ fn a_file_and_a_pipe_give_the_same() {
     let cut = with_model(folder.path(), &[], &wav[..wav.len() - 10_000]);
     assert_eq!(
         text(cut.stderr.clone()),
-        "standard input ends before its header says so\n"
+        "standard input is shorter than its header says\n"
     );
     assert_eq!(printed(cut).lines().next(), lines.lines().next());
 }
@@ -193,12 +278,12 @@ fn mistakes_have_a_sentence() {
     );
     assert_eq!(
         refused(with_model(here, &[], b"RIFF")),
-        "error: standard input: it ends before there are samples\n"
+        "error: standard input: it ends before its samples\n"
     );
     fs::write(here.join("text.wav"), "This is a text, and no recording.").expect("written");
     assert_eq!(
         refused(with_model(here, &["text.wav"], &[])),
-        "error: text.wav: it cannot be read as a WAV file: Ill-formed WAVE file: no RIFF tag found\n"
+        "error: text.wav: it is not a WAV file\n"
     );
     let silent = tone(0.0, spec(1, RATE, 16));
     assert_eq!(

@@ -3,7 +3,7 @@
 Usage: python make_whisper.py [OUT_DIR]
 
 Parameters are float32 values (stored exactly); values are computed in float64 and rounded to float32 once, spectrograms as `transformers` computes
-them with NumPy. The recordings are formulas, which `tests/modules/models/whisper.rs` has too.
+them with NumPy. The recordings are formulas, which `tests/modules/models/whisper` has too.
 """
 
 import json
@@ -132,6 +132,17 @@ def texts(model, spectrograms):
     return found if found["heard.0"][0][1] != found["heard.1"][0][1] else None
 
 
+def plain(model, spectrogram):
+    """The text of the first recording where the model knows one language: the prompt is the start and no timestamps."""
+    settings = model.generation_config
+    settings.is_multilingual = False
+    del settings.lang_to_id, settings.task_to_id
+    sequence = model.generate(spectrogram)[0].tolist()
+    end = sequence.index(END) if END in sequence else len(sequence)
+    # Unlike with times, the prompt is left out.
+    return [START, PLAIN, *sequence[:end]]
+
+
 recordings = [recording(length, 200 + 300 * row) for row, length in enumerate(LENGTHS)]
 spectrograms = [spectrogram(samples, 8) for samples in recordings]
 # The first model that writes texts of several tokens, ends them, and hears a language in each recording that it does not hear in the other.
@@ -161,6 +172,7 @@ for name, (sequence, times) in found.items():
     print(name, sequence, [round(time, 2) for time in times])
     values[f"tokens.{name}"] = torch.tensor(sequence)
     values[f"times.{name}"] = torch.tensor(times)
+values["tokens.plain.0"] = torch.tensor(plain(double, spectrograms[0]))
 values = {name: value.float() if value.is_floating_point() else value for name, value in values.items()}
 save_file({name: value.contiguous() for name, value in values.items()}, folder / "values.safetensors")
 (folder / "values.safetensors").chmod(0o644)

@@ -235,6 +235,10 @@ fn nothing_in_nothing_out() {
                 let module = filled(config.with_block(block.clone()).init(&device), 1);
                 let input = LayerInput::new(Tensor::zeros(shape, &device));
                 assert_eq!(module.forward(input).dims(), shape);
+                let positions =
+                    vec![(0..shape[1]).map(|token| 2 * token).collect::<Vec<_>>(); shape[0]];
+                let input = LayerInput::new(Tensor::zeros(shape, &device)).positions(positions);
+                assert_eq!(module.forward(input).dims(), shape);
 
                 if block.parallel {
                     continue;

@@ -82,6 +82,24 @@ fn a_stack_is_its_layers_one_by_one() {
             let (actual, expected) = (stack.forward(gaps(x.clone())), expected.into_data());
             assert_close(&what, &actual.into_data(), &expected, 1e-5);
         }
+        // A stack whose layers were changed one by one, and in which two windows differ.
+        let blocks = [2, 4].map(|window| BlockConfig::new().with_window(window));
+        let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 4);
+        let config = config.with_pattern(LayerPattern::Cycle(blocks.into()));
+        let mut mixed = filled(config.init(&device), 2);
+        mixed.layers[2].self_attention.causal = false;
+        let gaps = |x| {
+            let positions = vec![vec![0, 1, 2, 5, 6, 7, 7, 8, 12]; 2];
+            LayerInput::new(x).positions(positions)
+        };
+        let layers = mixed.layers.iter();
+        let expected = layers.fold(x.clone(), |x, layer| layer.forward(gaps(x)).states);
+        let expected = mixed
+            .norm
+            .as_ref()
+            .map_or(expected.clone(), |norm| norm.forward(expected));
+        let actual = mixed.forward(gaps(x.clone())).into_data();
+        assert_close(backend, &actual, &expected.into_data(), 1e-5);
         let narrow = Tensor::<4, Bool>::from_data([[[[true, false]]]], &device);
         let mask = AttentionMask::masked(narrow).or(AttentionMask::causal());
         assert_eq!(

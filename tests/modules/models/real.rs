@@ -7,7 +7,9 @@ use burn_attn::{AttentionMask, LayerInput};
 use burn_attn_models::{
     bert::{Bert, BertInput},
     generate::{GenerateOptions, generate},
-    llama, t5,
+    llama,
+    speech::{LogMel, SpeechRecognizer},
+    t5,
 };
 use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
@@ -165,4 +167,18 @@ fn a_small_llama() {
         let outputs = generate(&model, model.start(1), &[prompt], &options).unwrap();
         assert_eq!(outputs[0].tokens, expected, "{backend}");
     }
+}
+
+/// On a recording of nothing. That its texts and times are those of `transformers` is shown by `examples/transcribe/compare`.
+#[test]
+fn whisper_of_english() {
+    let Some(folder) = fetched("whisper", "") else {
+        return;
+    };
+    let recognizer = SpeechRecognizer::from_pretrained(folder, &devices::any()).expect("a model");
+    assert_eq!(recognizer.window(), 30 * LogMel::SAMPLE_RATE);
+    assert_eq!(recognizer.settings.start, 50257);
+    assert!(recognizer.settings.languages.is_empty());
+    let transcript = recognizer.recognize(&[0.0; 1000]).expect("a text");
+    assert!(transcript.tokens.len() < 50, "{}", transcript.text);
 }

@@ -9,12 +9,12 @@
 use std::{error::Error, fs, path::Path, sync::OnceLock};
 
 use burn::tensor::Device;
-use burn_attn_models::{bert::Bert, gpt_neox, gpt2, llama, t5, weights::Weights};
+use burn_attn_models::{bert::Bert, gpt_neox, gpt2, llama, t5, weights::Weights, whisper};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
 /// The folders of `tests/golden/models` whose configuration is replaced, and what their `model_type` is.
-const FAMILIES: [(&str, &str); 15] = [
+const FAMILIES: [(&str, &str); 16] = [
     ("albert", "albert"),
     ("bert", "bert"),
     ("gemma2", "gemma2"),
@@ -30,6 +30,7 @@ const FAMILIES: [(&str, &str); 15] = [
     ("qwen3", "qwen3"),
     ("qwen3_moe", "qwen3_moe"),
     ("t5", "t5"),
+    ("whisper", "whisper"),
 ];
 
 /// What a call of ours that loads something returned, without what it loaded.
@@ -43,6 +44,7 @@ fn load(folder: &Path, model_type: &str) -> Loaded {
         "gpt2" => drop(gpt2::from_pretrained(folder, &device)?),
         "gpt_neox" => drop(gpt_neox::from_pretrained(folder, &device)?),
         "t5" => drop(t5::from_pretrained(folder, &device)?),
+        "whisper" => drop(whisper::from_pretrained(folder, &device)?),
         _ => drop(llama::from_pretrained(folder, &device)?),
     }
     Ok(())

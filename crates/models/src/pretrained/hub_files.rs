@@ -41,8 +41,10 @@ pub(super) fn wanted_files(folder: &Path, wanted: Wanted) -> Vec<WantedFile> {
     };
     let need = |need, of| if wanted == of { need } else { Need::IfAny };
     let mut files = vec![one(wanted.file(), Need::Always)];
-    use Wanted::{Chat, Model, Sentences, Speech};
-    if matches!(wanted, Model | Sentences | Chat | Speech) {
+    if wanted == Wanted::Speech {
+        files.push(one(Wanted::Tokenizer.file(), Need::Always));
+    }
+    if matches!(wanted, Wanted::Model | Wanted::Sentences | Wanted::Chat) {
         let beside = BESIDE.iter().chain(&SENTENCE_CONFIGS);
         files.extend(beside.map(|name| one(name, Need::IfAny)));
         files.push(one(TOKENIZER_CONFIG, need(Need::Known, Wanted::Chat)));

@@ -24,8 +24,12 @@ impl Seq2Seq {
         self.start_from(self.encode(source, source_lengths))
     }
 
-    /// [`start`](Self::start) from what an encoder made of the sources: [`encode`](Self::encode), or another encoder of the width of this
-    /// model's. Panics when the memory does not fit the decoder.
+    /// [`start`](Self::start) from what an encoder made of the sources: [`encode`](Self::encode), or another encoder, with states
+    /// `[batch, len_source, d_model]`.
+    ///
+    /// # Panics
+    ///
+    /// When the states have another width, or a length is more than `len_source`.
     pub fn start_from(&self, memory: Memory) -> Seq2SeqState {
         let Memory { states, lengths } = memory;
         let [batch, _, _] = states.dims();

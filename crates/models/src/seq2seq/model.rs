@@ -44,7 +44,7 @@ pub struct Seq2Seq {
     pub(super) sinusoidal: Option<Sinusoidal>,
     /// Added to the embedded tokens of source and target, if positions are learned.
     pub learned: Option<Learned>,
-    pub(super) dropout: Dropout,
+    pub(crate) dropout: Dropout,
     /// Encoder and decoder.
     pub transformer: Transformer,
     /// The output projection, if it is not the embedding.

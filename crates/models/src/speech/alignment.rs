@@ -1,4 +1,4 @@
-//! Which frames each token was read from: the cheapest path through cross-attention.
+//! At which frame each token begins: the path through cross-attention on which the attention is greatest.
 
 use burn::tensor::Tensor;
 
@@ -78,10 +78,10 @@ fn median(row: &[f64], at: usize) -> f64 {
 }
 
 /// The column at which a path from the first row and column to the last enters each row, on which the sum of `numbers` is greatest.
-/// A step goes to the next column, the next row, or both.
+/// A step goes to the next column, the next row, or both. Sums are in f64; in `transformers` they are in f32, so that equally good paths may differ.
 fn path(numbers: &[f64], columns: usize) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
-    enum From {
+    enum Step {
         Both,
         Row,
         Column,
@@ -96,11 +96,11 @@ fn path(numbers: &[f64], columns: usize) -> Vec<usize> {
         for column in 0..columns {
             let (both, of_row, of_column) = (before[column], before[column + 1], costs[column]);
             let (cost, step) = if both < of_row && both < of_column {
-                (both, From::Both)
+                (both, Step::Both)
             } else if of_row < both && of_row < of_column {
-                (of_row, From::Row)
+                (of_row, Step::Row)
             } else {
-                (of_column, From::Column)
+                (of_column, Step::Column)
             };
             costs[column + 1] = cost - row[column];
             from.push(step);
@@ -113,12 +113,12 @@ fn path(numbers: &[f64], columns: usize) -> Vec<usize> {
         firsts[row] = column;
         let step = match (row, column) {
             (0, 0) => break,
-            (0, _) => From::Column,
-            (_, 0) => From::Row,
+            (0, _) => Step::Column,
+            (_, 0) => Step::Row,
             _ => from[row * columns + column],
         };
-        row -= usize::from(step != From::Column);
-        column -= usize::from(step != From::Row);
+        row -= usize::from(step != Step::Column);
+        column -= usize::from(step != Step::Row);
     }
     firsts
 }

@@ -11,12 +11,12 @@ pub enum SpeechError {
     /// The files do not hold such a model.
     #[error(transparent)]
     Pretrained(#[from] PretrainedError),
-    /// There are more samples than the model hears at once.
-    #[error("{samples} samples were given, but the model hears at most {most} at once")]
+    /// There are more samples than the model reads at once.
+    #[error("{samples} samples were given, but the model reads at most {most} at once")]
     TooLong {
         /// Number of samples.
         samples: usize,
-        /// The most that the model hears at once.
+        /// The most that the model reads at once.
         most: usize,
     },
     /// A sample is NaN or infinite.
@@ -27,7 +27,7 @@ pub enum SpeechError {
         /// The sample.
         sample: f32,
     },
-    /// The model does not know the language, or knows only one.
+    /// The model does not know the language.
     #[error("the model does not know the language {language:?}; it knows {known}")]
     Language {
         /// The language.
@@ -35,9 +35,31 @@ pub enum SpeechError {
         /// Those that the model knows.
         known: String,
     },
-    /// There is no word to align.
-    #[error("nothing was said that could be aligned")]
-    Silent,
+    /// A language was given for a model that knows only one.
+    #[error("the model knows one language only, so that none can be given, such as {0:?}")]
+    OneLanguage(String),
+    /// There are no tokens, or no frames, to align.
+    #[error(
+        "there is nothing to align: the text has {tokens} tokens, and the recording {frames} frames of 20 ms"
+    )]
+    NothingToAlign {
+        /// Tokens of the text.
+        tokens: usize,
+        /// Whole frames of the recording.
+        frames: usize,
+    },
+    /// The model's files name a head for alignment that the model does not have, or none.
+    #[error(
+        "generation_config.json has alignment_heads {heads:?}, but the model has {n_heads} heads in {n_layers} layers"
+    )]
+    AlignmentHeads {
+        /// Layers and heads.
+        heads: Vec<(usize, usize)>,
+        /// Heads of a layer.
+        n_heads: usize,
+        /// Layers of the decoder.
+        n_layers: usize,
+    },
     /// The tokenizer failed.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(#[from] tokenizers::Error),

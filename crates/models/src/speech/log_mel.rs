@@ -163,25 +163,25 @@ fn bands(n_mels: usize) -> Vec<Band> {
     (0..n_mels).map(band).collect()
 }
 
-/// Where Slaney's mel scale is no longer linear (Hz), the mels there, and the steps per natural logarithm above.
-const LINEAR: (f64, f64) = (1000.0, 15.0);
+/// Slaney's mel scale is linear up to this frequency (Hz), which has so many mels.
+const LINEAR_HZ: f64 = 1000.0;
+const LINEAR_MELS: f64 = 15.0;
 
+/// Mels for each factor of e above.
 fn steps() -> f64 {
     27.0 / 6.4_f64.ln()
 }
 
 fn mel(hertz: f64) -> f64 {
-    let (limit, mels) = LINEAR;
-    match hertz < limit {
-        true => hertz * mels / limit,
-        false => mels + (hertz / limit).ln() * steps(),
+    match hertz < LINEAR_HZ {
+        true => hertz * LINEAR_MELS / LINEAR_HZ,
+        false => LINEAR_MELS + (hertz / LINEAR_HZ).ln() * steps(),
     }
 }
 
 fn hertz(mel: f64) -> f64 {
-    let (limit, mels) = LINEAR;
-    match mel < mels {
-        true => mel * limit / mels,
-        false => limit * ((mel - mels) / steps()).exp(),
+    match mel < LINEAR_MELS {
+        true => mel * LINEAR_HZ / LINEAR_MELS,
+        false => LINEAR_HZ * ((mel - LINEAR_MELS) / steps()).exp(),
     }
 }

@@ -1,7 +1,7 @@
 //! Speech recognition: from samples to words and when they were said, with a [`Whisper`](crate::whisper::Whisper).
 //!
 //! ```no_run
-//! // Not run: it reads 75 megabytes.
+//! // Not run: it reads the weights, with the feature `hub` from the Hub.
 //! use burn::tensor::Device;
 //! use burn_attn_models::speech::SpeechRecognizer;
 //!
@@ -17,10 +17,11 @@
 //! | --- | --- |
 //! | `config.json`, weights | the model |
 //! | `tokenizer.json` | its tokens |
-//! | `generation_config.json` | `decoder_start_token_id`, `eos_token_id`, `no_timestamps_token_id`; `suppress_tokens`, which are never chosen, and `begin_suppress_tokens`, which are not chosen first; `alignment_heads`, whose attention says when a word was said; `is_multilingual`, `lang_to_id`, `task_to_id` |
+//! | `generation_config.json` | `decoder_start_token_id`, `eos_token_id`, `no_timestamps_token_id`; `suppress_tokens`, which are never chosen, and `begin_suppress_tokens`, which are not chosen first; `alignment_heads`, whose attention says when a word begins; `is_multilingual`, `lang_to_id`, `task_to_id`, `language`; where no languages are named, `forced_decoder_ids`. Settings that would change the text, such as beams, are refused |
 //!
-//! Texts are chosen greedily and without timestamps, as by `generate` of Hugging Face's `transformers` with its default options. A recording of more
-//! than 30 seconds is cut into windows, at 30 seconds each, also within a word.
+//! Texts are chosen greedily and without timestamps, as by `generate(task="transcribe")` of Hugging Face's `transformers`. A recording of more
+//! than 30 seconds is cut into windows, at 30 seconds each, also within a word, while `transformers` cuts it at timestamps. There is no translation.
+//! `preprocessor_config.json` is not read: spectrograms have the windows and frequencies of published models.
 
 mod alignment;
 mod error;
@@ -31,6 +32,6 @@ mod words;
 
 pub use error::SpeechError;
 pub use log_mel::LogMel;
-pub use recognizer::{Recognized, SpeechRecognizer};
+pub use recognizer::{SpeechRecognizer, Transcript};
 pub use settings::SpeechSettings;
 pub use words::{Alignment, Word};

@@ -29,22 +29,21 @@ pub struct SpeechRecognizer {
     pub tokenizer: Tokenizer,
     /// Special tokens, and heads that follow the speech.
     pub settings: SpeechSettings,
-    language: Option<String>,
     log_mel: LogMel,
 }
 
-/// What was said in a window.
+/// The text of a window.
 #[derive(Clone, Debug)]
-pub struct Recognized {
+pub struct Transcript {
     /// The text.
     pub text: String,
-    /// Its tokens, without special ones before and after them.
+    /// What the model chose after the special tokens before a text, without the end. It may have timestamps, which the text has not.
     pub tokens: Vec<u32>,
     /// The code of the language, in models of several languages.
     pub language: Option<String>,
-    /// What the encoder made of the window.
+    /// The states of the encoder.
     pub memory: Memory,
-    /// How many of its states belong to the samples; the others to the silence after them.
+    /// How many of them, 20 ms each, belong to the samples; the others belong to the padding.
     pub n_frames: usize,
 }
 
@@ -67,44 +66,43 @@ impl SpeechRecognizer {
         Ok(Self {
             tokenizer: pretrained::tokenizer(&folder)?,
             settings: SpeechSettings::of(&folder, &model)?,
-            language: None,
             log_mel: LogMel::new(model.n_mels()),
             model,
         })
     }
 
-    /// What is spoken in all recordings, by its code: `en`. Default: each window is in the language that the model hears in it.
+    /// The language of all recordings, by its code: `en`. Default: that of the files, or else that which is detected in each window.
     ///
     /// # Errors
     ///
-    /// When the model does not know the language, which one for English alone does not ask for.
+    /// When the model does not know the language, or only one.
     pub fn with_language(mut self, language: &str) -> Result<Self, SpeechError> {
         let known = &self.settings.languages;
+        if known.is_empty() {
+            return Err(SpeechError::OneLanguage(language.into()));
+        }
         if !known.contains_key(language) {
-            let known = match known.is_empty() {
-                true => "only one".to_owned(),
-                false => known.keys().cloned().collect::<Vec<_>>().join(", "),
-            };
+            let known: Vec<&str> = known.keys().map(String::as_str).collect();
             return Err(SpeechError::Language {
                 language: language.into(),
-                known,
+                known: known.join(", "),
             });
         }
-        self.language = Some(language.into());
+        self.settings.language = Some(language.into());
         Ok(self)
     }
 
-    /// The most samples that the model hears at once: 30 seconds in published models.
+    /// The most samples that the model reads at once: 30 seconds in published models.
     pub fn window(&self) -> usize {
         self.model.max_frames() * SAMPLES_OF_FRAME
     }
 
-    /// A recording in windows of as many samples as the model hears at once; the last one has the rest.
+    /// A recording in windows of as many samples as the model reads at once; the last one has the rest.
     pub fn windows<'a>(&self, samples: &'a [f32]) -> impl Iterator<Item = &'a [f32]> + use<'a> {
         samples.chunks(self.window())
     }
 
-    /// What is said in a window: samples in −1 to 1, [`LogMel::SAMPLE_RATE`] a second.
+    /// The text of a window: samples in −1 to 1, [`LogMel::SAMPLE_RATE`] a second.
     ///
     /// # Errors
     ///
@@ -113,7 +111,7 @@ impl SpeechRecognizer {
     /// # Cost
     ///
     /// That of the encoder for a whole window, however short the recording is, and a step of the decoder for each token.
-    pub fn recognize(&self, samples: &[f32]) -> Result<Recognized, SpeechError> {
+    pub fn recognize(&self, samples: &[f32]) -> Result<Transcript, SpeechError> {
         let most = self.window();
         if samples.len() > most {
             let samples = samples.len();
@@ -129,81 +127,96 @@ impl SpeechRecognizer {
             .forward(samples, 2 * self.model.max_frames(), &device);
         let memory = self.model.encode(spectrogram);
         let mut state = self.model.seq2seq.start_from(memory.clone());
-        let language = match (&self.language, self.settings.languages.is_empty()) {
-            (None, false) => Some(self.heard_language(&mut state)),
+        let language = match (&self.settings.language, self.settings.languages.is_empty()) {
+            (None, false) => Some(self.detect_language(&mut state)),
             (language, _) => language.clone(),
         };
-        let prompt = self.prompt(language.as_deref());
-        // Hearing the language has read the first token.
+        let prompt = self.settings.prompt(language.as_deref());
+        // Detection has read the first token.
         let read = self.model.seq2seq.lengths(&state)[0];
-        let tokens = self.chosen(state, prompt[read..].to_vec())?;
-        let text = self.tokenizer.decode(&tokens, true)?;
-        Ok(Recognized {
+        let tokens = self.generate_tokens(state, prompt[read..].to_vec())?;
+        let is_text = |token: &u32| self.settings.is_text(*token);
+        let of_text: Vec<u32> = tokens.iter().copied().filter(is_text).collect();
+        let text = self.tokenizer.decode(&of_text, true)?;
+        Ok(Transcript {
             text: text.trim().to_owned(),
             tokens,
             language,
             memory,
+            // As `transformers` counts them, in halves.
             n_frames: samples.len().div_ceil(SAMPLES_OF_FRAME / 2) / 2,
         })
     }
 
-    /// When each word of a text was said, by the attention of the decoder.
+    /// When each word of a text begins, by the attention of the decoder to the states of the encoder.
     ///
     /// # Errors
     ///
-    /// When the text has no tokens, or the tokenizer fails.
+    /// When the text has no tokens, or the recording no whole frame of 20 ms, the model does not have the heads that its files name, or the
+    /// tokenizer fails.
+    ///
+    /// # Panics
+    ///
+    /// When the transcript is not of this model.
     ///
     /// # Cost
     ///
-    /// That of the decoder for all tokens at once, with memory for `n_layers · n_heads · len · n_frames` weights.
+    /// That of the decoder for all tokens at once, with memory for `n_layers · n_heads · len · (len + max_frames)` weights.
     ///
     /// # Source
     ///
-    /// PyTorch equivalent: the `token_timestamps` of `generate` of Hugging Face's `transformers`, after `openai-whisper`.
-    pub fn align(&self, recognized: &Recognized) -> Result<Alignment, SpeechError> {
-        let Recognized {
+    /// PyTorch equivalent: the `token_timestamps` of `generate` of Hugging Face's `transformers`, after `openai-whisper`. Words are divided at
+    /// spaces alone.
+    pub fn align(&self, transcript: &Transcript) -> Result<Alignment, SpeechError> {
+        let Transcript {
             tokens,
             memory,
             n_frames,
             ..
-        } = recognized;
+        } = transcript;
         if tokens.is_empty() || *n_frames == 0 {
-            return Err(SpeechError::Silent);
+            return Err(SpeechError::NothingToAlign {
+                tokens: tokens.len(),
+                frames: *n_frames,
+            });
         }
-        let language = recognized.language.as_deref();
-        let prompt = self.prompt(language);
+        let language = transcript.language.as_deref();
+        let prompt = self.settings.prompt(language);
         let all = [prompt.as_slice(), tokens].concat();
         let model = &self.model.seq2seq;
         let target = padded_tokens(&[all], &memory.states.device());
         let input = model.decoder_input(target, memory);
         let weights = model.transformer.decoder.forward_with_weights(input);
+        let weights = weights.cross_weights;
+        let (heads, n_layers) = (&self.settings.alignment_heads, weights.len());
+        let [_, n_heads, _, _] = weights[0].dims();
+        let is_there = |(layer, head): &(usize, usize)| *layer < n_layers && *head < n_heads;
+        if heads.is_empty() || !heads.iter().all(is_there) {
+            return Err(SpeechError::AlignmentHeads {
+                heads: heads.clone(),
+                n_heads,
+                n_layers,
+            });
+        }
         let of_head = |&(layer, head): &(usize, usize)| {
-            let weights = weights.cross_weights[layer].clone().narrow(1, head, 1);
+            let weights = weights[layer].clone().narrow(1, head, 1);
             let weights = weights.narrow(2, prompt.len(), tokens.len());
             weights.narrow(3, 0, *n_frames).squeeze_dim::<3>(0)
         };
-        let heads = self.settings.alignment_heads.iter().map(of_head).collect();
-        let weights = Tensor::cat(heads, 0);
+        let weights = Tensor::cat(heads.iter().map(of_head).collect(), 0);
         let frames = first_frames(weights.clone());
-        let starts: Vec<f64> = frames.iter().map(|&frame| frame as f64 / 50.0).collect();
-        let words = words(&self.tokenizer, tokens, &starts, language)?;
-        Ok(Alignment { words, weights })
-    }
-
-    /// The special tokens before a text.
-    fn prompt(&self, language: Option<&str>) -> Vec<u32> {
-        let settings = &self.settings;
-        let language = language.and_then(|language| settings.languages.get(language));
-        let rest = [settings.transcribe, settings.no_timestamps];
-        let rest = language
-            .copied()
-            .into_iter()
-            .chain(rest.into_iter().flatten());
-        std::iter::once(settings.start).chain(rest).collect()
+        let token_starts: Vec<f64> = frames.iter().map(|&frame| frame as f64 / 50.0).collect();
+        let is_text = |token| self.settings.is_text(token);
+        let words = words(&self.tokenizer, (tokens, &token_starts), is_text, language)?;
+        Ok(Alignment {
+            token_starts,
+            words,
+            weights,
+        })
     }
 
     /// The most probable language of a state that has read nothing, which then has read the first token.
-    fn heard_language(&self, state: &mut Seq2SeqState) -> String {
+    fn detect_language(&self, state: &mut Seq2SeqState) -> String {
         let first = [self.settings.start];
         let logits = self.model.seq2seq.advance(state, &[&first]);
         let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
@@ -214,12 +227,16 @@ impl SpeechRecognizer {
     }
 
     /// The tokens that follow the prompt, without the end.
-    fn chosen(&self, state: Seq2SeqState, prompt: Vec<u32>) -> Result<Vec<u32>, SpeechError> {
+    fn generate_tokens(
+        &self,
+        state: Seq2SeqState,
+        prompt: Vec<u32>,
+    ) -> Result<Vec<u32>, SpeechError> {
         let settings = &self.settings;
         let model = &self.model.seq2seq;
         let read = model.lengths(&state)[0];
         let most = model.max_len().saturating_sub(read + prompt.len());
-        let options = GenerateOptions::new(most).stop_tokens([settings.end]);
+        let options = GenerateOptions::new(most).stop_tokens(settings.ends.iter().copied());
         let before = prompt.len();
         let steps = stream(model, state, &[prompt], &options)?.logits_processor(
             move |_, tokens, logits: &mut [f32]| {

@@ -3,118 +3,170 @@
 use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use crate::{
-    pretrained::{PretrainedError, object},
+    pretrained::{ConfigFile, PretrainedError, object},
     whisper::Whisper,
 };
 
 const FILE: &str = "generation_config.json";
-const EXPECTED: &str = "the settings of a speech recogniser";
+const EXPECTED: &str = "the settings of a generation";
 
 /// The special tokens of a model, and the heads whose attention follows the speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeechSettings {
     /// The token that every text begins with.
     pub start: u32,
-    /// The token that ends a text.
-    pub end: u32,
+    /// The tokens that end a text. Those of the text itself are smaller than all of them.
+    pub ends: Vec<u32>,
     /// The token that says that a text has no timestamps, if the model knows others.
     pub no_timestamps: Option<u32>,
     /// Tokens that are never chosen.
     pub suppressed: Vec<u32>,
     /// Tokens that are not chosen first.
     pub suppressed_first: Vec<u32>,
-    /// Layer and head of the cross-attentions that say when a word was said. Default: all heads of the upper half of the layers.
+    /// Layer and head of the cross-attentions that say when a word begins. Default: all heads of the upper half of the layers.
     pub alignment_heads: Vec<(usize, usize)>,
     /// The token of each language, by its code: `en`. Empty in models that know English only.
     pub languages: BTreeMap<String, u32>,
+    /// The code of the language of all recordings. Default: that which is detected in each window.
+    pub language: Option<String>,
     /// The token that asks for a text in the language that is spoken, in models of several languages.
     pub transcribe: Option<u32>,
+    /// The tokens after the first one in models whose files name no languages.
+    pub forced: Vec<u32>,
 }
 
 impl SpeechSettings {
     /// What `generation_config.json` in this folder says of `model`.
     pub(super) fn of(folder: &Path, model: &Whisper) -> Result<Self, PretrainedError> {
         let path = folder.join(FILE);
-        let file = File {
-            fields: object(&path, EXPECTED)?,
-            path: &path,
+        let mut file = ConfigFile::of_fields(path.clone(), "Whisper", object(&path, EXPECTED)?);
+        // What would change the text.
+        file.only("do_sample return_timestamps", json!(false))?;
+        file.only("num_beams", json!(1))?;
+        file.only("repetition_penalty", json!(1.0))?;
+        file.only("no_repeat_ngram_size", json!(0))?;
+        file.only("task", json!("transcribe"))?;
+        let vocab_size = model.vocab_size();
+        let token = |value: &Value| {
+            let token = u32::deserialize(value).ok()?;
+            ((token as usize) < vocab_size).then_some(token)
         };
+        let one = format!("a token below {vocab_size}");
+        let mut special = |field: &str| file.parsed(field, &one, token);
+        let start = special("decoder_start_token_id")?;
+        let no_timestamps = special("no_timestamps_token_id")?;
+        let ends = file.parsed("eos_token_id", &one, |value| match value {
+            Value::Array(tokens) => tokens.iter().map(token).collect(),
+            one => token(one).map(|token| vec![token]),
+        })?;
+        let missing = |field: &str| PretrainedError::Missing {
+            path: path.clone(),
+            field: field.into(),
+            family: "Whisper",
+        };
+        let ends = ends.filter(|ends: &Vec<u32>| !ends.is_empty());
+        let suppressed = tokens(&mut file, "suppress_tokens", vocab_size)?;
+        let suppressed_first = tokens(&mut file, "begin_suppress_tokens", vocab_size)?;
         let layers = &model.seq2seq.transformer.decoder.layers;
-        let heads = layers[0].self_attention.heads.n_heads();
-        let layers = layers.len();
-        let all = (layers / 2..layers).flat_map(|layer| (0..heads).map(move |head| (layer, head)));
-        let alignment_heads: Option<Vec<(usize, usize)>> = file.value("alignment_heads")?;
-        let alignment_heads = alignment_heads.unwrap_or_else(|| all.collect());
-        if alignment_heads.is_empty() {
-            return Err(PretrainedError::file(
-                &path,
-                EXPECTED,
-                "alignment_heads is empty",
-            ));
-        }
-        let is_missing = |(layer, head): &&(usize, usize)| *layer >= layers || *head >= heads;
-        if let Some((layer, head)) = alignment_heads.iter().find(is_missing) {
-            let reason = format!(
-                "alignment_heads has head {head} of layer {layer}, but the model has {heads} heads in {layers} layers"
-            );
-            return Err(PretrainedError::file(&path, EXPECTED, reason));
-        }
-        let languages: BTreeMap<String, u32> = file.value("lang_to_id")?.unwrap_or_default();
-        let tasks: BTreeMap<String, u32> = file.value("task_to_id")?.unwrap_or_default();
-        let is_multilingual: bool = file
-            .value("is_multilingual")?
-            .unwrap_or(!languages.is_empty());
+        let heads = layers[0].cross_attention.as_ref();
+        let heads = heads.map_or(0, |attention| attention.heads.n_heads());
+        let upper = layers.len() / 2..layers.len();
+        let all = upper.flat_map(|layer| (0..heads).map(move |head| (layer, head)));
+        let alignment_heads = value(&mut file, "alignment_heads", "a list of layers and heads")?;
+        let languages: Option<BTreeMap<String, Value>> =
+            value(&mut file, "lang_to_id", "the tokens of languages")?;
+        let languages = languages.unwrap_or_default();
+        let is_multilingual = file.flag("is_multilingual", !languages.is_empty())?;
         let languages = languages.into_iter().filter(|_| is_multilingual);
-        let code = |name: String| name.trim_matches(['<', '|', '>']).to_owned();
-        let settings = Self {
-            start: file.needed("decoder_start_token_id")?,
-            end: file.needed("eos_token_id")?,
-            no_timestamps: file.value("no_timestamps_token_id")?,
-            suppressed: file.value("suppress_tokens")?.unwrap_or_default(),
-            suppressed_first: file.value("begin_suppress_tokens")?.unwrap_or_default(),
-            alignment_heads,
-            languages: languages.map(|(name, token)| (code(name), token)).collect(),
-            transcribe: tasks.get("transcribe").copied().filter(|_| is_multilingual),
+        let languages = languages.filter_map(|(name, id)| Some((code(&name), token(&id)?)));
+        let languages: BTreeMap<String, u32> = languages.collect();
+        let tasks: Option<BTreeMap<String, Value>> =
+            value(&mut file, "task_to_id", "the tokens of tasks")?;
+        let transcribe = tasks.unwrap_or_default().get("transcribe").and_then(token);
+        let known = |value: &Value| {
+            let code = code(value.as_str()?);
+            languages.contains_key(&code).then_some(code)
         };
-        settings.check(&path, model.vocab_size())?;
-        Ok(settings)
-    }
-
-    fn check(&self, path: &Path, vocab_size: usize) -> Result<(), PretrainedError> {
-        let special = [self.start, self.end].into_iter();
-        let special = special.chain(self.no_timestamps).chain(self.transcribe);
-        let listed = self.suppressed.iter().chain(&self.suppressed_first);
-        let mut all = special.chain(listed.chain(self.languages.values()).copied());
-        match all.find(|&token| token as usize >= vocab_size) {
-            Some(token) => {
-                let reason =
-                    format!("token {token} is outside the vocabulary of {vocab_size} tokens");
-                Err(PretrainedError::file(path, EXPECTED, reason))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-struct File<'a> {
-    path: &'a Path,
-    fields: Map<String, Value>,
-}
-
-impl File<'_> {
-    /// The value of a field, if the field is there and not null.
-    fn value<T: DeserializeOwned>(&self, field: &str) -> Result<Option<T>, PretrainedError> {
-        let value = self.fields.get(field).unwrap_or(&Value::Null);
-        Option::deserialize(value).map_err(|error| {
-            PretrainedError::file(self.path, EXPECTED, format!("{field}: {error}"))
+        let language = match is_multilingual {
+            true => file.parsed("language", "a code of lang_to_id", known)?,
+            false => None,
+        };
+        let forced = file.parsed(
+            "forced_decoder_ids",
+            "tokens and their places from 1 on",
+            |value| {
+                let forced: Vec<(usize, Option<u32>)> = Vec::deserialize(value).ok()?;
+                let mut places = forced.iter().zip(1..);
+                places
+                    .all(|((place, _), expected)| *place == expected)
+                    .then_some(forced)
+            },
+        )?;
+        // Where files name languages, a null stands for the one that is detected.
+        let forced = forced.filter(|_| languages.is_empty()).unwrap_or_default();
+        let forced = forced.into_iter().filter_map(|(_, token)| token);
+        let forced = forced.filter(|&token| (token as usize) < vocab_size);
+        Ok(Self {
+            start: start.ok_or_else(|| missing("decoder_start_token_id"))?,
+            ends: ends.ok_or_else(|| missing("eos_token_id"))?,
+            no_timestamps,
+            suppressed,
+            suppressed_first,
+            alignment_heads: alignment_heads.unwrap_or_else(|| all.collect()),
+            language,
+            transcribe: transcribe.filter(|_| is_multilingual),
+            forced: forced.collect(),
+            languages,
         })
     }
 
-    fn needed<T: DeserializeOwned>(&self, field: &str) -> Result<T, PretrainedError> {
-        let missing = || PretrainedError::file(self.path, EXPECTED, format!("it has no {field}"));
-        self.value(field)?.ok_or_else(missing)
+    /// Whether a token belongs to the text: special tokens and timestamps come after all words.
+    pub fn is_text(&self, token: u32) -> bool {
+        self.ends.iter().all(|&end| token < end)
     }
+
+    /// The special tokens before a text in this language.
+    pub(super) fn prompt(&self, language: Option<&str>) -> Vec<u32> {
+        let language = language.and_then(|language| self.languages.get(language));
+        let mut prompt = vec![self.start];
+        prompt.extend(&self.forced);
+        prompt.extend(language);
+        prompt.extend(self.transcribe);
+        if prompt.last().copied() != self.no_timestamps {
+            prompt.extend(self.no_timestamps);
+        }
+        prompt
+    }
+}
+
+/// The code in the name of a language's token: `en` in `<|en|>`.
+fn code(name: &str) -> String {
+    name.trim_matches(['<', '|', '>']).to_owned()
+}
+
+/// The value of a field, if the field is there and not null.
+fn value<T: DeserializeOwned>(
+    file: &mut ConfigFile,
+    field: &str,
+    expected: &str,
+) -> Result<Option<T>, PretrainedError> {
+    file.parsed(field, expected, |value| T::deserialize(value).ok())
+}
+
+/// Tokens that are suppressed, as far as the model knows them.
+fn tokens(
+    file: &mut ConfigFile,
+    field: &str,
+    vocab_size: usize,
+) -> Result<Vec<u32>, PretrainedError> {
+    let tokens: Vec<i64> = file.list(field, "a list of tokens")?.unwrap_or_default();
+    let known = tokens
+        .into_iter()
+        .filter_map(|token| u32::try_from(token).ok());
+    Ok(known
+        .filter(|&token| (token as usize) < vocab_size)
+        .collect())
 }

@@ -8,7 +8,7 @@ use crate::text::TextStream;
 /// A word of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// The word with the punctuation around it.
+    /// The word, with what follows it up to the next space. In a language without spaces, what a token, or several of one character, stand for.
     pub text: String,
     /// When it begins (seconds from the beginning of the window).
     pub start: f64,
@@ -19,6 +19,8 @@ pub struct Word {
 /// Which part of a window each token was read from.
 #[derive(Clone, Debug)]
 pub struct Alignment {
+    /// When each token begins (seconds from the beginning of the window).
+    pub token_starts: Vec<f64>,
     /// The words of the text.
     pub words: Vec<Word>,
     /// Attention of each token to each frame of 20 ms in the heads that follow the speech, `[heads, tokens, frames]`.
@@ -28,12 +30,12 @@ pub struct Alignment {
 /// Languages whose words have no spaces between them.
 const WITHOUT_SPACES: [&str; 6] = ["zh", "ja", "th", "lo", "my", "yue"];
 
-/// The words of these tokens, each of which begins at a time (seconds). A word begins with a space, or, in a language without spaces, with
-/// each character.
+/// The words of tokens that begin at these times (seconds), of which some are `text`. A word begins with a space, or, in a language without
+/// spaces, with each token that completes a character.
 pub(super) fn words(
     tokenizer: &Tokenizer,
-    tokens: &[u32],
-    starts: &[f64],
+    (tokens, starts): (&[u32], &[f64]),
+    is_text: impl Fn(u32) -> bool,
     language: Option<&str>,
 ) -> tokenizers::Result<Vec<Word>> {
     let has_spaces = language.is_none_or(|language| !WITHOUT_SPACES.contains(&language));
@@ -41,7 +43,11 @@ pub(super) fn words(
     let mut stream = TextStream::new(tokenizer, true);
     // The first token of a character that is not complete.
     let mut first = None;
-    for (token, (&id, &start)) in tokens.iter().zip(starts).enumerate() {
+    let texts = tokens.iter().zip(starts).enumerate();
+    for (token, (&id, &start)) in texts.filter(|(_, (id, _))| is_text(**id)) {
+        if tokenizer.id_to_token(id).is_none() {
+            continue;
+        }
         let (first_token, start) = *first.get_or_insert((token, start));
         let text = stream.push(id)?;
         if text.is_empty() {
@@ -61,5 +67,6 @@ pub(super) fn words(
     if let Some(word) = words.last_mut() {
         word.text.push_str(&rest);
     }
+    words.retain(|word| !word.text.is_empty());
     Ok(words)
 }

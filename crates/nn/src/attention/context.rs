@@ -84,8 +84,8 @@ impl AttentionContext {
     /// # Cost
     ///
     /// Unless each token is one position after the token before it, ALiBi or a relative bias takes `n_heads · len_q · len_kv` numbers in
-    /// every layer, and a window `len_q · len_kv` bools, once for all layers of a stack; times the batch if the sequences differ. So they do
-    /// in every layer wherever a cache has tokens that are not at their places, and in causal [`MultiHeadAttention`](crate::MultiHeadAttention) of queries and keys at different positions. A cache with a
+    /// every layer, and a window `len_q · len_kv` bools, once for all layers with the same window; times the batch if the sequences differ.
+    /// They do so in every layer wherever a cache has tokens that are not at their places, and in causal [`MultiHeadAttention`](crate::MultiHeadAttention) of queries and keys at different positions. A cache with a
     /// window panics when the window of a new token reaches tokens that it has dropped: [`KvCache::reserve`](crate::KvCache::reserve).
     pub fn positions(mut self, positions: impl Into<Positions>) -> Self {
         self.positions = Some(positions.into());

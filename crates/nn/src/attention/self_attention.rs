@@ -330,14 +330,15 @@ impl SelfAttention {
         let [batch, len, _] = x.dims();
         let mask = self.mask(context.mask.clone(), context.lengths.as_deref(), x);
         let mask = match &context.positions {
-            Some(positions) => {
+            // There is nothing to hide among no tokens, which the layers check.
+            Some(positions) if len > 0 => {
                 let options = AttentionOptions::default().mask(mask);
                 let like = (&x.clone().unsqueeze_dim(1), len);
                 at_positions(options, (NAME, true), [positions; 2], like)
                     .0
                     .mask
             }
-            None => mask,
+            _ => mask,
         };
         mask.for_calls([batch, self.heads.n_heads(), len, len], x)
     }

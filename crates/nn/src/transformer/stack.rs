@@ -274,16 +274,16 @@ impl TransformerStack {
         }
     }
 
-    /// Runs the layers on whole sequences. All layers with one window share a mask.
+    /// Runs the layers on whole sequences. All layers with the same window share a mask.
     fn fold_whole(
         &self,
         input: LayerInput,
         mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeyValue) -> Tensor<3>,
     ) -> Tensor<3> {
-        let mut masks: BTreeMap<Option<usize>, AttentionMask> = BTreeMap::new();
+        let mut masks: BTreeMap<(bool, Option<usize>), AttentionMask> = BTreeMap::new();
         self.fold(input, |layer, mut input, (_, shared)| {
             let attention = &layer.self_attention;
-            let made = masks.entry(attention.window);
+            let made = masks.entry((attention.causal, attention.window));
             let made = made.or_insert_with(|| attention.mask_for_calls(&input.context, &input.x));
             input.context.made_mask = Some(made.clone());
             run(layer, input, shared)

@@ -10,7 +10,8 @@ use burn_attn_derive::Config;
 use super::Whisper;
 use crate::{language_model::AbsolutePosition, seq2seq::Seq2SeqConfig};
 
-/// Configuration of [`Whisper`], by default Whisper tiny but for its vocabulary.
+/// Configuration of [`Whisper`], by default that of Whisper tiny, without its vocabulary. A new model has random positions for its frames, where the paper has
+/// sinusoids, which published models have in their weights.
 #[derive(Config, Debug)]
 pub struct WhisperConfig {
     /// Number of tokens in the vocabulary.
@@ -39,7 +40,7 @@ pub struct WhisperConfig {
     /// Width inside the feed-forward layers.
     #[config(default = 1536)]
     pub d_ff: usize,
-    /// How every layer of both stacks is built; its `dropout` is also that of embedded tokens.
+    /// How every layer of both stacks is built; its `dropout` is also that of frames and embedded tokens.
     #[config(default = "WhisperConfig::base_block()")]
     pub block: BlockConfig,
 }

@@ -15,7 +15,7 @@ use crate::{
 /// a `model_type` of `whisper`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
 /// [`SpeechRecognizer`](crate::speech::SpeechRecognizer) (feature `speech`) has what turns recordings into text beside the model.
-/// Training differs in that no layer is skipped and no spectrogram masked at random.
+/// Training differs: the positions of the encoder are trained too, and no layer is skipped and no spectrogram masked at random.
 ///
 /// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
@@ -105,14 +105,17 @@ fn read(file: &mut ConfigFile) -> Result<WhisperConfig, PretrainedError> {
     file.only("tie_word_embeddings", json!(true))?;
     // For random initialisation, other heads, training, and generation, which other files describe.
     file.ignore(
-        "init_std classifier_proj_size use_weighted_layer_sum num_hidden_layers encoder_layerdrop decoder_layerdrop \
+        "init_std classifier_proj_size use_weighted_layer_sum encoder_layerdrop decoder_layerdrop \
          apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks mask_feature_prob mask_feature_length \
-         mask_feature_min_masks forced_decoder_ids median_filter_width",
+         mask_feature_min_masks forced_decoder_ids",
     );
+    file.only("median_filter_width", json!(7))?;
     let n_heads = file.size("encoder_attention_heads")?;
     file.only("decoder_attention_heads", json!(n_heads))?;
     let d_ff = file.size("encoder_ffn_dim")?;
     file.only("decoder_ffn_dim", json!(d_ff))?;
+    let n_encoder_layers = file.layers("encoder_layers")?;
+    file.only("num_hidden_layers", json!(n_encoder_layers))?;
     let activation = file.activation("activation_function", FeedForwardActivation::Gelu)?;
     let block = WhisperConfig::base_block()
         .with_activation(activation)
@@ -125,7 +128,7 @@ fn read(file: &mut ConfigFile) -> Result<WhisperConfig, PretrainedError> {
         .with_max_len(file.size_or("max_target_positions", 448)?)
         .with_d_model(file.size("d_model")?)
         .with_n_heads(n_heads)
-        .with_n_encoder_layers(file.layers("encoder_layers")?)
+        .with_n_encoder_layers(n_encoder_layers)
         .with_n_decoder_layers(file.layers("decoder_layers")?)
         .with_d_ff(d_ff)
         .with_block(block))

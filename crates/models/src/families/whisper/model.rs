@@ -5,11 +5,11 @@ use burn::{
     nn::conv::Conv1d,
     tensor::{Int, Tensor, activation::gelu},
 };
-use burn_attn::{LayerInput, positions::Learned};
+use burn_attn::{LayerInput, dropout, positions::Learned};
 
 use crate::seq2seq::{Memory, Seq2Seq, Seq2SeqState};
 
-/// A model that hears speech, and writes it down or translates it.
+/// A model that turns speech into text.
 ///
 /// # Source
 ///
@@ -64,12 +64,12 @@ impl Whisper {
         vocab_size
     }
 
-    /// Hears spectrograms, `[batch, n_mels, n_frames]`: those of `speech::LogMel`, with the feature `speech`. Published models were
-    /// trained on 30 seconds, silence included. The memory has one state for every two frames, `[batch, n_frames / 2, d_model]`.
+    /// Encodes spectrograms, `[batch, n_mels, n_frames]`: those of `speech::LogMel`, with the feature `speech`. Published models were
+    /// trained on 30 seconds, silence included. The memory has one state for every two frames, `[batch, ⌈n_frames / 2⌉, d_model]`.
     ///
     /// # Panics
     ///
-    /// When there are not [`n_mels`](Self::n_mels) bands, or more than twice [`max_frames`](Self::max_frames) frames.
+    /// When there are not [`n_mels`](Self::n_mels) bands, no frames, or more than twice [`max_frames`](Self::max_frames).
     ///
     /// # Cost
     ///
@@ -79,25 +79,36 @@ impl Whisper {
         let (n_mels, most) = (self.n_mels(), 2 * self.max_frames());
         assert!(
             bands == n_mels,
-            "Whisper: a spectrogram of {bands} bands for a model that hears {n_mels}"
+            "Whisper: a spectrogram of {bands} bands for a model of {n_mels}"
         );
         assert!(
-            n_frames <= most,
-            "Whisper: a spectrogram of {n_frames} frames is longer than the {most} that the model hears at once"
+            (1..=most).contains(&n_frames),
+            "Whisper: a spectrogram has {n_frames} frames, but must have 1 to {most}"
         );
-        let frames = gelu(self.conv1.forward(spectrogram));
-        let frames = gelu(self.conv2.forward(frames)).swap_dims(1, 2);
-        let frames = self.positions.forward(frames);
-        let [_, len, _] = frames.dims();
-        let encoder = &self.seq2seq.transformer.encoder;
+        let (dtype, device) = (self.conv1.weight.dtype(), spectrogram.device());
+        let len = n_frames.div_ceil(2);
+        let states = match batch {
+            // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+            0 => {
+                let [_, d_model] = self.positions.table.dims();
+                Tensor::zeros([0, len, d_model], (&device, dtype))
+            }
+            _ => {
+                let frames = gelu(self.conv1.forward(spectrogram.cast(dtype)));
+                let frames = gelu(self.conv2.forward(frames)).swap_dims(1, 2);
+                let frames = dropout(&self.seq2seq.dropout, self.positions.forward(frames));
+                let encoder = &self.seq2seq.transformer.encoder;
+                encoder.forward(LayerInput::new(frames))
+            }
+        };
         let lengths = vec![len as i32; batch];
         Memory {
-            lengths: Tensor::<1, Int>::from_data(lengths.as_slice(), &frames.device()),
-            states: encoder.forward(LayerInput::new(frames)),
+            lengths: Tensor::<1, Int>::from_data(lengths.as_slice(), &device),
+            states,
         }
     }
 
-    /// Hears spectrograms, and returns a state to [generate](crate::generate) a text for each, with the model
+    /// Encodes spectrograms, and returns a state to [generate](crate::generate) a text for each, with the model
     /// [`seq2seq`](Self::seq2seq). Shapes, panics and cost are those of [`encode`](Self::encode).
     pub fn start(&self, spectrogram: Tensor<3>) -> Seq2SeqState {
         self.seq2seq.start_from(self.encode(spectrogram))

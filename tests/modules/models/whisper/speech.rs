@@ -1,0 +1,256 @@
+//! Speech recognition against `transformers`.
+
+use std::fs;
+
+use burn::tensor::{Int, Tensor, TensorData};
+use burn_attn_models::speech::{LogMel, SpeechError, SpeechRecognizer};
+use burn_attn_tests::{compare::assert_close, devices, sentence};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{
+    super::{folder, refused::copied},
+    FRAMES, LENGTHS, model, recording,
+};
+
+#[test]
+fn spectrograms_are_the_references() {
+    let values = model().values();
+    let device = devices::any();
+    for row in 0..2 {
+        let heard = LogMel::new(8).forward(&recording(row), FRAMES, &device);
+        let name = format!("spectrogram.{row}");
+        assert_close(&name, &heard.into_data(), &values.data(&name), 1e-4);
+        let fine = LogMel::new(80).forward(&recording(row), FRAMES, &device);
+        let every: Vec<i32> = (0..FRAMES as i32).step_by(7).collect();
+        let every = Tensor::<1, Int>::from_data(every.as_slice(), &device);
+        let name = format!("fine.{row}");
+        let fine = fine.select(2, every).into_data();
+        assert_close(&name, &fine, &values.data(&name), 1e-4);
+    }
+}
+
+#[test]
+fn what_is_no_sound_is_refused() {
+    let device = devices::any();
+    assert_eq!(
+        sentence(|| LogMel::new(0)),
+        "LogMel: n_mels must be positive, got 0"
+    );
+    assert_eq!(
+        sentence(|| LogMel::new(8).forward(&[0.0, f32::NAN], 3, &device)),
+        "LogMel: sample 1 is NaN"
+    );
+    let silence = LogMel::new(8).forward(&[], 3, &device);
+    // All of 10⁻¹⁰.
+    assert_close(
+        "silence",
+        &silence.into_data(),
+        &TensorData::new(vec![-1.5f32; 24], [1, 8, 3]),
+        1e-6,
+    );
+}
+
+#[test]
+fn texts_and_times_are_the_references() {
+    let values = model().values();
+    for (_, device) in devices::cpu() {
+        let recognizer = || SpeechRecognizer::from_pretrained(folder("whisper"), &device).unwrap();
+        assert_eq!(recognizer().window(), LogMel::SAMPLE_RATE);
+        for (language, row) in [("en", 0), ("es", 0), ("heard", 0), ("heard", 1)] {
+            let recognizer = match language {
+                "heard" => recognizer(),
+                language => recognizer().with_language(language).unwrap(),
+            };
+            let transcript = recognizer.recognize(&recording(row)).unwrap();
+            let name = format!("{language}.{row}");
+            let tokens: Vec<u32> = values.data(&format!("tokens.{name}")).iter().collect();
+            // The prompt: begin, language, task, no timestamps.
+            assert_eq!(transcript.tokens, tokens[4..]);
+            let heard = if tokens[1] == 30 { "en" } else { "es" };
+            assert_eq!(transcript.language.as_deref(), Some(heard));
+
+            let times: Vec<f64> = values.data(&format!("times.{name}")).iter().collect();
+            let alignment = recognizer.align(&transcript).unwrap();
+            let frames = LENGTHS[row].div_ceil(160) / 2;
+            assert_eq!(alignment.weights.dims(), [3, tokens.len() - 4, frames]);
+            for (start, expected) in alignment.token_starts.iter().zip(&times[4..]) {
+                assert!((start - expected).abs() < 1e-6, "{start} {expected}");
+            }
+            let mut text = String::new();
+            for word in &alignment.words {
+                assert_eq!(word.start, alignment.token_starts[word.first_token]);
+                text.push_str(&format!(" {}", word.text));
+            }
+            assert_eq!(text.trim(), transcript.text);
+            // Every fourth token continues a word.
+            let begins = tokens[5..].iter().filter(|&&token| token % 4 != 3).count();
+            assert_eq!(alignment.words.len(), 1 + begins);
+        }
+    }
+}
+
+#[test]
+fn a_recording_is_cut_into_windows() {
+    let device = devices::any();
+    let recognizer = SpeechRecognizer::from_pretrained(folder("whisper"), &device).unwrap();
+    let samples = [recording(0), recording(1)].concat();
+    let windows: Vec<&[f32]> = recognizer.windows(&samples).collect();
+    assert_eq!(windows, [recording(0), recording(1)]);
+    let error = recognizer.recognize(&samples).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "25111 samples were given, but the model reads at most 16000 at once"
+    );
+    let error = recognizer.recognize(&[0.5, f32::INFINITY]).unwrap_err();
+    assert_eq!(error.to_string(), "sample 1 is inf");
+    let nothing = recognizer.recognize(&[]).unwrap();
+    assert_eq!(nothing.n_frames, 0);
+    let error = recognizer.align(&nothing).unwrap_err();
+    assert!(
+        matches!(error, SpeechError::NothingToAlign { frames: 0, .. }),
+        "{error}"
+    );
+    let error = recognizer.with_language("fr").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"the model does not know the language "fr"; it knows en, es"#
+    );
+}
+
+/// A copy of the folder of the small model with other settings.
+fn with_settings(change: impl FnOnce(&mut Value)) -> TempDir {
+    let copy = copied("whisper", |_| {});
+    for file in ["tokenizer.json", "generation_config.json"] {
+        fs::copy(folder("whisper").join(file), copy.path().join(file)).unwrap();
+    }
+    let path = copy.path().join("generation_config.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut settings: Value = serde_json::from_str(&text).unwrap();
+    change(&mut settings);
+    fs::write(&path, settings.to_string()).unwrap();
+    copy
+}
+
+fn set(field: &'static str, value: Value) -> impl FnOnce(&mut Value) {
+    move |settings| settings[field] = value
+}
+
+fn recognizer(change: impl FnOnce(&mut Value)) -> Result<SpeechRecognizer, SpeechError> {
+    SpeechRecognizer::from_pretrained(with_settings(change).path(), &devices::any())
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused() {
+    for (field, value, expected) in [
+        (
+            "no_timestamps_token_id",
+            json!(35),
+            "no_timestamps_token_id is 35, but Whisper supports a token below 35",
+        ),
+        (
+            "eos_token_id",
+            json!(null),
+            "has no field eos_token_id, which Whisper needs",
+        ),
+        (
+            "lang_to_id",
+            json!([1]),
+            "lang_to_id is [1], but Whisper supports the tokens of languages",
+        ),
+        (
+            "task",
+            json!("translate"),
+            r#"task is "translate", but Whisper supports "transcribe""#,
+        ),
+        (
+            "num_beams",
+            json!(5),
+            "num_beams is 5, but Whisper supports 1",
+        ),
+        (
+            "language",
+            json!("german"),
+            r#"language is "german", but Whisper supports a code of lang_to_id"#,
+        ),
+    ] {
+        let error = recognizer(set(field, value)).unwrap_err().to_string();
+        assert!(error.ends_with(expected), "{error}");
+    }
+    // Heads are needed for times only.
+    for heads in [json!([[3, 0]]), json!([])] {
+        let recognizer = recognizer(set("alignment_heads", heads)).unwrap();
+        let transcript = recognizer.recognize(&recording(0)).unwrap();
+        let error = recognizer.align(&transcript).unwrap_err().to_string();
+        assert!(
+            error.ends_with("but the model has 3 heads in 3 layers"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn settings_that_are_not_there_have_defaults() {
+    let all = recognizer(set("alignment_heads", json!(null))).unwrap();
+    let of_upper_layers = (1..3).flat_map(|layer| (0..3).map(move |head| (layer, head)));
+    assert!(
+        all.settings
+            .alignment_heads
+            .iter()
+            .copied()
+            .eq(of_upper_layers)
+    );
+
+    let given = recognizer(set("language", json!("<|es|>"))).unwrap();
+    let values = model().values();
+    let tokens: Vec<u32> = values.data("tokens.es.0").iter().collect();
+    assert_eq!(given.recognize(&recording(0)).unwrap().tokens, tokens[4..]);
+    let known = recognizer(set("suppress_tokens", json!([3, 99, -1]))).unwrap();
+    assert_eq!(known.settings.suppressed, [3]);
+    let ends = recognizer(set("eos_token_id", json!([28, 27]))).unwrap();
+    assert!(ends.settings.is_text(26) && !ends.settings.is_text(27));
+}
+
+/// The prompts of models for one language, and of those that were saved before files named languages.
+#[test]
+fn prompts_without_languages() {
+    let english = |settings: &mut Value| settings["is_multilingual"] = json!(false);
+    let forced = |settings: &mut Value| {
+        english(settings);
+        settings["forced_decoder_ids"] = json!([[1, 30], [2, 33], [3, 34]]);
+    };
+    let values = model().values();
+    for (recognizer, name) in [(recognizer(english), "plain"), (recognizer(forced), "en")] {
+        let recognizer = recognizer.unwrap();
+        let transcript = recognizer.recognize(&recording(0)).unwrap();
+        let tokens: Vec<u32> = values.data(&format!("tokens.{name}.0")).iter().collect();
+        let begin = 1 + tokens.iter().position(|&token| token == 34).unwrap();
+        assert_eq!(transcript.tokens, tokens[begin..]);
+        assert_eq!(transcript.language, None);
+        let error = recognizer.with_language("en").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            r#"the model knows one language only, so that none can be given, such as "en""#
+        );
+    }
+}
+
+#[test]
+fn timestamps_are_no_text() {
+    // Whatever the model chooses first.
+    let recognizer = recognizer(|settings| {
+        settings["eos_token_id"] = json!(12);
+        settings["suppress_tokens"] = json!([12, 28]);
+    });
+    let recognizer = recognizer.unwrap();
+    let transcript = recognizer.recognize(&recording(0)).unwrap();
+    assert!(transcript.tokens.iter().any(|&token| token > 12));
+    let words = recognizer.align(&transcript).unwrap().words;
+    let of_text = |token: &&u32| **token < 12;
+    let expected = transcript.tokens.iter().filter(of_text);
+    assert_eq!(
+        transcript.text.matches('w').count(),
+        expected.clone().count()
+    );
+    assert!(words.len() <= expected.count());
+}
