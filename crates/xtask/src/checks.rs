@@ -52,21 +52,24 @@ pub fn run(options: &[String]) -> Result<(), String> {
         true => ("--features wgpu", "--workspace --exclude burn-attn-bench"),
         false => ("", ""),
     };
-    examples::by_hand(features)?;
-    examples::translation(features)?;
-    examples::tiny(features)?;
+    examples::build(members, features)?;
+    examples::by_hand()?;
+    examples::translation()?;
+    examples::tiny()?;
     run_tests(&mut cargo("test -p burn-attn-bench --no-default-features"))?;
     for (option, check) in ASKED_FOR {
         if asked(option) {
             check()?;
         }
     }
-    command::run(&mut on_the_cpu(&format!("test {members} {features}")))
+    command::run(&mut on_the_cpu(cargo(&format!(
+        "test {members} {features}"
+    ))))
 }
 
 /// The README's example on wgpu, and a million random calls beside the oracle.
 fn long() -> Result<(), String> {
     newcomer::on_wgpu()?;
     let test = "test --release --test op random_calls_agree_with_the_oracle -- --nocapture";
-    run_tests(on_the_cpu(test).env("BURN_ATTN_CASES", "1000000"))
+    run_tests(on_the_cpu(cargo(test)).env("BURN_ATTN_CASES", "1000000"))
 }

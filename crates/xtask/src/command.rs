@@ -1,7 +1,9 @@
 //! Running other programs in the workspace's root, with the command shown.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     io::{self, BufRead, BufReader},
     path::Path,
     process::{Command, ExitStatus, Stdio},
@@ -21,7 +23,7 @@ pub fn words(line: &str) -> Vec<&str> {
 }
 
 /// `name`, to be run in the workspace's root.
-pub fn program(name: &str) -> Command {
+pub fn program(name: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(root());
     command

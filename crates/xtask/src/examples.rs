@@ -1,24 +1,37 @@
 //! The examples run to their ends: the translator writes its files, the tiny one learns, attention by hand is that of the module.
 
-use std::{fs, process::Command};
+use std::{
+    env::{self, consts::EXE_SUFFIX},
+    fs,
+    process::Command,
+};
 
-use crate::command::{at, cargo, root, run, text};
+use crate::command::{at, cargo, program, root, run, text};
 
-/// Cargo, whose programs compute on the CPU: Burn's default device would be a GPU where one is built in.
-pub fn on_the_cpu(line: &str) -> Command {
-    let mut command = cargo(line);
+/// Computes on the CPU: Burn's default device would be a GPU where one is built in.
+pub fn on_the_cpu(mut command: Command) -> Command {
     command.env("BURN_DEVICE", "flex");
     command
 }
 
-/// A program. With `--bin`, not `-p`, the features are those of all default members, and the profile is that of the tests: both
-/// examples share the tests' build of Burn.
-fn example(name: &str, features: &str) -> Command {
-    on_the_cpu(&format!("run --quiet --bin {name} {features} --"))
+/// Builds all programs and tests at once. `cargo run` would build Burn again: it takes the features of fewer packages.
+pub fn build(members: &str, features: &str) -> Result<(), String> {
+    let targets = "--bins --examples --tests";
+    run(&mut cargo(&format!("build {members} {features} {targets}")))
+}
+
+/// A program that is [built](build), by its path in the folder of the profile.
+fn example(path: &str) -> Command {
+    let target = env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into());
+    let path = root()
+        .join(target)
+        .join("debug")
+        .join(format!("{path}{EXE_SUFFIX}"));
+    on_the_cpu(program(path))
 }
 
 /// Trains for one epoch, then translates, evaluates and explains with what came out. How well it does is not looked at.
-pub fn translation(features: &str) -> Result<(), String> {
+pub fn translation() -> Result<(), String> {
     let out = root().join("target/translation-smoke");
     if out.exists() {
         fs::remove_dir_all(&out).map_err(at(&out))?;
@@ -33,7 +46,7 @@ pub fn translation(features: &str) -> Result<(), String> {
         &["evaluate"],
         &["explain", sentence, "--html", &page],
     ] {
-        let mut translation = example("translation", features);
+        let mut translation = example("translation");
         run(translation.args(arguments).args(["--out", &out]))?;
     }
     for file in [&page, &report] {
@@ -46,14 +59,13 @@ pub fn translation(features: &str) -> Result<(), String> {
 }
 
 /// Computes self-attention step by step, and compares it with the module.
-pub fn by_hand(features: &str) -> Result<(), String> {
-    let by_hand = format!("run --quiet --example by_hand {features}");
-    run(&mut on_the_cpu(&by_hand))
+pub fn by_hand() -> Result<(), String> {
+    run(&mut example("examples/by_hand"))
 }
 
 /// Trains the smallest model for some steps, and sees it learn.
-pub fn tiny(features: &str) -> Result<(), String> {
-    let text = text(example("tiny", features).arg("250"))?;
+pub fn tiny() -> Result<(), String> {
+    let text = text(example("tiny").arg("250"))?;
     eprint!("{text}");
     falling(&text).map_err(|losses| format!("the losses of tiny do not halve: {losses:?}"))
 }

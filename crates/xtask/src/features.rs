@@ -16,7 +16,7 @@ pub fn small_sets() -> Result<(), String> {
 /// Tests the op on a server on the loopback interface.
 pub fn remote() -> Result<(), String> {
     let test = "test -p burn-attn-tests --features remote --test op a_remote_server_agrees_with_the_oracle";
-    run_tests(&mut on_the_cpu(test))
+    run_tests(&mut on_the_cpu(cargo(test)))
 }
 
 /// Type-checks the backends that need a GPU, a server or a library, one at a time: a minute or several each.
