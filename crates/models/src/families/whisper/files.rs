@@ -43,8 +43,8 @@ pub fn from_pretrained(
 pub fn table() -> Table {
     let tokens = "model.decoder.embed_tokens.weight";
     Table::new()
-        .part("conv1", "model.encoder.conv1", conv())
-        .part("conv2", "model.encoder.conv2", conv())
+        .same_names("conv1", "model.encoder.conv1", ["weight", "bias"])
+        .same_names("conv2", "model.encoder.conv2", ["weight", "bias"])
         .row("positions.table", "model.encoder.embed_positions.weight")
         .row("seq2seq.embedding.weight", tokens)
         .row(
@@ -57,10 +57,6 @@ pub fn table() -> Table {
         // A model that was saved without its head.
         .rename("encoder.*", "model.encoder.*")
         .rename("decoder.*", "model.decoder.*")
-}
-
-fn conv() -> Table {
-    Table::new().row("weight", "weight").row("bias", "bias")
 }
 
 /// The layers of one of the stacks and its last norm.
