@@ -19,10 +19,12 @@ pub mod text;
 pub mod tokens;
 #[cfg(feature = "train")]
 pub mod train;
+#[cfg(feature = "vision")]
+pub mod vision;
 mod vocabulary;
 pub mod weights;
 
-pub use families::{bert, gpt_neox, gpt2, llama, t5, whisper};
+pub use families::{bert, gpt_neox, gpt2, llama, t5, vit, whisper};
 
 /// The example in the README, which loads models from the Hub.
 #[cfg(all(doctest, feature = "hub", feature = "chat"))]

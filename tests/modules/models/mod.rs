@@ -19,6 +19,8 @@ mod refused;
 mod sentences;
 mod t5;
 mod tokenizer;
+mod vision;
+mod vit;
 mod whisper;
 
 use std::path::PathBuf;

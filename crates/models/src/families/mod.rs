@@ -7,4 +7,5 @@ mod language_model;
 pub mod llama;
 mod loading;
 pub mod t5;
+pub mod vit;
 pub mod whisper;

@@ -9,7 +9,8 @@ use super::{
 use crate::weights::{WEIGHT_FILES, shards};
 
 /// Files at the top of a model, where they are there, beside `tokenizer_config.json`.
-const BESIDE: [&str; 5] = [
+const BESIDE: [&str; 6] = [
+    "preprocessor_config.json",
     "tokenizer.json",
     "special_tokens_map.json",
     "chat_template.jinja",

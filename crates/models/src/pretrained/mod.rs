@@ -12,6 +12,8 @@
 //! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
 //! | [`whisper::from_pretrained`](crate::whisper::from_pretrained) | `whisper` |
 //! | `speech::SpeechRecognizer::from_pretrained`, with the feature `speech` | the same |
+//! | [`vit::from_pretrained`](crate::vit::from_pretrained) | `vit`, `deit`, `dinov2` |
+//! | `vision::ImageClassifier::from_pretrained`, with the feature `vision` | the same |
 //!
 //! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. In the place of a device, each call takes
 //! [`LoadOptions`], such as bf16 parameters. With the feature `tokenizers`, this module also has `tokenizer`, which reads `tokenizer.json`, and `end_tokens`.

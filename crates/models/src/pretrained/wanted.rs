@@ -38,7 +38,7 @@ impl Name {
 /// Which files are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
-    not(all(feature = "chat", feature = "speech")),
+    not(all(feature = "chat", feature = "speech", feature = "vision")),
     allow(dead_code, reason = "without a feature, nobody asks for its files")
 )]
 pub(crate) enum Wanted {
@@ -54,6 +54,8 @@ pub(crate) enum Wanted {
     Chat,
     /// The files that speech recognition needs beside configuration and weights.
     Speech,
+    /// The file that image recognition needs beside configuration and weights.
+    Vision,
     /// `tokenizer.json`.
     Tokenizer,
 }
@@ -64,6 +66,7 @@ impl Wanted {
         match self {
             Self::Config | Self::ModelConfig | Self::Model | Self::Sentences => "config.json",
             Self::Speech => "generation_config.json",
+            Self::Vision => "preprocessor_config.json",
             Self::Chat | Self::Tokenizer => "tokenizer.json",
         }
     }

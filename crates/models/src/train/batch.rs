@@ -27,6 +27,15 @@ pub struct Seq2SeqBatch {
     pub targets: Targets,
 }
 
+/// Images to train a [`Vit`](crate::vit::Vit) on. Each counts as one token, whose number is its class.
+#[derive(Clone, Debug)]
+pub struct ImageBatch {
+    /// `[batch, channels, height, width]`: what the model sees.
+    pub images: Tensor<4>,
+    /// The classes, `[batch, 1]`.
+    pub targets: Targets,
+}
+
 /// What a model should predict, and how its loss is computed.
 #[derive(Clone, Debug)]
 pub struct Targets {
@@ -136,6 +145,37 @@ impl Seq2SeqBatch {
     }
 }
 
+impl ImageBatch {
+    /// A batch of images and their classes.
+    ///
+    /// # Shapes
+    ///
+    /// - `images`: `[batch, channels, height, width]`
+    /// - `classes`: one for each image
+    ///
+    /// # Panics
+    ///
+    /// When there is no image, or the numbers of images and classes differ.
+    pub fn new(images: Tensor<4>, classes: &[u32]) -> Self {
+        let ([batch, ..], device) = (images.dims(), images.device());
+        assert!(batch > 0, "ImageBatch: there are no images");
+        assert!(
+            batch == classes.len(),
+            "ImageBatch: there are {batch} images, but {} classes",
+            classes.len()
+        );
+        let rows: Vec<&[u32]> = classes.chunks(1).collect();
+        let targets = Targets::new(&rows, hash(&rows), &device);
+        Self { images, targets }
+    }
+}
+
+impl TokenBatch for ImageBatch {
+    fn targets(&mut self) -> &mut Targets {
+        &mut self.targets
+    }
+}
+
 impl TokenBatch for LanguageModelBatch {
     fn targets(&mut self) -> &mut Targets {
         &mut self.targets
@@ -159,17 +199,24 @@ fn shifted(batch: &str, row: &str, rows: &[&[u32]], device: &Device) -> (Tensor<
     }
     let input: Vec<&[u32]> = rows.iter().map(|row| &row[..row.len() - 1]).collect();
     let expected: Vec<&[u32]> = rows.iter().map(|row| &row[1..]).collect();
-    let (weights, shape) = filled_up(&expected, 0.0f32, |_| 1.0);
-    let count = expected.iter().map(|row| row.len()).sum();
-    let targets = Targets {
-        tokens: padded_tokens(&expected, device),
-        weights: Tensor::from_data(TensorData::new(weights, shape), device),
-        count,
-        divisor: count,
-        smoothing: 0.0,
-        dropout_seed: [hash(rows), 0],
-    };
+    let targets = Targets::new(&expected, hash(rows), device);
     (padded_tokens(&input, device), targets)
+}
+
+impl Targets {
+    /// These tokens, a row for each member of the batch.
+    fn new(rows: &[&[u32]], dropout_seed: u64, device: &Device) -> Self {
+        let (weights, shape) = filled_up(rows, 0.0f32, |_| 1.0);
+        let count = rows.iter().map(|row| row.len()).sum();
+        Self {
+            tokens: padded_tokens(rows, device),
+            weights: Tensor::from_data(TensorData::new(weights, shape), device),
+            count,
+            divisor: count,
+            smoothing: 0.0,
+            dropout_seed: [dropout_seed, 0],
+        }
+    }
 }
 
 /// A hash of the tokens and where rows end.

@@ -16,7 +16,7 @@ mod trainer;
 mod trainer_config;
 
 pub use average::MovingAverage;
-pub use batch::{LanguageModelBatch, Seq2SeqBatch, Targets, TokenBatch};
+pub use batch::{ImageBatch, LanguageModelBatch, Seq2SeqBatch, Targets, TokenBatch};
 pub use by_length::{BatchSize, batches_by_length};
 pub use checkpoint::{
     BEST_CHECKPOINT, Checkpoint, CheckpointFolder, NEWEST_CHECKPOINT, TrainError,

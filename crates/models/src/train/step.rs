@@ -7,11 +7,12 @@ use burn::{
 };
 use burn_attn::with_dropout_seed;
 
-use super::{LanguageModelBatch, Seq2SeqBatch, Targets};
+use super::{ImageBatch, LanguageModelBatch, Seq2SeqBatch, Targets};
 use crate::{
     language_model::LanguageModel,
     loss::{smoothed_cross_entropy, validation_loss, wide},
     seq2seq::Seq2Seq,
+    vit::Vit,
 };
 
 /// The gradients are those of the loss divided by the batch's divisor; the loss that the metrics see is the mean over its own tokens.
@@ -54,6 +55,28 @@ impl InferenceStep for Seq2Seq {
     fn step(&self, batch: Seq2SeqBatch) -> SequenceOutput {
         let logits = self.forward(batch.source, batch.source_lengths, batch.input);
         validation(logits, batch.targets)
+    }
+}
+
+/// As for [`LanguageModel`].
+impl TrainStep for Vit {
+    type Input = ImageBatch;
+    type Output = SequenceOutput;
+
+    fn step(&self, batch: ImageBatch) -> TrainOutput<SequenceOutput> {
+        step(self, batch.targets, || {
+            self.logits(batch.images).unsqueeze_dim(1)
+        })
+    }
+}
+
+/// As for [`LanguageModel`].
+impl InferenceStep for Vit {
+    type Input = ImageBatch;
+    type Output = SequenceOutput;
+
+    fn step(&self, batch: ImageBatch) -> SequenceOutput {
+        validation(self.logits(batch.images).unsqueeze_dim(1), batch.targets)
     }
 }
 

@@ -1,0 +1,187 @@
+//! The files of `transformers`: what they say of a vision transformer, and what its tensors are called.
+
+use std::path::Path;
+
+use burn_attn::{FeedForwardActivation, NormConfig};
+use serde_json::json;
+
+use super::{Vit, VitConfig};
+use crate::{
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    weights::Table,
+};
+
+/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of `vit`, `deit` or `dinov2`, and `model.safetensors`, its shards, or `pytorch_model.bin`. It has a head if the weights
+/// have one. DINOv2's models with a gate in their feed-forward networks (`use_swiglu_ffn`, the giant one) are refused. In training, stochastic depth
+/// is the same in all layers.
+///
+/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+///
+/// # Source
+///
+/// PyTorch equivalents: those of [`Vit`].
+pub fn from_pretrained(
+    source: impl AsRef<Path>,
+    options: impl Into<LoadOptions>,
+) -> Result<Vit, PretrainedError> {
+    let options = options.into();
+    let mut file = ConfigFile::read(source.as_ref(), "ViT")?;
+    let (mut config, kind) = read(&mut file)?;
+    let path = file.finish()?;
+    let weights = options.weights(source.as_ref())?;
+    let classes = |(name, shape): (&str, &[usize])| {
+        let name = name.strip_suffix(".weight")?;
+        let is_head = name == kind.head() || name == "classifier";
+        is_head.then(|| shape.first().copied()).flatten()
+    };
+    config.n_classes = weights.tensors().find_map(classes);
+    let valid = config.validate();
+    valid.map_err(|error| PretrainedError::Config { path, error })?;
+    let mut model = config.init(&options.device);
+    let has_one_head = config.distilled && !weights.has("distillation_classifier.weight");
+    if has_one_head {
+        model.distillation_head = None;
+    }
+    weights.load(&kind.table(), &mut model)?;
+    Ok(model)
+}
+
+/// The families, which name their tensors in different ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VitFamily {
+    /// `vit`.
+    Vit,
+    /// `deit`, with the head of the class token alone or with those of both tokens.
+    Deit,
+    /// `dinov2`.
+    Dinov2,
+}
+
+impl VitFamily {
+    /// Its `model_type`, which is also the name of the encoder in a model with a head.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Vit => "vit",
+            Self::Deit => "deit",
+            Self::Dinov2 => "dinov2",
+        }
+    }
+
+    /// The head of the class token in a model with all heads.
+    fn head(self) -> &'static str {
+        match self {
+            Self::Deit => "cls_classifier",
+            Self::Vit | Self::Dinov2 => "classifier",
+        }
+    }
+
+    /// Which parameter of a [`Vit`] is which tensor of `transformers`; [`save`](crate::weights::save()) writes them back by it.
+    pub fn table(self) -> Table {
+        let name = self.name();
+        let encoder = Table::new()
+            .row("class_token", "embeddings.cls_token")
+            .row("distillation_token", "embeddings.distillation_token")
+            .row("positions", "embeddings.position_embeddings")
+            .row(
+                "patches.weight",
+                "embeddings.patch_embeddings.projection.weight",
+            )
+            .row(
+                "patches.bias",
+                "embeddings.patch_embeddings.projection.bias",
+            )
+            .part(
+                "encoder.layers.{layer}",
+                "encoder.layer.{layer}",
+                self.layer(),
+            )
+            .norm("encoder.norm", "layernorm")
+            // For pretraining.
+            .ignore("embeddings.mask_token")
+            .ignore("pooler.*");
+        let mut table = Table::new()
+            .part("", name, encoder)
+            .linear("head", self.head())
+            .linear("distillation_head", "distillation_classifier")
+            // A model without a head.
+            .rename("embeddings.*", &format!("{name}.embeddings.*"))
+            .rename("encoder.*", &format!("{name}.encoder.*"))
+            .rename("layernorm.*", &format!("{name}.layernorm.*"))
+            .rename("pooler.*", &format!("{name}.pooler.*"));
+        if self == Self::Deit {
+            table = table.rename("classifier.*", "cls_classifier.*");
+        }
+        table
+    }
+
+    fn layer(self) -> Table {
+        let projections =
+            ["query", "key", "value"].map(|name| format!("attention.attention.{name}"));
+        let ([before_attention, before_feed_forward], [inner, outer]) = match self {
+            Self::Vit | Self::Deit => (
+                ["layernorm_before", "layernorm_after"],
+                ["intermediate.dense", "output.dense"],
+            ),
+            Self::Dinov2 => (["norm1", "norm2"], ["mlp.fc1", "mlp.fc2"]),
+        };
+        Table::new()
+            .linear("self_attention.query_key_value", projections.to_vec())
+            .linear("self_attention.output", "attention.output.dense")
+            .row("self_attention_residual.scale", "layer_scale1.lambda1")
+            .row("feed_forward_residual.scale", "layer_scale2.lambda1")
+            .norm("self_attention_residual.norm", before_attention)
+            .norm("feed_forward_residual.norm", before_feed_forward)
+            .linear("feed_forward.linear_inner", inner)
+            .linear("feed_forward.linear_outer", outer)
+    }
+}
+
+fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError> {
+    use VitFamily::{Deit, Dinov2, Vit};
+
+    let families = [Vit, Deit, Dinov2].map(|family| (family.name(), family));
+    let family = file.choice("model_type", &families)?;
+    // For pretraining, pooling and backbones.
+    file.ignore(
+        "encoder_stride pooler_act pooler_output_size apply_layernorm reshape_hidden_states out_features out_indices stage_names \
+         use_mask_token",
+    );
+    file.only("qkv_bias", json!(true))?;
+    let epsilon = match family {
+        Vit | Deit => 1e-12,
+        Dinov2 => 1e-6,
+    };
+    let d_model = file.size_or("hidden_size", 768)?;
+    let mut block = VitConfig::base_block()
+        .with_norm(NormConfig::layer_norm().with_epsilon(file.number("layer_norm_eps", epsilon)?))
+        .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
+        .with_dropout(file.number("hidden_dropout_prob", 0.0)?)
+        .with_attention_dropout(file.number("attention_probs_dropout_prob", 0.0)?);
+    let d_ff = match family {
+        Vit | Deit => file.size_or("intermediate_size", 3072)?,
+        Dinov2 => {
+            file.only("use_swiglu_ffn", json!(false))?;
+            block = block
+                .with_layer_scale(file.number("layerscale_value", 1.0)?)
+                .with_stochastic_depth(file.number("drop_path_rate", 0.0)?);
+            d_model * file.size_or("mlp_ratio", 4)?
+        }
+    };
+    let (image_size, patch_size) = match family {
+        Vit | Deit => (224, 16),
+        Dinov2 => (224, 14),
+    };
+    let config = VitConfig::new()
+        .with_image_size(file.size_or("image_size", image_size)?)
+        .with_patch_size(file.size_or("patch_size", patch_size)?)
+        .with_n_channels(file.size_or("num_channels", 3)?)
+        .with_d_model(d_model)
+        .with_n_heads(file.size_or("num_attention_heads", 12)?)
+        .with_n_layers(file.layers("num_hidden_layers")?)
+        .with_d_ff(d_ff)
+        .with_distilled(family == Deit)
+        .with_mean_of_patches(family == Dinov2)
+        .with_block(block);
+    Ok((config, family))
+}

@@ -1,0 +1,29 @@
+//! Why an image cannot be recognised.
+
+use thiserror::Error;
+
+use crate::pretrained::PretrainedError;
+
+/// Why an image cannot be recognised, in one sentence with the offending values.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum VisionError {
+    /// The files do not hold such a model.
+    #[error(transparent)]
+    Pretrained(#[from] PretrainedError),
+    /// The model has no head for classes.
+    #[error("the model has no classes: its weights have no head")]
+    NoHead,
+    /// The image has no pixels, or so many that it cannot be resized.
+    #[error("an image of {width} × {height} pixels cannot be resized to {to_width} × {to_height}")]
+    Size {
+        /// Width of the image (pixels).
+        width: u32,
+        /// Its height (pixels).
+        height: u32,
+        /// Width after resizing (pixels).
+        to_width: u64,
+        /// Height after resizing (pixels).
+        to_height: u64,
+    },
+}

@@ -1,0 +1,30 @@
+//! Image recognition: from images to classes with a [`Vit`](crate::vit::Vit), and where it looked.
+//!
+//! ```no_run
+//! // Not run: it reads the weights, with the feature `hub` from the Hub.
+//! use burn::tensor::Device;
+//! use burn_attn_models::vision::ImageClassifier;
+//! use image::DynamicImage;
+//!
+//! let classifier = ImageClassifier::from_pretrained("google/vit-base-patch16-224", &Device::default())?;
+//! let image = DynamicImage::new_rgb8(640, 480);
+//! for guess in classifier.classify(&image)?.iter().take(3) {
+//!     println!("{:.3} {}", guess.probability, guess.label);
+//! }
+//! # Ok::<(), burn_attn_models::vision::VisionError>(())
+//! ```
+//!
+//! | file | what it says |
+//! | --- | --- |
+//! | `config.json`, weights | the model; `id2label`, what its classes are called |
+//! | `preprocessor_config.json` | how an image is resized, cropped and normalised |
+
+mod classifier;
+mod error;
+mod processor;
+mod rollout;
+
+pub use classifier::{Guess, ImageClassifier};
+pub use error::VisionError;
+pub use processor::{ImageProcessor, ImageSize};
+pub use rollout::attention_rollout;

@@ -1,0 +1,287 @@
+//! What an image becomes before a model sees it.
+
+use std::path::Path;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use image::{DynamicImage, GrayImage, Rgb, imageops::FilterType};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::VisionError;
+use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, object};
+
+const EXPECTED: &str = "the settings of an image processor";
+/// What an image may become at most (pixels): more is a mistake, or an attack.
+const MOST_PIXELS: u64 = 1 << 28;
+
+/// The size that images are resized to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageSize {
+    /// This height and width (pixels), whatever the shape of the image.
+    Exact([usize; 2]),
+    /// The shorter side has so many pixels; the shape of the image stays.
+    ShorterSide(usize),
+}
+
+/// Resizes, crops and normalises images, as the image processors of Hugging Face's `transformers` do.
+///
+/// A value of a resized pixel may be one of 255 more or less than there, where PIL and torchvision differ as well.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageProcessor {
+    /// What images are resized to. Default: they are not.
+    pub size: Option<ImageSize>,
+    /// How pixels are interpolated; a reduced image is smoothed.
+    pub filter: FilterType,
+    /// Height and width of the middle part that is kept (pixels), after resizing; what an image lacks for it is black. Default: all of it.
+    pub crop: Option<[usize; 2]>,
+    /// What the values of a pixel, 0 to 255, are multiplied by.
+    pub scale: f64,
+    /// What is then subtracted in each channel: three, red, green and blue, or one, grey.
+    pub mean: Vec<f64>,
+    /// What each channel is then divided by.
+    pub std: Vec<f64>,
+}
+
+impl ImageProcessor {
+    /// What `preprocessor_config.json` says, in a folder or of a [name on the Hub](crate::pretrained).
+    ///
+    /// # Errors
+    ///
+    /// When the file is missing, or has a setting that is not supported.
+    pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
+        let wanted = Wanted::Vision;
+        let path = folder_with(source.as_ref(), wanted)?.join(wanted.file());
+        let fields = object(&path, EXPECTED)?;
+        let mut file = ConfigFile::of_fields(path, "vision", fields);
+        // Names, and the form of results.
+        file.ignore("image_processor_type feature_extractor_type processor_class data_format input_data_format return_tensors device");
+        file.ignore("disable_grouping do_convert_rgb image_seq_length");
+        file.only("do_pad", json!(false))?;
+        let to_square = file.flag("default_to_square", true)?;
+        let size = size(&mut file, "size", to_square)?;
+        let crop = size_of_crop(&mut file)?;
+        let supported = "2 (bilinear) or 3 (bicubic)";
+        let filter = file.parsed("resample", supported, |value| match value.as_u64()? {
+            2 => Some(FilterType::Triangle),
+            3 => Some(FilterType::CatmullRom),
+            _ => None,
+        })?;
+        let does_resize = file.flag("do_resize", true)?;
+        if does_resize && filter.is_none() {
+            return Err(file.unsupported("resample", supported));
+        }
+        if does_resize && size.is_none() {
+            return Err(file.unsupported("size", SIZES));
+        }
+        let does_crop = file.flag("do_center_crop", crop.is_some())?;
+        if does_crop && crop.is_none() {
+            return Err(file.unsupported("crop_size", SIZES));
+        }
+        let scale = file.number("rescale_factor", 1.0 / 255.0)?;
+        let scale = if file.flag("do_rescale", true)? {
+            scale
+        } else {
+            1.0
+        };
+        let mean = channels(&mut file, "image_mean", 0.0)?;
+        let std = channels(&mut file, "image_std", 1.0)?;
+        let normalizes = file.flag("do_normalize", true)?;
+        if normalizes && (mean.len() != std.len() || std.contains(&0.0)) {
+            let supported = format!("{} numbers other than 0, as image_mean has", mean.len());
+            return Err(file.unsupported("image_std", supported));
+        }
+        file.finish()?;
+        let n_channels = mean.len();
+        Ok(Self {
+            size: size.filter(|_| does_resize),
+            filter: filter.unwrap_or(FilterType::Triangle),
+            crop: crop.filter(|_| does_crop),
+            scale,
+            mean: if normalizes {
+                mean
+            } else {
+                vec![0.0; n_channels]
+            },
+            std: if normalizes {
+                std
+            } else {
+                vec![1.0; n_channels]
+            },
+        })
+    }
+
+    /// What the model sees of an image, `[1, channels, height, width]`. Colours become grey for a model of one channel, and transparency is
+    /// ignored.
+    ///
+    /// # Errors
+    ///
+    /// When the image has no pixels, or would have too many.
+    ///
+    /// # Cost
+    ///
+    /// That of resizing, some operations for each pixel of the image and of the result.
+    pub fn forward(&self, image: &DynamicImage, device: &Device) -> Result<Tensor<4>, VisionError> {
+        let resized = self.resized(image)?;
+        let is_grey = self.mean.len() == 1;
+        // Resizing is done in the channels that the model sees.
+        let (bytes, [height, width]) = (&resized.bytes, resized.size);
+        let [to_height, to_width] = self.crop.unwrap_or(resized.size);
+        let n_channels = if is_grey { 1 } else { 3 };
+        let mut values = Vec::with_capacity(n_channels * to_height * to_width);
+        let rows = Window::new(height, to_height);
+        let columns = Window::new(width, to_width);
+        for channel in 0..n_channels {
+            let (mean, std) = (self.mean[channel], self.std[channel]);
+            for row in 0..to_height {
+                for column in 0..to_width {
+                    let pixel = rows.at(row).zip(columns.at(column));
+                    let byte = pixel.map_or(0, |(row, column)| {
+                        bytes[(row * width + column) * n_channels + channel]
+                    });
+                    values.push(((f64::from(byte) * self.scale - mean) / std) as f32);
+                }
+            }
+        }
+        let shape = [1, n_channels, to_height, to_width];
+        Ok(Tensor::from_data(TensorData::new(values, shape), device))
+    }
+
+    fn resized(&self, image: &DynamicImage) -> Result<Pixels, VisionError> {
+        let (width, height) = (image.width(), image.height());
+        let [to_height, to_width] = match self.size {
+            None => [height.into(), width.into()],
+            Some(ImageSize::Exact(size)) => size.map(|pixels| pixels as u64),
+            Some(ImageSize::ShorterSide(pixels)) => {
+                let shorter = u64::from(width.min(height)).max(1);
+                [height, width].map(|side| u64::from(side) * pixels as u64 / shorter)
+            }
+        };
+        let is_empty = width == 0 || height == 0 || to_width == 0 || to_height == 0;
+        if is_empty || to_width.saturating_mul(to_height) > MOST_PIXELS {
+            return Err(VisionError::Size {
+                width,
+                height,
+                to_width,
+                to_height,
+            });
+        }
+        let to = [to_height as u32, to_width as u32];
+        let image = match self.mean.len() {
+            1 => DynamicImage::ImageLuma8(grey(image)),
+            _ => DynamicImage::ImageRgb8(image.to_rgb8()),
+        };
+        let image = match to == [height, width] {
+            true => image,
+            false => {
+                // Rows first, rounded to bytes, as in PIL and torchvision.
+                let rows = image.resize_exact(to[1], height, self.filter);
+                rows.resize_exact(to[1], to[0], self.filter)
+            }
+        };
+        Ok(Pixels {
+            bytes: image.into_bytes(),
+            size: to.map(|pixels| pixels as usize),
+        })
+    }
+}
+
+/// Grey as PIL makes it (ITU-R 601-2).
+fn grey(image: &DynamicImage) -> GrayImage {
+    if !image.color().has_color() {
+        return image.to_luma8();
+    }
+    let image = image.to_rgb8();
+    let (width, height) = image.dimensions();
+    let grey = |pixel: &Rgb<u8>| {
+        let [red, green, blue] = pixel.0.map(u32::from);
+        ((red * 19_595 + green * 38_470 + blue * 7_471 + (1 << 15)) >> 16) as u8
+    };
+    let bytes = image.pixels().map(grey).collect();
+    GrayImage::from_raw(width, height, bytes).expect("a byte for each pixel")
+}
+
+/// The bytes of an image, row by row, the channels of a pixel side by side.
+struct Pixels {
+    bytes: Vec<u8>,
+    size: [usize; 2],
+}
+
+/// The middle part of a side.
+struct Window {
+    /// Pixels of the side before the window.
+    cut: usize,
+    /// Pixels of the window before the side.
+    margin: usize,
+    side: usize,
+}
+
+impl Window {
+    fn new(side: usize, window: usize) -> Self {
+        Self {
+            cut: side.saturating_sub(window) / 2,
+            margin: window.saturating_sub(side) / 2,
+            side,
+        }
+    }
+
+    /// Which pixel of the side this one of the window is, if there is one.
+    fn at(&self, pixel: usize) -> Option<usize> {
+        let pixel = (pixel + self.cut).checked_sub(self.margin)?;
+        (pixel < self.side).then_some(pixel)
+    }
+}
+
+const SIZES: &str = "{\"height\", \"width\"}, {\"shortest_edge\"} or one number, from 1 to 65535";
+
+/// A size: of both sides, of the shorter one, or a number that stands for either.
+fn size(
+    file: &mut ConfigFile,
+    field: &str,
+    to_square: bool,
+) -> Result<Option<ImageSize>, PretrainedError> {
+    file.parsed(field, SIZES, |value| {
+        let side = |value: &Value| {
+            u16::deserialize(value)
+                .ok()
+                .filter(|&side| side > 0)
+                .map(usize::from)
+        };
+        if let Some(side) = side(value) {
+            return Some(match to_square {
+                true => ImageSize::Exact([side; 2]),
+                false => ImageSize::ShorterSide(side),
+            });
+        }
+        let sides = value.as_object()?;
+        match (sides.len(), sides.get("shortest_edge")) {
+            (1, Some(shorter)) => Some(ImageSize::ShorterSide(side(shorter)?)),
+            (2, None) => Some(ImageSize::Exact([
+                side(sides.get("height")?)?,
+                side(sides.get("width")?)?,
+            ])),
+            _ => None,
+        }
+    })
+}
+
+fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>, PretrainedError> {
+    match size(file, "crop_size", true)? {
+        Some(ImageSize::ShorterSide(_)) => {
+            Err(file.unsupported("crop_size", "{\"height\", \"width\"} or one number"))
+        }
+        Some(ImageSize::Exact(size)) => Ok(Some(size)),
+        None => Ok(None),
+    }
+}
+
+/// A number for each channel.
+fn channels(file: &mut ConfigFile, field: &str, missing: f64) -> Result<Vec<f64>, PretrainedError> {
+    let numbers = file.parsed(field, "one or three numbers", |value| {
+        let numbers = match value.as_f64() {
+            Some(number) => vec![number; 3],
+            None => Vec::deserialize(value).ok()?,
+        };
+        matches!(numbers.len(), 1 | 3).then_some(numbers)
+    })?;
+    Ok(numbers.unwrap_or_else(|| vec![missing; 3]))
+}

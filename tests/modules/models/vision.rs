@@ -1,0 +1,183 @@
+//! Image processors and classifiers against `transformers`.
+
+use std::fs;
+
+use burn::tensor::{Tensor, activation::softmax};
+use burn_attn_models::vision::{ImageClassifier, ImageProcessor, VisionError, attention_rollout};
+use burn_attn_tests::{
+    compare::{assert_close, difference},
+    devices,
+    golden::GoldenFile,
+    sentence,
+};
+use image::{DynamicImage, RgbImage};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{folder, refused::copied};
+
+/// The image of `make_image_processors.py`.
+fn formula() -> DynamicImage {
+    let pixel = |column: u32, row: u32| {
+        let value = |channel: u32| row * row * 3 + column * 5 * (channel + 1) + row * column;
+        image::Rgb([0, 1, 2].map(|channel| (value(channel) % 256) as u8))
+    };
+    RgbImage::from_fn(47, 31, pixel).into()
+}
+
+#[test]
+fn images_become_what_the_reference_makes_of_them() {
+    let values = GoldenFile::open("models/image_processors/values");
+    let device = devices::any();
+    let mut count = 0;
+    for name in values.names() {
+        let processor =
+            ImageProcessor::from_pretrained(folder(&format!("image_processors/{name}")));
+        let processor = processor.unwrap();
+        let made = processor.forward(&formula(), &device).unwrap();
+        // Each value was rounded to one of 255 after resizing, here and there.
+        let least = processor.std.iter().copied().fold(f64::INFINITY, f64::min);
+        let one = if name == "bytes" {
+            0.0
+        } else {
+            processor.scale / least
+        };
+        let (made, expected) = (made.into_data(), values.data(name));
+        assert_eq!(made.shape(), expected.shape());
+        let [made, expected] = [made, expected].map(|data| data.iter::<f64>().collect::<Vec<_>>());
+        let apart = difference(&made, &expected);
+        assert!(apart < 1.01 * one + 1e-6, "{name}: {apart}");
+        count += 1;
+    }
+    assert_eq!(count, 8);
+}
+
+#[test]
+fn settings_that_are_not_supported_are_refused() {
+    let device = devices::any();
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("preprocessor_config.json");
+    let valid = json!({"size": {"height": 4, "width": 4}, "resample": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]});
+    let read = |field: &str, value: serde_json::Value| {
+        let mut fields = valid.clone();
+        fields[field] = value;
+        fs::write(&file, fields.to_string()).unwrap();
+        ImageProcessor::from_pretrained(folder.path())
+    };
+    assert!(read("resample", json!(3)).is_ok());
+    let sizes = r#"{"height", "width"}, {"shortest_edge"} or one number, from 1 to 65535"#;
+    for (field, value, expected) in [
+        ("size", json!({"shortest_edge": 3, "longest_edge": 5}), format!(r#"size is {{"longest_edge":5,"shortest_edge":3}}, but vision supports {sizes}"#)),
+        ("size", json!(0), format!("size is 0, but vision supports {sizes}")),
+        ("resample", json!(0), "resample is 0, but vision supports 2 (bilinear) or 3 (bicubic)".into()),
+        ("do_pad", json!(true), "do_pad is true, but vision supports false".into()),
+        ("do_center_crop", json!(true), format!("crop_size is missing, but vision supports {sizes}")),
+        ("image_mean", json!([1.0, 2.0]), "image_mean is [1.0,2.0], but vision supports one or three numbers".into()),
+        ("image_std", json!([1.0, 0.0, 1.0]), "image_std is [1.0,0.0,1.0], but vision supports 3 numbers other than 0, as image_mean has".into()),
+        ("invert", json!(true), "invert".into()),
+    ] {
+        let error = read(field, value).unwrap_err().to_string();
+        assert!(error.contains(&expected), "{error}");
+    }
+    fs::remove_file(&file).unwrap();
+    let error = ImageProcessor::from_pretrained(folder.path())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("preprocessor_config.json"), "{error}");
+    let processor = read("resample", json!(2)).unwrap();
+    let error = processor
+        .forward(&DynamicImage::new_rgb8(0, 3), &device)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "an image of 0 × 3 pixels cannot be resized to 4 × 4"
+    );
+    let processor = read("size", json!({"shortest_edge": 65535})).unwrap();
+    let error = processor
+        .forward(&DynamicImage::new_luma8(3, 3), &device)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "an image of 3 × 3 pixels cannot be resized to 65535 × 65535"
+    );
+}
+
+/// A copy of the folder of a small model, with names of two of its classes and a processor beside it.
+fn classifier_folder(model: &str) -> TempDir {
+    let copy = copied(model, |config| {
+        config.insert("id2label".into(), json!({"0": "cat", "3": "dog"}));
+    });
+    let processor = json!({"size": 12, "resample": 2, "image_mean": 0.5, "image_std": 0.5});
+    let file = copy.path().join("preprocessor_config.json");
+    fs::write(file, processor.to_string()).unwrap();
+    copy
+}
+
+#[test]
+fn classes_are_sorted_and_have_their_names() {
+    for (backend, device) in devices::named() {
+        for model in ["vit", "deit", "dinov2"] {
+            let copy = classifier_folder(model);
+            let classifier = ImageClassifier::from_pretrained(copy.path(), &device).unwrap();
+            assert_eq!(classifier.labels, ["cat", "1", "2", "dog", "4"]);
+            let (guesses, rollout) = classifier.classify_with_rollout(&formula()).unwrap();
+            let same = classifier.classify(&formula()).unwrap();
+            for (guess, other) in guesses.iter().zip(&same) {
+                assert_eq!((guess.class, &guess.label), (other.class, &other.label));
+                assert!((guess.probability - other.probability).abs() < 1e-5);
+            }
+            assert!(guesses.is_sorted_by(|a, b| a.probability >= b.probability));
+            let image = classifier.processor.forward(&formula(), &device).unwrap();
+            let expected = softmax(classifier.model.logits(image.clone()), 1);
+            let expected: Vec<f32> = expected.into_data().iter::<f32>().collect();
+            for guess in &same {
+                assert_eq!(guess.label, classifier.labels[guess.class]);
+                assert!(
+                    (guess.probability - expected[guess.class]).abs() < 1e-5,
+                    "{backend}"
+                );
+            }
+            // All that is not in the special tokens.
+            assert_eq!(rollout.dims(), [3, 3]);
+            let layers = classifier.model.forward_with_weights(image).self_weights;
+            let whole = attention_rollout(&layers);
+            let special = whole.dims()[2] - 9;
+            let of_special = whole.narrow(1, 0, 1).narrow(2, 0, special).sum();
+            let sum = (of_special + rollout.sum()).into_scalar::<f32>();
+            assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+        }
+    }
+}
+
+#[test]
+fn a_rollout_is_a_product_of_mixed_matrices() {
+    let device = devices::any();
+    // The heads' mean is [[0.5, 0.5], [0.25, 0.75]] below, and [[0, 1], [1, 0]] above.
+    let below = Tensor::<4>::from_data(
+        [[[[1.0, 0.0], [0.5, 0.5]], [[0.0, 1.0], [0.0, 1.0]]]],
+        &device,
+    );
+    let above = Tensor::<4>::from_data([[[[0.0, 1.0], [1.0, 0.0]]]], &device);
+    let rollout = attention_rollout(&[below, above]).into_data();
+    let expected = Tensor::<3>::from_data([[[0.4375, 0.5625], [0.4375, 0.5625]]], &device);
+    assert_close("rollout", &rollout, &expected.into_data(), 1e-6);
+    assert_eq!(
+        sentence(|| attention_rollout(&[])),
+        "attention_rollout: there are no layers"
+    );
+    assert_eq!(
+        sentence(|| attention_rollout(&[Tensor::zeros([1, 1, 2, 3], &device)])),
+        "attention_rollout: weights of 2 queries and 3 keys are not those of self-attention"
+    );
+}
+
+#[test]
+fn a_model_without_classes_is_refused() {
+    let copy = classifier_folder("vit_bare");
+    let error = ImageClassifier::from_pretrained(copy.path(), &devices::any()).unwrap_err();
+    assert!(matches!(error, VisionError::NoHead), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "the model has no classes: its weights have no head"
+    );
+}

@@ -1,0 +1,201 @@
+//! ViT, DeiT and DINOv2 against `transformers`.
+
+use burn::{
+    module::Module,
+    nn::loss::CrossEntropyLossConfig,
+    optim::GradientsParams,
+    tensor::{Device, Distribution, Int, Tensor, TensorData},
+    train::{InferenceStep, TrainStep},
+};
+use burn_attn_models::{
+    train::ImageBatch,
+    vit::{self, Vit, VitConfig, VitFamily},
+};
+use burn_attn_tests::{
+    compare::{assert_close, assert_close_to_largest},
+    devices,
+    golden::GoldenFile,
+    sentence,
+};
+
+use super::{
+    TOLERANCE, assert_states,
+    language_models::{Logits, Model},
+};
+
+impl Logits for Vit {
+    fn logits_of(&self, values: &GoldenFile) -> TensorData {
+        self.logits(values.tensor("images", &devices::any()))
+            .into_data()
+    }
+}
+
+fn model(name: &'static str, family: VitFamily) -> Model<Vit> {
+    Model {
+        name,
+        from_pretrained: |folder, device| vit::from_pretrained(folder, device),
+        table: family.table(),
+    }
+}
+
+fn models() -> [Model<Vit>; 6] {
+    use VitFamily::{Deit, Dinov2, Vit};
+    [
+        model("vit", Vit),
+        model("vit_bare", Vit),
+        model("deit", Deit),
+        model("deit_one_head", Deit),
+        model("dinov2", Dinov2),
+        model("dinov2_bare", Dinov2),
+    ]
+}
+
+#[test]
+fn states_and_logits_are_the_references() {
+    let mut count = 0;
+    for model in models() {
+        let values = model.values();
+        for (backend, device) in devices::named() {
+            let loaded = model.load(&device);
+            for images in ["images", "wide"] {
+                if !values.names().any(|name| name == images) {
+                    continue;
+                }
+                let pixels: Tensor<4> = values.tensor(images, &device);
+                let states = loaded.forward(pixels.clone());
+                let what = format!("{}, {images} on {backend}", model.name);
+                let expected = values.tensor(&format!("{images}.states"), &device);
+                assert_states(&what, states.clone(), expected);
+                let output = loaded.forward_with_hidden_states(pixels.clone());
+                assert_eq!(output.hidden_states.len(), 2);
+                for (layer, states) in (1..).zip(output.hidden_states) {
+                    let expected = values.tensor(&format!("{images}.states.{layer}"), &device);
+                    assert_states(&what, states, expected);
+                }
+                let logits = format!("{images}.logits");
+                assert_eq!(
+                    loaded.head.is_some(),
+                    values.names().any(|name| name == logits)
+                );
+                if loaded.head.is_none() {
+                    continue;
+                }
+                let expected = values.data(&logits);
+                for actual in [loaded.classify(states), loaded.logits(pixels)] {
+                    assert_close_to_largest(&what, &actual.into_data(), &expected, TOLERANCE, 0.0);
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert!(count >= 14);
+}
+
+#[test]
+fn they_are_written_back_bit_for_bit() {
+    let [vit, _, deit, ..] = models();
+    vit.check_export();
+    deit.check_export();
+}
+
+#[test]
+fn mistakes_have_a_sentence() {
+    let device = devices::any();
+    let config = || {
+        VitConfig::new()
+            .with_image_size(12)
+            .with_patch_size(4)
+            .with_d_model(12)
+            .with_n_heads(3)
+            .with_n_layers(1)
+            .with_d_ff(17)
+    };
+    for (config, expected) in [
+        (
+            config().with_patch_size(5),
+            "VitConfig: image_size 12 is not divisible by patch_size 5",
+        ),
+        (
+            config().with_distilled(true).with_mean_of_patches(true),
+            "VitConfig: distilled and mean_of_patches are both true",
+        ),
+        (
+            config().with_n_heads(5),
+            "VitConfig: d_model 12 is not divisible by n_heads 5",
+        ),
+    ] {
+        assert_eq!(sentence(|| config.init(&device)), expected);
+    }
+    let vit = config().init(&device);
+    for (shape, expected) in [
+        (
+            [1, 2, 12, 12],
+            "Vit: images of 2 channels for a model that sees 3",
+        ),
+        (
+            [1, 3, 3, 12],
+            "Vit: images of 3 × 12 have no patch of 4 × 4",
+        ),
+    ] {
+        assert_eq!(
+            sentence(|| vit.forward(Tensor::zeros(shape, &device))),
+            expected
+        );
+    }
+    assert_eq!(
+        sentence(|| vit.logits(Tensor::zeros([1, 3, 12, 12], &device))),
+        "Vit: the model has no head"
+    );
+    let [_, _, _, _, dinov2, _] = models();
+    let error = dinov2.changed(|config| {
+        config.insert("use_swiglu_ffn".into(), true.into());
+    });
+    let error = error.expect_err("it is refused");
+    assert!(
+        error.ends_with("use_swiglu_ffn is true, but ViT supports false"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_step_takes_the_mean_cross_entropy_of_the_classes() {
+    let device = Device::default().autodiff();
+    let model = VitConfig::new()
+        .with_image_size(6)
+        .with_patch_size(3)
+        .with_n_channels(1)
+        .with_d_model(10)
+        .with_n_heads(2)
+        .with_n_layers(2)
+        .with_d_ff(7)
+        .with_n_classes(5)
+        .init(&device);
+    let images = Tensor::random([3, 1, 6, 6], Distribution::Default, &device);
+    let classes = [4, 0, 2];
+    let expected = CrossEntropyLossConfig::new().init(&device).forward(
+        model.logits(images.clone()),
+        Tensor::<1, Int>::from_data(classes.map(|class| class as i32), &device),
+    );
+    let output = TrainStep::step(&model, ImageBatch::new(images.clone(), &classes));
+    let loss = expected.clone().into_data();
+    assert_close("loss", &output.item.loss.into_data(), &loss, 1e-6);
+    assert_eq!(output.item.logits.dims(), [3, 1, 5]);
+    let gradients = GradientsParams::from_grads(expected.backward(), &model);
+    let id = model.patches.weight.id;
+    let [actual, expected] = [&output.grads, &gradients].map(|all| all.get::<4>(id).unwrap());
+    assert_close("patches", &actual.into_data(), &expected.into_data(), 1e-6);
+
+    let batch = ImageBatch::new(images.clone().inner(), &classes);
+    let output = InferenceStep::step(&model.valid(), batch);
+    assert_close("validation", &output.loss.into_data(), &loss, 1e-6);
+
+    assert_eq!(
+        sentence(|| ImageBatch::new(images.clone(), &[1])),
+        "ImageBatch: there are 3 images, but 1 classes"
+    );
+    let none = Tensor::<4>::zeros([0, 1, 6, 6], &device);
+    assert_eq!(
+        sentence(|| ImageBatch::new(none.clone(), &[])),
+        "ImageBatch: there are no images"
+    );
+}
