@@ -13,7 +13,7 @@ use example_common::{
 };
 use tokenizers::Tokenizer;
 
-use crate::{cli::ContinueArgs, folder::Folder};
+use crate::{cli::ContinueArgs, folder};
 
 /// Prints a prompt and its continuation while it grows.
 pub fn print(args: &ContinueArgs) -> Result<(), Error> {
@@ -21,7 +21,7 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
     let is_allowed = temperature >= 0.0 && temperature.is_finite();
     input::check([("--temperature", is_allowed, "0 or more", temperature)])?;
     let device = devices::choose(args.device)?.device;
-    let (model, tokenizer) = Folder::new(&args.out).load(&device)?;
+    let (model, tokenizer) = folder::load(&args.out, &device)?;
     let prompt = tokenizer.encode(args.prompt.as_str(), false);
     let prompt = prompt.map_err(tokenizer_failed)?;
     let prompt = prompt.get_ids();

@@ -1,6 +1,6 @@
 //! The folder of a run: its checkpoints, its samples, and the model as `transformers` saves a Llama.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burn::tensor::Device;
 use burn_attn::{
@@ -10,13 +10,13 @@ use burn_attn::{
 use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
     llama, pretrained,
-    train::{self, BEST_CHECKPOINT, NEWEST_CHECKPOINT, State},
+    train::{self, State},
     weights,
 };
 use example_common::{
     error::{Error, tokenizer_failed},
     files,
-    lock::{self, Lock},
+    run_folder::RunFolder,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -44,112 +44,51 @@ pub const TOKENIZER: &str = "tokenizer.json";
 /// What the model wrote after each epoch.
 pub const SAMPLES: &str = "samples.txt";
 
+/// What a run writes beside its checkpoints.
+const RESULTS: &[&str] = &[
+    "config.json",
+    TOKENIZER,
+    "tokenizer_config.json",
+    "model.safetensors",
+    SAMPLES,
+];
+
 /// The folder of a run.
-#[derive(Clone, Debug)]
-pub struct Folder(PathBuf);
+pub fn of_run(path: &Path) -> RunFolder {
+    RunFolder::new(path, RESULTS)
+}
 
-impl Folder {
-    /// The folder at `path`.
-    pub fn new(path: &Path) -> Self {
-        Self(path.into())
+/// Saves the model of the best checkpoint, with its vocabulary. Returns how far the run was then.
+pub fn save_best(folder: &Path, device: &Device) -> Result<State, Error> {
+    let best = Checkpoint::best(folder)?;
+    let tokenizer = tokenizer(&best)?;
+    let vocabulary = tokenizer.get_vocab_size(true);
+    let recipe = &best.config.recipe;
+    let model = best.trained(model_config(recipe, vocabulary).init(device))?;
+    let class = json!({"tokenizer_class": "PreTrainedTokenizerFast"});
+    let config = config_json(recipe, vocabulary);
+    let tokenizer = tokenizer.to_string(false).map_err(tokenizer_failed)?;
+    for (name, text) in [
+        (TOKENIZER, tokenizer),
+        ("tokenizer_config.json", format!("{class:#}\n")),
+        ("config.json", format!("{config:#}\n")),
+    ] {
+        // A kill leaves the old one or the new one.
+        files::replace(&folder.join(name), text.as_bytes())?;
     }
+    let table = llama::table(folder)?;
+    weights::save(&table, &model, folder.join("model.safetensors"))?;
+    Ok(best.state)
+}
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
+/// The trained model with its vocabulary.
+pub fn load(folder: &Path, device: &Device) -> Result<(LanguageModel, Tokenizer), Error> {
+    // Otherwise it would be looked for on the Hugging Face Hub, if another crate of the build asks for that.
+    if !folder.join("model.safetensors").exists() {
+        return Err(of_run(folder).refused("there is no trained model here"));
     }
-
-    /// Makes sure that a run can begin here.
-    ///
-    /// # Errors
-    ///
-    /// If another process trains here, if there is a run with a checkpoint already, or something else.
-    pub fn check_free(&self) -> Result<(), Error> {
-        lock::free(&self.0)?;
-        self.check_no_run()
-    }
-
-    fn check_no_run(&self) -> Result<(), Error> {
-        let has = |name: &str| self.0.join(name).exists();
-        if has(NEWEST_CHECKPOINT) {
-            return Err(self.refused(
-                "there is a run here already: go on with it by --resume, or choose another --out",
-            ));
-        }
-        // All of them are written only beside a checkpoint.
-        let foreign = [
-            "config.json",
-            TOKENIZER,
-            "tokenizer_config.json",
-            "model.safetensors",
-            SAMPLES,
-        ];
-        match foreign.into_iter().find(|name| has(name)) {
-            Some(name) => Err(self.refused(&format!(
-                "it has a {name} that is of no run: choose another --out"
-            ))),
-            None => Ok(()),
-        }
-    }
-
-    /// Begins a run. Nobody else can train here for as long as the lock is there.
-    pub fn start(&self) -> Result<Lock, Error> {
-        let lock = lock::prepare(&self.0)?;
-        // Until it was locked, another run may have begun and ended.
-        self.check_no_run()?;
-        // Of a run that was killed while it wrote its first checkpoint.
-        let _ = std::fs::remove_file(self.0.join(BEST_CHECKPOINT));
-        Ok(lock)
-    }
-
-    /// The newest checkpoint, and the lock that keeps others from training here.
-    pub fn resume(&self) -> Result<(Checkpoint, Lock), Error> {
-        lock::free(&self.0)?;
-        // A folder that may be a typing error is not created.
-        if !self.0.join(NEWEST_CHECKPOINT).exists() {
-            return Err(self.refused("there is no checkpoint here: train without --resume"));
-        }
-        let lock = lock::prepare(&self.0)?;
-        Ok((Checkpoint::newest(&self.0)?, lock))
-    }
-
-    /// Saves the model of the best checkpoint, with its vocabulary. Returns how far the run was then.
-    pub fn save_best(&self, device: &Device) -> Result<State, Error> {
-        let best = Checkpoint::best(&self.0)?;
-        let tokenizer = tokenizer(&best)?;
-        let vocabulary = tokenizer.get_vocab_size(true);
-        let recipe = &best.config.recipe;
-        let model = best.trained(model_config(recipe, vocabulary).init(device))?;
-        let class = json!({"tokenizer_class": "PreTrainedTokenizerFast"});
-        let config = config_json(recipe, vocabulary);
-        let tokenizer = tokenizer.to_string(false).map_err(tokenizer_failed)?;
-        for (name, text) in [
-            (TOKENIZER, tokenizer),
-            ("tokenizer_config.json", format!("{class:#}\n")),
-            ("config.json", format!("{config:#}\n")),
-        ] {
-            // A kill leaves the old one or the new one.
-            files::replace(&self.0.join(name), text.as_bytes())?;
-        }
-        let table = llama::table(&self.0)?;
-        weights::save(&table, &model, self.0.join("model.safetensors"))?;
-        Ok(best.state)
-    }
-
-    /// The trained model with its vocabulary.
-    pub fn load(&self, device: &Device) -> Result<(LanguageModel, Tokenizer), Error> {
-        // Otherwise it would be looked for on the Hugging Face Hub, if another crate of the build asks for that.
-        if !self.0.join("model.safetensors").exists() {
-            return Err(self.refused("there is no trained model here"));
-        }
-        let model = llama::from_pretrained(&self.0, device)?;
-        Ok((model, pretrained::tokenizer(&self.0)?))
-    }
-
-    /// An error about the folder.
-    pub fn refused(&self, problem: &str) -> Error {
-        format!("{}: {problem}", self.0.display()).into()
-    }
+    let model = llama::from_pretrained(folder, device)?;
+    Ok((model, pretrained::tokenizer(folder)?))
 }
 
 /// The vocabulary of a run.

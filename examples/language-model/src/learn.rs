@@ -2,25 +2,23 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow};
 
-use burn::{module::Module, optim::AdamWConfig, tensor::Device, train::Interrupter};
+use burn::{module::Module, optim::AdamWConfig, tensor::Device};
 use burn_attn_models::{
     language_model::LanguageModel,
-    train::{
-        CheckpointFolder, CurvePoint, Event, Replicas, State, TrainError, Trainer, TrainerConfig,
-        warmup_cosine,
-    },
+    train::{CheckpointFolder, CurvePoint, Replicas, Trainer, TrainerConfig, warmup_cosine},
 };
 use example_common::{
     devices,
     error::{Error, tokenizer_failed},
     exit::{STOPPED, println},
-    input, learner,
+    input,
+    run_folder::{RunFolder, name},
+    training::{self, Kind},
 };
 
 use crate::{
     cli::{Recipe, TrainArgs},
-    display::Display,
-    folder::{Folder, Run, TOKENIZER, model_config, tokenizer},
+    folder::{self, Run, TOKENIZER, model_config, tokenizer},
     samples,
     text::Text,
 };
@@ -32,12 +30,12 @@ const EPOCHS: usize = 10;
 
 /// Trains a model and saves it; returns the exit code.
 pub fn train(args: &TrainArgs) -> Result<u8, Error> {
-    let folder = Folder::new(&args.out);
+    let folder = folder::of_run(&args.out);
     let devices = devices(args)?;
     // Nobody else trains in the folder for as long as it is locked: until the end of this function.
     let (checkpoint, lock) = match args.resume {
         true => {
-            let (checkpoint, lock) = folder.resume()?;
+            let (checkpoint, lock) = folder.resume::<Run>()?;
             (Some(checkpoint), Some(lock))
         }
         false => {
@@ -82,39 +80,16 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     if let Some(checkpoint) = &checkpoint {
         trainer = trainer.resume(checkpoint)?;
     }
-    let interrupter = Interrupter::new();
-    learner::stop_by_ctrl_c(interrupter.clone());
     let prompt = text.held_out.beginning(PROMPT.min(recipe.len - 1));
-    let State { epoch, curve, .. } = &trainer.state;
-    let (epochs, before) = (trainer.folder.config.epochs, curve.len());
-    let mut display = Display::new(epochs, *epoch, interrupter.clone());
-    let mut is_stopped = false;
-    let trained = trainer.run(&text, |trainer, event| {
-        display.show(trainer, event);
-        is_stopped = interrupter.should_stop();
-        let mut is_over = is_stopped;
-        if event == Event::Evaluated {
-            let curve = &trainer.state.curve;
-            samples::write(
-                folder.path(),
-                curve.len(),
-                &trainer.trained(),
-                &text.tokenizer,
-                prompt,
-            );
-            is_over |= is_flat(&curve[before..], args.patience);
-        }
-        Ok(match is_over {
+    let (epochs, before) = (trainer.folder.config.epochs, trainer.state.curve.len());
+    let is_stopped = training::run(&mut trainer, &text, Kind::Text, epochs, |trainer| {
+        let curve = &trainer.state.curve;
+        let model = trainer.trained();
+        samples::write(&folder.path, curve.len(), &model, &text.tokenizer, prompt);
+        match is_flat(&curve[before..], args.patience) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
-        })
-    });
-    display.end();
-    trained.map_err(|error: Error| match error.downcast_ref() {
-        Some(TrainError::Diverged { .. }) => {
-            format!("training stopped: {error}; try a lower --learning-rate").into()
         }
-        _ => error,
     })?;
     save_best(&folder, &devices[0])?;
     if !is_stopped {
@@ -123,7 +98,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     println(&format!(
         "stopped; train {} --resume --out {} goes on after {}",
         args.text.display(),
-        folder.path().display(),
+        folder.path.display(),
         name(&trainer.state)
     ));
     Ok(STOPPED)
@@ -133,7 +108,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
 fn trainer(
     args: &TrainArgs,
     run: Run,
-    folder: &Folder,
+    folder: &RunFolder,
     text: &Text,
     devices: &[Device],
 ) -> Result<Trainer<LanguageModel, Run>, Error> {
@@ -159,7 +134,7 @@ fn trainer(
     };
     let vocabulary = text.tokenizer.to_string(false).map_err(tokenizer_failed)?;
     let checkpoints = CheckpointFolder {
-        path: folder.path().into(),
+        path: folder.path.clone(),
         config: run,
         parts: BTreeMap::from([(TOKENIZER.into(), vocabulary.into_bytes())]),
     };
@@ -184,22 +159,14 @@ fn is_flat(curve: &[CurvePoint], patience: usize) -> bool {
 }
 
 /// Saves the model of the best epoch as `transformers` does.
-fn save_best(folder: &Folder, device: &Device) -> Result<(), Error> {
-    let best = folder.save_best(device)?;
+fn save_best(folder: &RunFolder, device: &Device) -> Result<(), Error> {
+    let best = folder::save_best(&folder.path, device)?;
     println(&format!(
         "the model of {} is in {}",
         name(&best),
-        folder.path().join("model.safetensors").display()
+        folder.path.join("model.safetensors").display()
     ));
     Ok(())
-}
-
-/// How far a run is: `epoch 2`, or `epoch 2, step 17` within the third.
-fn name(state: &State) -> String {
-    match state.step_in_epoch {
-        0 => format!("epoch {}", state.epoch),
-        step => format!("epoch {}, step {step}", state.epoch),
-    }
 }
 
 /// The devices asked for, or the default one.

@@ -2,7 +2,6 @@
 
 mod cli;
 mod continuation;
-mod display;
 mod folder;
 mod learn;
 mod samples;

@@ -2,41 +2,54 @@
 
 use std::sync::Arc;
 
-use burn::train::{
-    Interrupter,
-    metric::{
-        MetricDefinition, MetricEntry, MetricId, NumericAttributes, NumericEntry, SerializedEntry,
+use burn::{
+    module::{Module, ModuleDisplay},
+    train::{
+        InferenceStep, Interrupter, SequenceOutput, TrainStep,
+        metric::{
+            MetricDefinition, MetricEntry, MetricId, NumericAttributes, NumericEntry,
+            SerializedEntry,
+        },
+        renderer::{MetricState, MetricsRenderer},
     },
-    renderer::{MetricState, MetricsRenderer},
 };
-use burn_attn_models::{
-    language_model::LanguageModel,
-    train::{Event, Trainer},
-};
-use example_common::learner;
+use burn_attn_models::train::{Event, TokenBatch, Trainer};
+use serde::Serialize;
 
-use crate::folder::Run;
+use crate::learner;
 
 /// The metrics, and whether more of it is better.
 const METRICS: [(&str, bool); 4] = [
     ("Loss", false),
-    ("Perplexity", false),
+    (PERPLEXITY, false),
     ("Accuracy", true),
     ("Learning Rate", false),
 ];
+const PERPLEXITY: &str = "Perplexity";
+
+/// What a training is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Tokens of a text, whose perplexity is shown.
+    Text,
+    /// Anything else.
+    Other,
+}
 
 /// Shows a training.
 pub struct Display {
     renderer: Box<dyn MetricsRenderer>,
     /// Whether the steps of the epoch under way are shown.
     in_epoch: bool,
+    kind: Kind,
 }
 
 impl Display {
     /// Begins with `done` of `epochs` epochs. The dashboard stops the training by `interrupter`.
-    pub fn new(epochs: usize, done: usize, interrupter: Interrupter) -> Self {
+    pub fn new(kind: Kind, epochs: usize, done: usize, interrupter: Interrupter) -> Self {
         let mut renderer = learner::renderer(interrupter);
-        for (name, higher_is_better) in METRICS {
+        let shown = |&(name, _): &(&str, bool)| kind == Kind::Text || name != PERPLEXITY;
+        for (name, higher_is_better) in METRICS.into_iter().filter(shown) {
             renderer.register_metric(MetricDefinition {
                 metric_id: id(name),
                 name: Arc::new(name.into()),
@@ -52,11 +65,19 @@ impl Display {
         Self {
             renderer,
             in_epoch: false,
+            kind,
         }
     }
 
     /// Shows a step, or the end of an epoch.
-    pub fn show(&mut self, trainer: &Trainer<LanguageModel, Run>, event: Event) {
+    pub fn show<M, B, C>(&mut self, trainer: &Trainer<M, C>, event: Event)
+    where
+        M: Module + ModuleDisplay + Send,
+        M: TrainStep<Input = B, Output = SequenceOutput>,
+        M: InferenceStep<Input = B, Output = SequenceOutput>,
+        B: TokenBatch,
+        C: Serialize,
+    {
         let renderer = &mut self.renderer;
         if !self.in_epoch {
             renderer.start_split("train", trainer.epoch_steps());
@@ -69,13 +90,11 @@ impl Display {
                 renderer.end_split();
                 renderer.start_split("valid", 1);
                 let accuracy = point.validation_accuracy.fraction().unwrap_or_default();
-                for (name, value) in [
-                    ("Loss", point.validation),
-                    ("Perplexity", point.validation.exp()),
-                    ("Accuracy", 100.0 * accuracy),
-                ] {
-                    renderer.update_valid(metric(name, value));
+                renderer.update_valid(metric("Loss", point.validation));
+                if self.kind == Kind::Text {
+                    renderer.update_valid(metric(PERPLEXITY, point.validation.exp()));
                 }
+                renderer.update_valid(metric("Accuracy", 100.0 * accuracy));
                 renderer.update_split(1);
                 renderer.end_split();
                 renderer.update_epoch(point.epoch);
