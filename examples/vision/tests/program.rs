@@ -1,0 +1,269 @@
+//! The program, on scans that are made here, and with the model that this repository has.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use image::{DynamicImage, GrayImage, ImageFormat, Luma, RgbaImage};
+use tempfile::tempdir;
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vision"))
+        .args(args)
+        .current_dir(folder)
+        .output()
+        .expect("it starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+#[track_caller]
+fn printed(output: Output) -> String {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[track_caller]
+fn refused(output: Output) -> String {
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    text(&output.stderr)
+}
+
+fn digit(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("images")
+        .join(name)
+}
+
+/// Files of MNIST with so many scans: a bar for each digit, longer from one to the next.
+fn write_scans(folder: &Path, part: &str, count: usize) {
+    let mut images: Vec<u8> = [0x803, count as u32, 28, 28]
+        .iter()
+        .flat_map(|word: &u32| word.to_be_bytes())
+        .collect();
+    for scan in 0..count {
+        let long = 2 * (scan % 10) + 3;
+        images.extend((0..28 * 28).map(|at| {
+            if at / 28 < long && at % 28 < 9 {
+                200
+            } else {
+                0
+            }
+        }));
+    }
+    let mut digits: Vec<u8> = [0x801, count as u32]
+        .iter()
+        .flat_map(|word: &u32| word.to_be_bytes())
+        .collect();
+    digits.extend((0..count).map(|scan| (scan % 10) as u8));
+    fs::write(folder.join(format!("{part}-images-idx3-ubyte")), images).unwrap();
+    fs::write(folder.join(format!("{part}-labels-idx1-ubyte")), digits).unwrap();
+}
+
+#[test]
+fn a_run_is_trained_resumed_tested_and_used() {
+    let folder = tempdir().unwrap();
+    write_scans(folder.path(), "train", 60);
+    write_scans(folder.path(), "t10k", 20);
+    let train = |more: &[&str]| {
+        run(
+            folder.path(),
+            &[&["train", "recognise", "--data", "."], more].concat(),
+        )
+    };
+    assert_eq!(
+        refused(train(&["--resume"])),
+        "error: vision-run: there is no checkpoint here: train without --resume\n"
+    );
+    let out = printed(train(&["--epochs", "2", "--batch", "8"]));
+    // 55 scans in steps of 8.
+    assert!(out.starts_with("205962 parameters, 14 steps\n"), "{out}");
+    assert!(out.ends_with("the model is in vision-run\n"), "{out}");
+    let weights = fs::read(folder.path().join("vision-run/model.safetensors")).unwrap();
+    assert!(
+        (400_000..450_000).contains(&weights.len()),
+        "{}",
+        weights.len()
+    );
+    assert_eq!(
+        refused(train(&[])),
+        "error: vision-run: there is a run here already: go on with it by --resume, or choose another --out\n"
+    );
+    // It is at its end, and saves the same model again.
+    assert_eq!(
+        printed(train(&["--resume"])).lines().last(),
+        Some("the model is in vision-run")
+    );
+    assert_eq!(
+        fs::read(folder.path().join("vision-run/model.safetensors")).unwrap(),
+        weights
+    );
+    let model = ["--model", "vision-run"];
+    let tested = run(
+        folder.path(),
+        &[&["test", "recognise", "--data", "."], &model[..]].concat(),
+    );
+    assert!(printed(tested).ends_with(" %\n"));
+    let seven = digit("7.png");
+    let recognised = run(
+        folder.path(),
+        &[&["recognise", seven.to_str().unwrap()], &model[..]].concat(),
+    );
+    assert!(printed(recognised).starts_with(seven.to_str().unwrap()));
+    write_scans(folder.path(), "train", 61);
+    assert_eq!(
+        refused(train(&["--resume"])),
+        "error: vision-run: . is not the data of this run\n"
+    );
+}
+
+#[test]
+fn digits_are_recognised_and_drawn() {
+    let folder = tempdir().unwrap();
+    for name in ["7", "4", "0"] {
+        let image = digit(&format!("{name}.png"));
+        let image = image.to_str().unwrap();
+        let out = printed(run(
+            folder.path(),
+            &["recognise", image, "--picture", "map.png"],
+        ));
+        assert!(out.starts_with(&format!("{image}: {name} (")), "{out}");
+        let map = image::open(folder.path().join("map.png")).unwrap();
+        assert_eq!((map.width(), map.height()), (572, 280));
+    }
+}
+
+#[test]
+fn images_of_any_kind_are_the_same_digit() {
+    let folder = tempdir().unwrap();
+    let seven = image::open(digit("7.png")).unwrap();
+    let grey = seven.to_luma8();
+    let save = |name: &str, image: &DynamicImage| {
+        let format = ImageFormat::from_path(name).unwrap();
+        image
+            .save_with_format(folder.path().join(name), format)
+            .unwrap();
+    };
+    save("grey.png", &seven);
+    save("colour.jpg", &DynamicImage::ImageRgb8(seven.to_rgb8()));
+    save("sixteen.png", &DynamicImage::ImageLuma16(seven.to_luma16()));
+    save("opaque.png", &DynamicImage::ImageRgba8(seven.to_rgba8()));
+    save(
+        "large.bmp",
+        &seven.resize_exact(140, 140, image::imageops::FilterType::Triangle),
+    );
+    let names = [
+        "grey.png",
+        "colour.jpg",
+        "sixteen.png",
+        "opaque.png",
+        "large.bmp",
+    ];
+    let output = run(folder.path(), &[&["recognise"], &names[..]].concat());
+    assert_eq!(text(&output.stderr), "");
+    let out = printed(output);
+    for (line, name) in out.lines().zip(names) {
+        assert!(line.starts_with(&format!("{name}: 7 (")), "{line}");
+    }
+    // A quarter turn that the EXIF data of a JPEG turn back.
+    let turned = DynamicImage::ImageLuma8(grey.clone()).rotate270();
+    let mut jpeg = Vec::new();
+    turned
+        .write_to(&mut std::io::Cursor::new(&mut jpeg), ImageFormat::Jpeg)
+        .unwrap();
+    let exif: &[u8] = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    let segment = [
+        &[0xff, 0xe1][..],
+        &(exif.len() as u16 + 2).to_be_bytes(),
+        exif,
+    ]
+    .concat();
+    jpeg.splice(2..2, segment);
+    fs::write(folder.path().join("turned.jpg"), jpeg).unwrap();
+    // Dark on light.
+    let mut dark = DynamicImage::ImageLuma8(grey);
+    dark.invert();
+    save("dark.png", &dark);
+    let out = printed(run(folder.path(), &["recognise", "turned.jpg"]));
+    assert!(out.starts_with("turned.jpg: 7 ("), "{out}");
+    let output = run(folder.path(), &["recognise", "dark.png", "--invert"]);
+    assert_eq!(text(&output.stderr), "");
+    assert!(printed(output).starts_with("dark.png: 7 ("));
+    let output = run(folder.path(), &["recognise", "dark.png"]);
+    assert_eq!(
+        text(&output.stderr),
+        "dark.png: most of it is light, but the model has seen light digits on a dark ground: try with --invert\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_recognised_has_a_sentence() {
+    let folder = tempdir().unwrap();
+    let refuse = |args: &[&str]| refused(run(folder.path(), &[&["recognise"], args].concat()));
+    assert!(refuse(&["none.png"]).starts_with("error: cannot read none.png: "));
+    fs::write(folder.path().join("text.png"), "text").unwrap();
+    let error = refuse(&["text.png"]);
+    assert!(
+        error.starts_with("error: text.png is not an image that can be read: "),
+        "{error}"
+    );
+    let seven = fs::read(digit("7.png")).unwrap();
+    fs::write(folder.path().join("cut.png"), &seven[..seven.len() / 2]).unwrap();
+    let error = refuse(&["cut.png"]);
+    assert!(
+        error.starts_with("error: cut.png is not an image that can be read: "),
+        "{error}"
+    );
+    RgbaImage::new(5, 5)
+        .save(folder.path().join("clear.png"))
+        .unwrap();
+    assert_eq!(
+        refuse(&["clear.png"]),
+        "error: clear.png has transparent pixels: give it a background\n"
+    );
+    GrayImage::from_pixel(9, 5, Luma([7]))
+        .save(folder.path().join("blank.png"))
+        .unwrap();
+    assert_eq!(
+        refuse(&["blank.png"]),
+        "error: blank.png has the same colour everywhere\n"
+    );
+    assert_eq!(
+        refuse(&["blank.png", "--model", "none"]),
+        "error: none is not the folder of a model\n"
+    );
+    assert_eq!(
+        refuse(&["a.png", "b.png", "--picture", "c.png"]),
+        "error: --picture draws one image, but there are 2\n"
+    );
+    // The others are recognised all the same.
+    let seven = digit("7.png");
+    let output = run(
+        folder.path(),
+        &["recognise", "blank.png", seven.to_str().unwrap()],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("7.png: 7 ("));
+    let tested = run(folder.path(), &["test", "recognise"]);
+    assert_eq!(
+        refused(tested),
+        "error: target/weights/mnist/t10k-images-idx3-ubyte is not there: in the folder of the repository, `cargo xtask fetch mnist` fetches it\n"
+    );
+}
+
+#[test]
+fn the_model_of_this_repository_recognises_mnist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    if !root.join("target/weights/mnist").is_dir() {
+        println!("skipped: MNIST not fetched");
+        return;
+    }
+    let out = printed(run(&root, &["test", "recognise"]));
+    let right: usize = out.split(' ').next().unwrap().parse().unwrap();
+    assert!(right >= 9_900, "{out}");
+}
