@@ -184,6 +184,15 @@ impl ConfigFile {
         Ok(fields.map(|fields| Self::of_fields(self.path.clone(), self.family, fields)))
     }
 
+    /// The configuration of a part of the model, as an [`object`](Self::object) in which, as in the whole, some fields do not matter.
+    pub(crate) fn part(&mut self, field: &str) -> Result<Option<Self>> {
+        let part = self.object(field)?;
+        Ok(part.map(|part| Self {
+            known: of_no_matter(&part.fields),
+            ..part
+        }))
+    }
+
     /// The meanings of a list of these texts, if the field is there and not null.
     pub(crate) fn choices<T: Clone>(
         &mut self,

@@ -1,0 +1,69 @@
+//! From logits and boxes to what was found.
+
+use burn::tensor::activation::softmax;
+
+use super::DetrOutput;
+
+/// Something that was found in an image.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Detection {
+    /// The number of its class.
+    pub label: usize,
+    /// How probable the class is, from 0 to 1.
+    pub score: f32,
+    /// Its box: left, top, right and bottom (pixels). A box that was predicted beyond the image stays so.
+    pub corners: [f32; 4],
+}
+
+/// What was found in each image: for every query whose most probable class, "no object" aside, has a score above `threshold`, that class and the
+/// box, in the order of the queries.
+///
+/// `sizes` are height and width of the images (pixels), padding not included; 1 and 1 leave boxes as fractions of them.
+///
+/// # Panics
+///
+/// When there is not one size for every image.
+///
+/// # Cost
+///
+/// Waits for the device, and reads logits and boxes.
+///
+/// # Source
+///
+/// PyTorch equivalent: `DetrImageProcessor.post_process_object_detection` of Hugging Face's `transformers`.
+pub fn post_process(
+    output: &DetrOutput,
+    threshold: f32,
+    sizes: &[[usize; 2]],
+) -> Vec<Vec<Detection>> {
+    let [batch, n_queries, n_logits] = output.logits.dims();
+    assert!(
+        sizes.len() == batch,
+        "post_process: sizes of {} images for {batch}",
+        sizes.len()
+    );
+    let scores = softmax(output.logits.clone(), 2).into_data();
+    let scores: Vec<f32> = scores.iter().collect();
+    let boxes: Vec<f32> = output.boxes.clone().into_data().iter().collect();
+    let detection = |query: usize, [height, width]: [f32; 2]| {
+        let scores = &scores[query * n_logits..][..n_logits - 1];
+        // The last of equals is the first of all.
+        let scores = scores.iter().copied().enumerate().rev();
+        let (label, score) = scores.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let [x, y, wide, high] = [0, 1, 2, 3].map(|side| boxes[query * 4 + side]);
+        let (left, right) = (x - 0.5 * wide, x + 0.5 * wide);
+        let (top, bottom) = (y - 0.5 * high, y + 0.5 * high);
+        (score > threshold).then(|| Detection {
+            label,
+            score,
+            corners: [left * width, top * height, right * width, bottom * height],
+        })
+    };
+    let images = sizes.iter().enumerate();
+    let images = images.map(|(image, size)| {
+        let size = size.map(|pixels| pixels as f32);
+        let queries = image * n_queries..(image + 1) * n_queries;
+        queries.filter_map(|query| detection(query, size)).collect()
+    });
+    images.collect()
+}

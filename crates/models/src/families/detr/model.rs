@@ -1,0 +1,285 @@
+//! From images to logits and boxes.
+
+use burn::{
+    module::{Module, Param},
+    nn::{Dropout, Linear, LinearConfig, conv::Conv2d},
+    tensor::{
+        Bool, Device, Tensor,
+        activation::{relu, sigmoid},
+        module::interpolate,
+        ops::{InterpolateMode, InterpolateOptions},
+    },
+};
+use burn_attn::{AttentionMask, LayerInput, TransformerStack, dropout};
+
+use super::sine_positions;
+use crate::resnet::ResNet;
+
+/// A model that finds objects in images.
+///
+/// # Source
+///
+/// "End-to-end object detection with transformers" (arXiv:2005.12872), section 3.2. PyTorch equivalents: `DetrForObjectDetection` of Hugging
+/// Face's `transformers`, and `DetrModel` without heads.
+///
+/// # Example
+///
+/// A model whose map of features comes from a small stem of convolutions, in place of a ResNet:
+///
+/// ```
+/// use burn::{nn::conv::Conv2dConfig, tensor::{Device, Distribution, Tensor}};
+/// use burn_attn_models::detr::{DetrConfig, post_process};
+///
+/// let device = Device::default();
+/// let stem = Conv2dConfig::new([3, 16], [4, 4]).with_stride([4, 4]).init(&device);
+/// let config = DetrConfig::new().with_d_features(16).with_d_model(32).with_n_heads(4).with_d_ff(64);
+/// let config = config.with_n_encoder_layers(1).with_n_decoder_layers(2).with_n_queries(5).with_n_classes(3);
+/// let model = config.init(&device);
+///
+/// let images = Tensor::random([2, 3, 32, 48], Distribution::Default, &device);
+/// let output = model.forward_features(stem.forward(images), None);
+/// assert_eq!(output.logits.dims(), [2, 5, 3 + 1]);
+/// assert_eq!(output.boxes.dims(), [2, 5, 4]);
+/// let found = post_process(&output, 0.0, &[[32, 48], [32, 48]]);
+/// assert_eq!(found[0].len(), 5);
+/// ```
+#[derive(Module, Debug)]
+pub struct Detr {
+    /// The convolutions, if they are part of the model.
+    pub backbone: Option<ResNet>,
+    /// From the channels of the map of features to the width of the model, `[d_model, d_features, 1, 1]`.
+    pub projection: Conv2d,
+    /// What the decoder asks for, `[n_queries, d_model]`: the positions of its tokens, which begin as zeros.
+    pub queries: Param<Tensor<2>>,
+    pub(super) dropout: Dropout,
+    /// The layers that read the map of features.
+    pub encoder: TransformerStack,
+    /// The layers that answer the queries, and the norm after them.
+    pub decoder: TransformerStack,
+    /// From states to logits of the classes and of "no object", if the model has heads.
+    pub class_head: Option<Linear>,
+    /// From states to boxes, if the model has heads.
+    pub box_head: Option<BoxHead>,
+}
+
+/// What the decoder reads of images.
+#[derive(Clone, Debug)]
+pub struct DetrMemory {
+    /// The encoder's states at each place of the map of features, row by row, `[batch, rows · columns, d_model]`.
+    pub states: Tensor<3>,
+    /// Where these places are, `[batch or 1, rows · columns, d_model]`.
+    pub positions: Tensor<3>,
+    /// Hides the places of padding.
+    pub mask: AttentionMask,
+    /// Rows and columns of the map of features.
+    pub grid: [usize; 2],
+}
+
+/// What a [`Detr`] says of images.
+#[derive(Clone, Debug)]
+pub struct DetrOutput {
+    /// Logits of the classes, the last of which is "no object", `[batch, n_queries, n_classes + 1]`.
+    pub logits: Tensor<3>,
+    /// Centre x, centre y, width and height of the boxes, `[batch, n_queries, 4]`, from 0 to 1: fractions of the width and height of the image
+    /// without its padding.
+    pub boxes: Tensor<3>,
+    /// What the heads read, `[batch, n_queries, d_model]`.
+    pub states: Tensor<3>,
+    /// If requested, what the heads say after each layer of the decoder but the last.
+    pub auxiliary: Vec<DetrOutput>,
+    /// If requested, which places of the map of features the queries attend to, `[batch, heads, n_queries, rows · columns]` per layer of the
+    /// decoder.
+    pub cross_weights: Vec<Tensor<4>>,
+}
+
+impl Detr {
+    /// What is in images, `[batch, channels, height, width]`. Where they are padded to one size, `mask`, `[batch, height, width]`, is `true` at
+    /// the pixels of the image and `false` at those of its padding.
+    ///
+    /// # Panics
+    ///
+    /// When the model has no backbone or no heads, the channels differ, or the mask is not as large as the images.
+    ///
+    /// # Cost
+    ///
+    /// That of [`ResNet::forward`], of the encoder for `rows · columns` tokens, and of the decoder for `n_queries` tokens that attend to them.
+    pub fn forward(&self, images: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrOutput {
+        self.decode(&self.encode_images(images, mask))
+    }
+
+    /// As [`forward`](Self::forward), of a map of features, `[batch, d_features, rows, columns]`, which need not be that of the backbone. The mask
+    /// is of any size: a place is padding if the pixel at its top left is.
+    pub fn forward_features(
+        &self,
+        features: Tensor<4>,
+        mask: Option<Tensor<3, Bool>>,
+    ) -> DetrOutput {
+        self.decode(&self.encode(features, mask))
+    }
+
+    /// As [`forward`](Self::forward), with what the heads say after each layer of the decoder, which the paper trains as well.
+    pub fn forward_with_auxiliary(
+        &self,
+        images: Tensor<4>,
+        mask: Option<Tensor<3, Bool>>,
+    ) -> DetrOutput {
+        self.decode_with_auxiliary(&self.encode_images(images, mask))
+    }
+
+    /// As [`forward`](Self::forward), with the weights of the decoder's cross-attention. This takes all scores of the decoder once more.
+    pub fn forward_with_weights(
+        &self,
+        images: Tensor<4>,
+        mask: Option<Tensor<3, Bool>>,
+    ) -> DetrOutput {
+        self.decode_with_weights(&self.encode_images(images, mask))
+    }
+
+    /// What the decoder reads of images. Shapes and panics are those of [`forward`](Self::forward).
+    pub fn encode_images(&self, images: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrMemory {
+        let backbone = self.backbone.as_ref();
+        let backbone = backbone.expect("Detr: the model has no backbone");
+        let [batch, _, height, width] = images.dims();
+        if let Some(mask) = &mask {
+            let found = mask.dims();
+            assert!(
+                found == [batch, height, width],
+                "Detr: a mask of shape {found:?} for {batch} images of {height} × {width}"
+            );
+        }
+        self.encode(backbone.forward(images), mask)
+    }
+
+    /// What the decoder reads of a map of features. Shapes and panics are those of [`forward_features`](Self::forward_features).
+    pub fn encode(&self, features: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrMemory {
+        let [batch, channels, rows, columns] = features.dims();
+        let [d_model, own, _, _] = self.projection.weight.dims();
+        assert!(
+            channels == own,
+            "Detr: features of {channels} channels for a model that reads {own}"
+        );
+        let device = features.device();
+        let x = features.cast(self.projection.weight.dtype());
+        let x = self.projection.forward(x);
+        let x = x.reshape([batch, d_model, rows * columns]).swap_dims(1, 2);
+        let (visible, mask) = match mask {
+            None => {
+                let visible = Tensor::full([1, rows, columns], true, &device);
+                (visible, AttentionMask::none())
+            }
+            Some(mask) => {
+                let visible = resized(mask, [rows, columns]);
+                let padding = visible.clone().reshape([batch, rows * columns]).bool_not();
+                (visible, AttentionMask::mask_pad(padding))
+            }
+        };
+        let positions = sine_positions(visible, d_model).cast(x.dtype());
+        let input = LayerInput::new(dropout(&self.dropout, x))
+            .query_key_position_embedding(positions.clone())
+            .mask(mask.clone());
+        DetrMemory {
+            states: self.encoder.forward(input),
+            positions,
+            mask,
+            grid: [rows, columns],
+        }
+    }
+
+    /// What the heads say of a memory. Panics when the model has no heads, or the memory is of another width.
+    pub fn decode(&self, memory: &DetrMemory) -> DetrOutput {
+        self.detect(self.states(memory))
+    }
+
+    /// As [`decode`](Self::decode), with what the heads say after each layer.
+    pub fn decode_with_auxiliary(&self, memory: &DetrMemory) -> DetrOutput {
+        let input = self.decoder_input(memory);
+        let output = self.decoder.forward_with_hidden_states(input);
+        let mut earlier = output.hidden_states;
+        earlier.pop();
+        let earlier = earlier.into_iter().map(|states| match &self.decoder.norm {
+            Some(norm) => norm.forward(states),
+            None => states,
+        });
+        let auxiliary = earlier.map(|states| self.detect(states)).collect();
+        DetrOutput {
+            auxiliary,
+            ..self.detect(output.states)
+        }
+    }
+
+    /// As [`decode`](Self::decode), with the weights of the cross-attention.
+    pub fn decode_with_weights(&self, memory: &DetrMemory) -> DetrOutput {
+        let input = self.decoder_input(memory);
+        let output = self.decoder.forward_with_weights(input);
+        DetrOutput {
+            cross_weights: output.cross_weights,
+            ..self.detect(output.states)
+        }
+    }
+
+    /// The states that heads read, `[batch, n_queries, d_model]`, of a memory; all that a model without heads says.
+    pub fn states(&self, memory: &DetrMemory) -> Tensor<3> {
+        self.decoder.forward(self.decoder_input(memory))
+    }
+
+    fn decoder_input(&self, memory: &DetrMemory) -> LayerInput {
+        let (states, queries) = (memory.states.clone(), self.queries.val());
+        let ([batch, ..], [n_queries, d_model]) = (states.dims(), queries.dims());
+        let place = (&states.device(), states.dtype());
+        LayerInput::new(Tensor::zeros([batch, n_queries, d_model], place))
+            .query_key_position_embedding(queries.unsqueeze())
+            .memory(states)
+            .memory_mask(memory.mask.clone())
+            .memory_position_embedding(memory.positions.clone())
+    }
+
+    fn detect(&self, states: Tensor<3>) -> DetrOutput {
+        let heads = self.class_head.as_ref().zip(self.box_head.as_ref());
+        let (class_head, box_head) = heads.expect("Detr: the model has no heads");
+        DetrOutput {
+            logits: class_head.forward(states.clone()),
+            boxes: box_head.forward(states.clone()),
+            states,
+            auxiliary: Vec::new(),
+            cross_weights: Vec::new(),
+        }
+    }
+}
+
+/// A mask at so many rows and columns: each place is what its pixel at the top left is.
+fn resized(mask: Tensor<3, Bool>, size: [usize; 2]) -> Tensor<3, Bool> {
+    let options = InterpolateOptions::new(InterpolateMode::Nearest).with_output_size(size);
+    let mask = interpolate(mask.float().unsqueeze_dim(1), options);
+    mask.squeeze_dim::<3>(1).greater_elem(0.5)
+}
+
+/// From states to boxes: three linear layers with ReLU between them, and a sigmoid.
+///
+/// # Source
+///
+/// "End-to-end object detection with transformers" (arXiv:2005.12872), section 3.2. PyTorch equivalent: `DetrMLPPredictionHead` of Hugging Face's
+/// `transformers`, and the sigmoid after it.
+#[derive(Module, Debug)]
+pub struct BoxHead {
+    /// The linear layers.
+    pub layers: Vec<Linear>,
+}
+
+impl BoxHead {
+    /// A head for states of this width, with random weights.
+    pub fn new(d_model: usize, device: &Device) -> Self {
+        let linear = |d_output| LinearConfig::new(d_model, d_output).init(device);
+        Self {
+            layers: [d_model, d_model, 4].map(linear).into(),
+        }
+    }
+
+    /// Centre x, centre y, width and height, `[batch, n_queries, 4]`, from 0 to 1, for states `[batch, n_queries, d_model]`. Panics when the width
+    /// differs. It takes `4 · batch · n_queries · d_model · (d_model + 2)` operations.
+    pub fn forward(&self, states: Tensor<3>) -> Tensor<3> {
+        let mut layers = self.layers.iter();
+        let first = layers.next().expect("BoxHead: there are no layers");
+        let outputs = layers.fold(first.forward(states), |x, layer| layer.forward(relu(x)));
+        sigmoid(outputs)
+    }
+}

@@ -1,0 +1,174 @@
+//! What the configuration of a model says of its ResNet, and what the tensors of a ResNet are called.
+
+use serde_json::{Value, json};
+
+use super::ResNetConfig;
+use crate::{
+    pretrained::{ConfigFile, PretrainedError},
+    weights::Table,
+};
+
+/// The most layers accepted in a file: published models have 50 at most.
+const MOST_LAYERS: usize = 1000;
+
+/// What the tensors of a ResNet are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResNetNames {
+    /// As in `ResNetBackbone` of `transformers`: `encoder.stages.0.layers.0.layer.0.convolution.weight`.
+    Transformers,
+    /// As in `timm` and `torchvision`: `layer1.0.conv1.weight`.
+    Timm,
+}
+
+impl ResNetNames {
+    /// Which parameter of a [`ResNet`](super::ResNet) is which tensor.
+    pub fn table(self) -> Table {
+        let table = Table::new();
+        let table = match self {
+            Self::Transformers => {
+                let layer = Table::new()
+                    .part(
+                        "convolutions.{index}",
+                        "layer.{index}",
+                        conv("convolution", "normalization"),
+                    )
+                    .part("shortcut", "shortcut", conv("convolution", "normalization"));
+                table
+                    .part(
+                        "stem",
+                        "embedder.embedder",
+                        conv("convolution", "normalization"),
+                    )
+                    .part(
+                        "stages.{stage}.{layer}",
+                        "encoder.stages.{stage}.layers.{layer}",
+                        layer,
+                    )
+            }
+            Self::Timm => {
+                let layer = (1..=3).fold(Table::new(), |layer, number| {
+                    let part = conv(&format!("conv{number}"), &format!("bn{number}"));
+                    layer.part(&format!("convolutions.{}", number - 1), "", part)
+                });
+                let layer = layer.part("shortcut", "downsample", conv("0", "1"));
+                (1..=4).fold(
+                    table.part("stem", "", conv("conv1", "bn1")),
+                    |table, number| {
+                        let stage = format!("stages.{}.{{layer}}", number - 1);
+                        table.part(&stage, &format!("layer{number}.{{layer}}"), layer.clone())
+                    },
+                )
+            }
+        };
+        // How many batches the statistics are of.
+        table.ignore("*.num_batches_tracked")
+    }
+}
+
+fn conv(convolution: &str, norm: &str) -> Table {
+    Table::new()
+        .row("convolution.weight", format!("{convolution}.weight"))
+        .norm("", norm)
+        .row("mean", format!("{norm}.running_mean"))
+        .row("variance", format!("{norm}.running_var"))
+}
+
+/// What the configuration of a model says of its backbone, and what the tensors of that are called.
+pub(in crate::families) fn backbone(
+    file: &mut ConfigFile,
+) -> Result<(ResNetConfig, ResNetNames), PretrainedError> {
+    use ResNetNames::{Timm, Transformers};
+
+    // Weights to begin a training with.
+    file.ignore("use_pretrained_backbone");
+    file.only("dilation", json!(false))?;
+    if let Some(mut part) = file.part("backbone_config")? {
+        // Beside it, nothing else counts.
+        file.ignore("use_timm_backbone backbone backbone_kwargs num_channels");
+        let names = part.choice(
+            "model_type",
+            &[("resnet", Transformers), ("timm_backbone", Timm)],
+        )?;
+        let config = match names {
+            Transformers => of_transformers(&mut part)?,
+            Timm => of_timm(&mut part)?,
+        };
+        part.finish()?;
+        return Ok((config, names));
+    }
+    if !file.flag("use_timm_backbone", true)? {
+        file.only("backbone backbone_kwargs", json!(null))?;
+        file.ignore("num_channels");
+        return Ok((ResNetConfig::new(), Transformers));
+    }
+    let config = of_timm(file)?;
+    if let Some(mut options) = file.object("backbone_kwargs")? {
+        options.only("in_chans", json!(config.n_channels))?;
+        check_outputs(&mut options, ("layer", 4))?;
+        options.finish()?;
+    }
+    Ok((config, Timm))
+}
+
+fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
+    let bottleneck = |depths: [usize; 4]| ResNetConfig::new().with_depths(depths);
+    let models = [
+        ("resnet50", bottleneck([3, 4, 6, 3])),
+        ("resnet18", ResNetConfig::basic([2, 2, 2, 2])),
+        ("resnet34", ResNetConfig::basic([3, 4, 6, 3])),
+        ("resnet101", bottleneck([3, 4, 23, 3])),
+        ("resnet152", bottleneck([3, 8, 36, 3])),
+    ];
+    let config = file.choice("backbone", &models)?;
+    // Norms are frozen in any case.
+    file.ignore("freeze_batch_norm_2d use_pretrained_backbone");
+    file.only("features_only", json!(true))?;
+    file.only("output_stride", json!(32))?;
+    check_outputs(file, ("layer", 4))?;
+    Ok(config.with_n_channels(file.size_or("num_channels", 3)?))
+}
+
+fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
+    file.ignore("stage_names");
+    file.only("hidden_act", json!("relu"))?;
+    file.only(
+        "downsample_in_first_stage downsample_in_bottleneck",
+        json!(false),
+    )?;
+    let default = ResNetConfig::new();
+    let mut sizes = |field, default| {
+        let sizes = file.list::<u16>(field, "a list of numbers up to 65535")?;
+        let sizes = sizes.map(|sizes| sizes.into_iter().map(usize::from).collect());
+        Ok::<Vec<usize>, PretrainedError>(sizes.unwrap_or(default))
+    };
+    let widths = sizes("hidden_sizes", default.widths)?;
+    let depths = sizes("depths", default.depths)?;
+    if depths.iter().sum::<usize>() > MOST_LAYERS {
+        return Err(file.unsupported("depths", format!("at most {MOST_LAYERS} layers")));
+    }
+    check_outputs(file, ("stage", depths.len()))?;
+    Ok(ResNetConfig::new()
+        .with_n_channels(file.size_or("num_channels", 3)?)
+        .with_d_stem(file.size_or("embedding_size", 64)?)
+        .with_widths(widths)
+        .with_depths(depths)
+        .with_bottleneck(file.choice("layer_type", &[("bottleneck", true), ("basic", false)])?))
+}
+
+/// Refuses a backbone whose last stage is not one of its outputs, the last of which is what a model reads.
+fn check_outputs(
+    file: &mut ConfigFile,
+    (stage, last): (&str, usize),
+) -> Result<(), PretrainedError> {
+    let mut check = |field, names: [Value; 2]| {
+        let has = |list: &Value| {
+            let list = list.as_array()?;
+            names.iter().any(|name| list.contains(name)).then_some(())
+        };
+        let expected = format!("a list with {}", names[0]);
+        file.parsed(field, &expected, has).map(|_| ())
+    };
+    let name = json!(format!("{stage}{last}"));
+    check("out_features", [name.clone(), name])?;
+    check("out_indices", [json!(last), json!(-1)])
+}
