@@ -4,6 +4,7 @@ mod bare;
 mod bert;
 mod changed_configs;
 mod chat;
+mod clip;
 mod detr;
 mod gguf;
 mod gpt2;

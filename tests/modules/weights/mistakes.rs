@@ -54,6 +54,11 @@ fn mistakes_in_tables() {
         table_error(&groups, two()),
         "vectors.1 and a, 5 outputs cannot be divided into groups of [1, 2]"
     );
+    let number = row("vectors.1", same("a").scalar());
+    assert_eq!(
+        table_error(&number, two()),
+        "vectors.1 and a, parameters of shapes [[5]] are not one number"
+    );
     for d_heads in [vec![2], vec![1, 0], vec![5, 0]] {
         let pairs = row("vectors.1", same("a").rotary_pairs(d_heads.clone()));
         assert_eq!(

@@ -313,6 +313,17 @@ fn norms_that_add_one() {
 }
 
 #[test]
+fn numbers_without_an_axis() {
+    let table = Table::new().row("vectors.0", same("scale").scalar());
+    let found = loaded(
+        &table,
+        model(&[1], &[], &[]),
+        &[("scale", (vec![], vec![2.5]))],
+    );
+    assert_vector(&found, "vectors.0", &[2.5]);
+}
+
+#[test]
 fn linear_layers_and_norms_in_numbered_layers() {
     #[derive(Module, Debug)]
     struct Stack {

@@ -1,6 +1,7 @@
 //! Published model families: for each, the reader of its `config.json` and the table of its tensors.
 
 pub mod bert;
+pub mod clip;
 pub mod detr;
 pub mod gpt2;
 pub mod gpt_neox;

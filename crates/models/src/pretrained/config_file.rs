@@ -122,7 +122,14 @@ impl ConfigFile {
 
     /// A number of layers.
     pub(crate) fn layers(&mut self, field: &str) -> Result<usize> {
-        match self.size(field)? {
+        let layers = self.size_if_any(field)?;
+        self.needed(field, layers)?;
+        self.layers_or(field, MOST_LAYERS)
+    }
+
+    /// A number of layers, or `missing` if the field is not there. Null is refused, as by transformers.
+    pub(crate) fn layers_or(&mut self, field: &str, missing: usize) -> Result<usize> {
+        match self.size_or(field, missing)? {
             layers @ 1..=MOST_LAYERS => Ok(layers),
             _ => Err(self.unsupported(field, format!("1 to {MOST_LAYERS} layers"))),
         }
@@ -184,13 +191,19 @@ impl ConfigFile {
         Ok(fields.map(|fields| Self::of_fields(self.path.clone(), self.family, fields)))
     }
 
-    /// The configuration of a part of the model, as an [`object`](Self::object) in which, as in the whole, some fields do not matter.
+    /// The configuration of a part of the model, if the field is there and not null. Unlike those of an [`object`](Self::object), its fields may
+    /// say how it was made, run or saved.
     pub(crate) fn part(&mut self, field: &str) -> Result<Option<Self>> {
         let part = self.object(field)?;
         Ok(part.map(|part| Self {
             known: of_no_matter(&part.fields),
             ..part
         }))
+    }
+
+    /// One without fields, of the same file.
+    pub(crate) fn empty(&self) -> Self {
+        Self::of_fields(self.path.clone(), self.family, Map::new())
     }
 
     /// The meanings of a list of these texts, if the field is there and not null.

@@ -12,6 +12,8 @@
 //! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
 //! | [`whisper::from_pretrained`](crate::whisper::from_pretrained) | `whisper` |
 //! | `speech::SpeechRecognizer::from_pretrained`, with the feature `speech` | the same |
+//! | [`clip::from_pretrained`](crate::clip::from_pretrained) | `clip`, `siglip` |
+//! | [`detr::from_pretrained`](crate::detr::from_pretrained) | `detr` |
 //! | [`vit::from_pretrained`](crate::vit::from_pretrained) | `vit`, `deit`, `dinov2` |
 //! | `vision::ImageClassifier::from_pretrained`, with the feature `vision` | the same |
 //!

@@ -22,6 +22,8 @@ pub(super) struct Layout {
     batches: usize,
     rows: usize,
     transposed: bool,
+    /// Whether the source has no axis.
+    scalar: bool,
     /// The shape of a source tensor, without the columns.
     shape: Vec<usize>,
     /// How many columns each parameter has, and each tensor.
@@ -76,7 +78,11 @@ impl Layout {
             !rows.is_empty() || !arrangement.transposed,
             "a parameter of shape {first:?} cannot be transposed"
         );
-        let columns = target.iter().sum();
+        let columns: usize = target.iter().sum();
+        ensure!(
+            !arrangement.scalar || (first == [1] && columns == 1 && stacked.is_none()),
+            "parameters of shapes {side_by_side:?} are not one number"
+        );
         let source = divided(columns, arrangement)?;
         let groups = match arrangement.rotary_pairs.as_slice() {
             [] => interleaved(columns, &arrangement.interleaved)?,
@@ -88,6 +94,7 @@ impl Layout {
             batches: outer.iter().product(),
             rows: rows.iter().product(),
             transposed: arrangement.transposed,
+            scalar: arrangement.scalar,
             shape: stacked.iter().chain(inner).copied().collect(),
             runs: runs(&target, &source, &groups),
             target,
@@ -96,6 +103,9 @@ impl Layout {
     }
 
     pub(super) fn shape(&self, source: usize) -> Vec<usize> {
+        if self.scalar {
+            return Vec::new();
+        }
         let mut shape = self.shape.clone();
         let columns = shape.len() - usize::from(self.transposed);
         shape.insert(columns, self.source[source]);

@@ -13,6 +13,7 @@
 //! | interleaved in the source | `.linear("query_key_value", same("qkv").interleaved([64, 64, 64]))` |
 //! | rotated in pairs beside each other in the source | `.linear("query_key_value", same(["q", "k", "v"]).rotary_pairs([64, 64, 0]))` |
 //! | a source tensor plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
+//! | a source tensor without an axis | `.row("scale", same("logit_scale").scalar())` |
 //! | zeros, which they do not store | `.row("key_value.bias", [ZEROS, "v_proj.bias"])` |
 //! | in one of many layers | `.part("layers.{layer}", "h.{layer}", Table::new()…)` |
 //! | one index of a tensor that they stack | `.row("experts.{expert}.weight", same("experts.down").stacked("expert"))` |

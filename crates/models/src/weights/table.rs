@@ -43,6 +43,7 @@ pub struct Source {
     /// Empty if no rotary pair is interleaved.
     pub(super) rotary_pairs: Vec<usize>,
     pub(super) plus_one: bool,
+    pub(super) scalar: bool,
     /// The placeholder in the target names that the first axis of the source counts.
     pub(super) stacked: Option<String>,
 }
@@ -102,6 +103,12 @@ impl Source {
     /// Declares that the parameter is the source plus one: a norm that multiplies by `1 + weight`. The sum is rounded.
     pub fn plus_one(mut self) -> Self {
         self.plus_one = true;
+        self
+    }
+
+    /// Declares that the source tensor is one number and has no axis, `torch.tensor(1.0)`, while the parameter is `[1]`.
+    pub fn scalar(mut self) -> Self {
+        self.scalar = true;
         self
     }
 }

@@ -10,5 +10,4 @@ mod pooling;
 pub use config::BertConfig;
 pub use model::{Bert, BertInput};
 pub use pooling::Pooling;
-#[cfg(feature = "tokenizers")]
 pub(crate) use pooling::normalized;

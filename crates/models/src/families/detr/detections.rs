@@ -53,7 +53,7 @@ pub fn post_process(
         let [x, y, wide, high] = [0, 1, 2, 3].map(|side| boxes[query * 4 + side]);
         let (left, right) = (x - 0.5 * wide, x + 0.5 * wide);
         let (top, bottom) = (y - 0.5 * high, y + 0.5 * high);
-        (score > threshold).then(|| Detection {
+        (score > threshold).then_some(Detection {
             label,
             score,
             corners: [left * width, top * height, right * width, bottom * height],

@@ -3,13 +3,11 @@
 use burn::{
     module::{Module, Param},
     nn::{Dropout, Linear, conv::Conv2d},
-    tensor::{
-        Tensor,
-        module::interpolate,
-        ops::{InterpolateMode, InterpolateOptions},
-    },
+    tensor::Tensor,
 };
 use burn_attn::{LayerInput, TransformerStack, TransformerStackOutput, dropout};
+
+use super::patches::{positions_of_grid, tokens_of_patches};
 
 /// An encoder of images.
 ///
@@ -122,49 +120,13 @@ impl Vit {
     }
 
     fn embed(&self, images: Tensor<4>) -> LayerInput {
-        let ([batch, channels, ..], [_, own, ..]) = (images.dims(), self.patches.weight.dims());
-        assert!(
-            channels == own,
-            "Vit: images of {channels} channels for a model that sees {own}"
-        );
-        let [height, width] = [images.dims()[2], images.dims()[3]];
-        let patch = self.patches.kernel_size;
-        assert!(
-            height >= patch[0] && width >= patch[1],
-            "Vit: images of {height} × {width} have no patch of {} × {}",
-            patch[0],
-            patch[1]
-        );
-        let patches = self.patches.forward(images);
-        let [_, d_model, rows, columns] = patches.dims();
-        let patches = patches
-            .reshape([batch, d_model, rows * columns])
-            .swap_dims(1, 2);
+        let (patches, grid) = tokens_of_patches("Vit", &self.patches, images);
+        let [batch, _, d_model] = patches.dims();
         let special = [Some(&self.class_token), self.distillation_token.as_ref()];
         let special = special.into_iter().flatten();
         let tokens = special.map(|token| token.val().expand([batch, 1, d_model]));
         let x = Tensor::cat(tokens.chain([patches]).collect(), 1);
-        let x = x + self.positions([rows, columns]);
+        let x = x + positions_of_grid(self.positions.val(), self.special_tokens(), grid);
         LayerInput::new(dropout(&self.dropout, x))
-    }
-
-    /// The table of positions for so many rows and columns of patches, `[1, len, d_model]`.
-    fn positions(&self, [rows, columns]: [usize; 2]) -> Tensor<3> {
-        let table = self.positions.val();
-        let ([_, len, d_model], special) = (table.dims(), self.special_tokens());
-        let along = (len - special).isqrt();
-        if [rows, columns] == [along; 2] {
-            return table;
-        }
-        let of_patches = table.clone().narrow(1, special, along * along);
-        let grid = of_patches
-            .reshape([1, along, along, d_model])
-            .permute([0, 3, 1, 2]);
-        let options = InterpolateOptions::new(InterpolateMode::Bicubic)
-            .with_align_corners(false)
-            .with_output_size([rows, columns]);
-        let grid = interpolate(grid, options).permute([0, 2, 3, 1]);
-        let of_patches = grid.reshape([1, rows * columns, d_model]);
-        Tensor::cat(vec![table.narrow(1, 0, special), of_patches], 1)
     }
 }

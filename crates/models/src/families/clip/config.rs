@@ -1,0 +1,199 @@
+//! The sizes of a CLIP or a SigLIP.
+
+use burn::{
+    nn::{EmbeddingConfig, Initializer, Linear, LinearConfig, conv::Conv2dConfig},
+    tensor::Device,
+};
+use burn_attn::{
+    ConfigError, CrossAttentionConfig, FeedForwardConfig, TransformerStackConfig,
+    positions::LearnedConfig,
+};
+use burn_attn_derive::Config;
+
+use super::{AttentionPooling, Clip, ClipFamily, ClipText, ClipVision};
+
+const NAME: &str = "ClipConfig";
+const NORMAL: Initializer = Initializer::Normal {
+    mean: 0.0,
+    std: 0.02,
+};
+
+/// Configuration of [`Clip`].
+#[derive(Config, Debug)]
+pub struct ClipConfig {
+    /// Which of the models it is.
+    pub family: ClipFamily,
+    /// The encoder of images.
+    pub vision: ClipVisionConfig,
+    /// The encoder of texts.
+    pub text: ClipTextConfig,
+}
+
+/// Configuration of [`ClipVision`], by default that of CLIP base with patches of 32 × 32, without a projection.
+#[derive(Config, Debug)]
+pub struct ClipVisionConfig {
+    /// Height and width of the images that the table of positions is for (pixels); others are read with an interpolated table.
+    #[config(default = 224)]
+    pub image_size: usize,
+    /// Height and width of a patch (pixels).
+    #[config(default = 32)]
+    pub patch_size: usize,
+    /// Channels of an image.
+    #[config(default = 3)]
+    pub n_channels: usize,
+    /// The layers.
+    #[config(
+        default = "TransformerStackConfig::encoder(768, 3072, 12, 12).with_block(ClipFamily::Clip.block())"
+    )]
+    pub encoder: TransformerStackConfig,
+    /// Width of the vectors of images, if a projection makes them. Default: that of the states, without a projection.
+    pub d_projection: Option<usize>,
+}
+
+/// Configuration of [`ClipText`], by default that of CLIP base, without its vocabulary and a projection.
+#[derive(Config, Debug)]
+pub struct ClipTextConfig {
+    /// Number of tokens in the vocabulary.
+    pub vocab_size: usize,
+    /// Longest text (tokens).
+    #[config(default = 77)]
+    pub max_len: usize,
+    /// In CLIP, the token at the end of a text. Default: the largest token of the text, as that of CLIP's vocabulary is.
+    pub end_token: Option<usize>,
+    /// The layers, which are causal in CLIP.
+    #[config(
+        default = "TransformerStackConfig::causal(512, 2048, 8, 12).with_block(ClipFamily::Clip.block())"
+    )]
+    pub encoder: TransformerStackConfig,
+    /// Width of the vectors of texts, if a projection makes them, which has a bias in SigLIP. Default: that of the states, without a projection.
+    pub d_projection: Option<usize>,
+}
+
+impl ClipConfig {
+    /// Checks that a model can be built.
+    ///
+    /// # Errors
+    ///
+    /// When fields contradict each other. The error names the fields and their values.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.check_parts()?;
+        let (vision, text) = (&self.vision, &self.text);
+        let of_images = vision.d_projection.unwrap_or(vision.encoder.d_model);
+        let of_texts = text.d_projection.unwrap_or(text.encoder.d_model);
+        if of_images != of_texts {
+            let reason =
+                format!("vectors of images are {of_images} wide, but those of texts {of_texts}");
+            return Err(ConfigError::new(NAME, reason));
+        }
+        Ok(())
+    }
+
+    /// Checks each encoder alone.
+    pub(super) fn check_parts(&self) -> Result<(), ConfigError> {
+        let (vision, text) = (&self.vision, &self.text);
+        let sizes = [
+            ("patch_size", vision.patch_size),
+            ("n_channels", vision.n_channels),
+            ("vocab_size", text.vocab_size),
+            ("max_len", text.max_len),
+        ];
+        ConfigError::check_positive(NAME, &sizes)?;
+        if vision.image_size < vision.patch_size {
+            let reason = format!(
+                "image_size {} is less than patch_size {}",
+                vision.image_size, vision.patch_size
+            );
+            return Err(ConfigError::new(NAME, reason));
+        }
+        for (encoder, d_projection) in [
+            (&vision.encoder, vision.d_projection),
+            (&text.encoder, text.d_projection),
+        ] {
+            ConfigError::check_positive(NAME, &[("d_projection", d_projection.unwrap_or(1))])?;
+            if let Some(d_memory) = encoder.d_memory {
+                let reason = format!("d_memory is {d_memory}, but an encoder has no memory");
+                return Err(ConfigError::new(NAME, reason));
+            }
+            let valid = encoder.validate();
+            valid.map_err(|error| error.in_name_of(NAME))?;
+        }
+        Ok(())
+    }
+
+    /// Builds the model, with the scale and the bias of its paper.
+    ///
+    /// # Panics
+    ///
+    /// With the message of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> Clip {
+        if let Err(error) = self.validate() {
+            panic!("{error}");
+        }
+        let (scale, bias) = match self.family {
+            ClipFamily::Clip => (1.0 / 0.07, None),
+            ClipFamily::Siglip => (10.0, Some(-10.0)),
+        };
+        let number = |value| Initializer::Constant { value }.init([1], device);
+        Clip {
+            vision: self.init_vision(device),
+            text: self.init_text(device),
+            logit_scale: number(f64::ln(scale)),
+            logit_bias: bias.map(number),
+        }
+    }
+
+    pub(super) fn init_vision(&self, device: &Device) -> ClipVision {
+        let (config, is_clip) = (&self.vision, self.family == ClipFamily::Clip);
+        let (encoder, patch) = (&config.encoder, config.patch_size);
+        let (d_model, norm) = (encoder.d_model, &encoder.block.norm);
+        // What does not fill a patch is not seen.
+        let along = config.image_size / patch;
+        let tokens = usize::from(is_clip) + along * along;
+        let patches = Conv2dConfig::new([config.n_channels, d_model], [patch; 2])
+            .with_stride([patch; 2])
+            .with_bias(!is_clip);
+        ClipVision {
+            patches: patches.init(device),
+            class_token: is_clip.then(|| NORMAL.init([d_model], device)),
+            positions: NORMAL.init([tokens, d_model], device),
+            input_norm: is_clip.then(|| norm.init(d_model, device)),
+            encoder: encoder.init(device),
+            pooling: (!is_clip).then(|| pooling(encoder, device)),
+            projection: projection(d_model, config.d_projection, false, device),
+        }
+    }
+
+    pub(super) fn init_text(&self, device: &Device) -> ClipText {
+        let (config, has_bias) = (&self.text, self.family == ClipFamily::Siglip);
+        let d_model = config.encoder.d_model;
+        let tokens = EmbeddingConfig::new(config.vocab_size, d_model);
+        ClipText {
+            tokens: tokens.with_initializer(NORMAL).init(device),
+            positions: LearnedConfig::new(d_model, config.max_len).init(device),
+            encoder: config.encoder.init(device),
+            projection: projection(d_model, config.d_projection, has_bias, device),
+            end_token: config.end_token,
+            family: self.family,
+        }
+    }
+}
+
+fn projection(d_model: usize, width: Option<usize>, bias: bool, device: &Device) -> Option<Linear> {
+    let projection = LinearConfig::new(d_model, width?).with_bias(bias);
+    Some(projection.init(device))
+}
+
+/// With the sizes of a layer.
+fn pooling(encoder: &TransformerStackConfig, device: &Device) -> AttentionPooling {
+    let d_model = encoder.d_model;
+    let attention = CrossAttentionConfig::new(d_model, encoder.n_heads);
+    let feed_forward = FeedForwardConfig::new(d_model, encoder.d_ff)
+        .with_activation(encoder.block.activation)
+        .with_dropout(0.0);
+    AttentionPooling {
+        probe: NORMAL.init([1, 1, d_model], device),
+        attention: attention.with_dropout(0.0).init(device),
+        norm: encoder.block.norm.init(d_model, device),
+        feed_forward: feed_forward.init(device),
+    }
+}

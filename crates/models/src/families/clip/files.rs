@@ -1,0 +1,308 @@
+//! The files of `transformers`: what they say of a CLIP or a SigLIP, and what its tensors are called.
+
+use std::path::Path;
+
+use burn_attn::{NormConfig, TransformerStackConfig};
+use serde_json::json;
+
+use super::{Clip, ClipConfig, ClipFamily, ClipText, ClipTextConfig, ClipVision, ClipVisionConfig};
+use crate::{
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    weights::{Table, same, transposed},
+};
+
+const FAMILIES: [ClipFamily; 2] = [ClipFamily::Clip, ClipFamily::Siglip];
+const VISION: &str = "vision_model";
+const TEXT: &str = "text_model";
+
+/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of `clip` or `siglip`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
+///
+/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+///
+/// # Source
+///
+/// PyTorch equivalents: those of [`Clip`].
+pub fn from_pretrained(
+    source: impl AsRef<Path>,
+    options: impl Into<LoadOptions>,
+) -> Result<Clip, PretrainedError> {
+    let (source, options) = (source.as_ref(), options.into());
+    let config = read(source, None)?;
+    let weights = options.weights(source)?;
+    let mut model = config.init(&options.device);
+    weights.load(&config.family.table(), &mut model)?;
+    Ok(model)
+}
+
+impl ClipVision {
+    /// Loads the encoder of images alone, as [`from_pretrained`] loads a whole model: from the files of one, or from its own, whose
+    /// `model_type` is `clip_vision_model` or `siglip_vision_model`. It has a projection if the weights have one.
+    pub fn from_pretrained(
+        source: impl AsRef<Path>,
+        options: impl Into<LoadOptions>,
+    ) -> Result<Self, PretrainedError> {
+        let (source, options) = (source.as_ref(), options.into());
+        let config = read(source, Some(VISION))?;
+        let weights = options.weights(source)?;
+        let mut model = config.init_vision(&options.device);
+        if !weights.has("visual_projection.weight") {
+            model.projection = None;
+        }
+        weights.load(&Self::table(), &mut model)?;
+        Ok(model)
+    }
+
+    /// As [`ClipFamily::table`], for the files of a whole model or of the encoder alone.
+    pub fn table() -> Table {
+        alone(vision_rows(), [VISION, TEXT]).ignore("text_projection.*")
+    }
+}
+
+impl ClipText {
+    /// Loads the encoder of texts alone, as [`ClipVision::from_pretrained`] that of images; in its own files, the `model_type` is `clip_text_model`
+    /// or `siglip_text_model`.
+    pub fn from_pretrained(
+        source: impl AsRef<Path>,
+        options: impl Into<LoadOptions>,
+    ) -> Result<Self, PretrainedError> {
+        let (source, options) = (source.as_ref(), options.into());
+        let config = read(source, Some(TEXT))?;
+        let weights = options.weights(source)?;
+        let mut model = config.init_text(&options.device);
+        if config.family == ClipFamily::Clip && !weights.has("text_projection.weight") {
+            model.projection = None;
+        }
+        weights.load(&Self::table(config.family), &mut model)?;
+        Ok(model)
+    }
+
+    /// As [`ClipFamily::table`], for the files of a whole model or of the encoder alone.
+    pub fn table(family: ClipFamily) -> Table {
+        alone(family.text_rows(), [TEXT, VISION]).ignore("visual_projection.*")
+    }
+}
+
+impl ClipFamily {
+    /// Its `model_type`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Clip => "clip",
+            Self::Siglip => "siglip",
+        }
+    }
+
+    /// Which parameter of a [`Clip`] is which tensor of `transformers`; [`save`](crate::weights::save()) writes them back by it.
+    pub fn table(self) -> Table {
+        let scale = match self {
+            Self::Clip => same("logit_scale").scalar(),
+            Self::Siglip => same("logit_scale"),
+        };
+        Table::new()
+            .part("vision", "", vision_rows())
+            .part("text", "", self.text_rows())
+            .row("logit_scale", scale)
+            .row("logit_bias", "logit_bias")
+    }
+
+    fn text_rows(self) -> Table {
+        let model = layers("final_layer_norm")
+            .row("tokens.weight", "embeddings.token_embedding.weight")
+            .row("positions.table", "embeddings.position_embedding.weight");
+        let projection = match self {
+            Self::Clip => "text_projection",
+            Self::Siglip => "text_model.head",
+        };
+        Table::new()
+            .part("", TEXT, model)
+            .linear("projection", projection)
+    }
+}
+
+fn vision_rows() -> Table {
+    let pooling = Table::new()
+        .row("probe", "probe")
+        .row(
+            ["attention.query.weight", "attention.key_value.weight"],
+            transposed("attention.in_proj_weight"),
+        )
+        .row(
+            ["attention.query.bias", "attention.key_value.bias"],
+            "attention.in_proj_bias",
+        )
+        .linear("attention.output", "attention.out_proj")
+        .norm("norm", "layernorm")
+        .part("feed_forward", "mlp", feed_forward());
+    let model = layers("post_layernorm")
+        .same_names("patches", "embeddings.patch_embedding", ["weight", "bias"])
+        .row("class_token", "embeddings.class_embedding")
+        .row("positions", "embeddings.position_embedding.weight")
+        .norm("input_norm", "pre_layrnorm")
+        .part("pooling", "head", pooling);
+    Table::new()
+        .part("", VISION, model)
+        .linear("projection", "visual_projection")
+}
+
+/// The layers and the norm after them.
+fn layers(norm: &str) -> Table {
+    let projections = ["q_proj", "k_proj", "v_proj"].map(|name| format!("self_attn.{name}"));
+    let layer = Table::new()
+        .linear("self_attention.query_key_value", projections.to_vec())
+        .linear("self_attention.output", "self_attn.out_proj")
+        .norm("self_attention_residual.norm", "layer_norm1")
+        .norm("feed_forward_residual.norm", "layer_norm2")
+        .part("feed_forward", "mlp", feed_forward());
+    Table::new()
+        .part("encoder.layers.{layer}", "encoder.layers.{layer}", layer)
+        .norm("encoder.norm", norm)
+        // 0, 1, 2 and so on.
+        .ignore("embeddings.position_ids")
+}
+
+fn feed_forward() -> Table {
+    Table::new()
+        .linear("linear_inner", "fc1")
+        .linear("linear_outer", "fc2")
+}
+
+/// The table of the encoder that is called `own` in a whole model, from whose files the rest is left out. In files of its own, its tensors may have
+/// that name before theirs or not.
+fn alone(rows: Table, [own, other]: [&str; 2]) -> Table {
+    let parts = "embeddings encoder pre_layrnorm post_layernorm final_layer_norm head";
+    let table = parts.split(' ').fold(rows, |table, part| {
+        table.rename(&format!("{part}.*"), &format!("{own}.{part}.*"))
+    });
+    table.ignore(&format!("{other}.*")).ignore("logit_*")
+}
+
+/// The configuration of a whole model, or of the encoder that is called `alone`: then that of the other may be missing.
+fn read(source: &Path, alone: Option<&str>) -> Result<ClipConfig, PretrainedError> {
+    let mut file = ConfigFile::read(source, "CLIP")?;
+    let whole = FAMILIES.map(|family| (family.name().to_owned(), (family, None)));
+    let parts = alone.into_iter().flat_map(|part| {
+        FAMILIES.map(|family| (format!("{}_{part}", family.name()), (family, Some(part))))
+    });
+    let kinds: Vec<_> = whole.into_iter().chain(parts).collect();
+    let kinds: Vec<_> = kinds
+        .iter()
+        .map(|(name, kind)| (name.as_str(), *kind))
+        .collect();
+    let (family, part) = file.choice("model_type", &kinds)?;
+    let mut none = file.empty();
+    let config = match part {
+        None => whole_model(&mut file, family)?,
+        Some(VISION) => {
+            ClipConfig::new(family, vision(&mut file, family)?, text(&mut none, family)?)
+        }
+        Some(_) => ClipConfig::new(family, vision(&mut none, family)?, text(&mut file, family)?),
+    };
+    let path = file.finish()?;
+    let valid = match part {
+        None => config.validate(),
+        Some(_) => config.check_parts(),
+    };
+    valid.map_err(|error| PretrainedError::Config { path, error })?;
+    Ok(config)
+}
+
+fn whole_model(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipConfig, PretrainedError> {
+    // For random initialisation, and of the Hub.
+    file.ignore("initializer_factor logit_scale_init_value _commit_hash");
+    let mut part = |name: &str| {
+        // If the older one is there, transformers reads nothing of the other.
+        let older = match family {
+            ClipFamily::Clip => file.part(&format!("{name}_config_dict"))?,
+            ClipFamily::Siglip => None,
+        };
+        let part = file.part(&format!("{name}_config"))?;
+        Ok::<_, PretrainedError>(older.or(part).unwrap_or_else(|| file.empty()))
+    };
+    let (mut of_vision, mut of_text) = (part("vision")?, part("text")?);
+    let vision = vision(&mut of_vision, family)?;
+    let text = text(&mut of_text, family)?;
+    of_vision.finish()?;
+    of_text.finish()?;
+    let mut config = ClipConfig::new(family, vision, text);
+    if family == ClipFamily::Clip {
+        let width = file.size_or("projection_dim", 512)?;
+        config.vision.d_projection = Some(width);
+        config.text.d_projection = Some(width);
+    }
+    Ok(config)
+}
+
+fn vision(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipVisionConfig, PretrainedError> {
+    let (patch_size, d_projection) = match family {
+        ClipFamily::Clip => (32, Some(projection_dim(file)?)),
+        ClipFamily::Siglip => {
+            file.only("vision_use_head", json!(true))?;
+            (16, None)
+        }
+    };
+    Ok(ClipVisionConfig {
+        image_size: file.size_or("image_size", 224)?,
+        patch_size: file.size_or("patch_size", patch_size)?,
+        n_channels: file.size_or("num_channels", 3)?,
+        encoder: encoder(file, family, VISION, [768, 3072, 12])?,
+        d_projection,
+    })
+}
+
+fn text(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipTextConfig, PretrainedError> {
+    let (vocab_size, max_len, sizes) = match family {
+        ClipFamily::Clip => (49_408, 77, [512, 2048, 8]),
+        ClipFamily::Siglip => (32_000, 64, [768, 3072, 12]),
+    };
+    let encoder = encoder(file, family, TEXT, sizes)?;
+    let (end_token, d_projection) = match family {
+        // The first configurations said 2, which is another token: transformers then takes the largest one.
+        ClipFamily::Clip => (
+            Some(file.size_or("eos_token_id", 49_407)?).filter(|&token| token != 2),
+            projection_dim(file)?,
+        ),
+        ClipFamily::Siglip => {
+            let width = file.size_if_any("projection_size")?;
+            (None, width.unwrap_or(encoder.d_model))
+        }
+    };
+    Ok(ClipTextConfig {
+        vocab_size: file.size_or("vocab_size", vocab_size)?,
+        max_len: file.size_or("max_position_embeddings", max_len)?,
+        end_token,
+        encoder: encoder.with_causal(family == ClipFamily::Clip),
+        d_projection: Some(d_projection),
+    })
+}
+
+/// The width of a projection in files of one encoder.
+fn projection_dim(file: &mut ConfigFile) -> Result<usize, PretrainedError> {
+    let width = file.size_if_any("projection_dim")?;
+    Ok(width.unwrap_or(512))
+}
+
+/// What both encoders have, with what a missing width, width of the feed-forward networks and number of heads stands for.
+fn encoder(
+    file: &mut ConfigFile,
+    family: ClipFamily,
+    part: &str,
+    [d_model, d_ff, n_heads]: [usize; 3],
+) -> Result<TransformerStackConfig, PretrainedError> {
+    file.only("model_type", json!(format!("{}_{part}", family.name())))?;
+    // For random initialisation, of models with a head, and of no effect.
+    file.ignore("initializer_factor tie_word_embeddings dropout");
+    let epsilon = file.number("layer_norm_eps", family.epsilon())?;
+    let block = family.block();
+    let activation = file.activation("hidden_act", block.activation)?;
+    let block = block
+        .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
+        .with_activation(activation)
+        .with_attention_dropout(file.number("attention_dropout", 0.0)?);
+    let stack = TransformerStackConfig::encoder(
+        file.size_or("hidden_size", d_model)?,
+        file.size_or("intermediate_size", d_ff)?,
+        file.size_or("num_attention_heads", n_heads)?,
+        file.layers_or("num_hidden_layers", 12)?,
+    );
+    Ok(stack.with_block(block))
+}
