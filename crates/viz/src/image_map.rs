@@ -79,8 +79,8 @@ impl ImageMap {
         })
     }
 
-    /// The image, and beside it the image with the weights in colour, as a PNG. The largest weight has the strongest colour and the smallest one none;
-    /// between the middles of patches, weights are interpolated. Images below 280 pixels are enlarged.
+    /// `2 · height · width` pixels: the image, and beside it the image with the weights in colour, as a PNG. The largest weight has the strongest colour and the smallest one none;
+    /// between the middles of patches, weights are interpolated. Images whose longer side is below 280 pixels are enlarged.
     pub fn to_png(&self) -> Vec<u8> {
         let ([height, width], grid) = (self.size, self.grid);
         let zoom = LEAST.div_ceil(height.max(width)).max(1);
@@ -89,7 +89,9 @@ impl ImageMap {
         let (least, top) = weights.fold((f32::INFINITY, 0.0f32), |(least, top), weight| {
             (least.min(weight), top.max(weight))
         });
-        let range = (top - least).max(f32::MIN_POSITIVE);
+        // Weights that differ by their rounding alone are equal.
+        let is_flat = top - least <= 1e-6 * top;
+        let range = if is_flat { f32::INFINITY } else { top - least };
         let mut drawn = Vec::with_capacity(tall * (2 * wide + GAP) * 3);
         for y in 0..tall {
             let pixel = |x: usize| {
@@ -101,7 +103,7 @@ impl ImageMap {
             let row = place(y, tall, grid[0]);
             drawn.extend((0..wide).flat_map(|x| {
                 let weight = self.between(row, place(x, wide, grid[1]));
-                let share = MOST * (weight - least) / range;
+                let share = MOST * (weight - least).max(0.0) / range;
                 let mixed = |(pixel, color): (u8, u8)| {
                     (f32::from(pixel) * (1.0 - share) + f32::from(color) * share).round() as u8
                 };

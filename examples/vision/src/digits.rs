@@ -21,7 +21,7 @@ use crate::{
 /// What the values of a pixel, 0 to 1, are on average in MNIST, and their standard deviation.
 const MEAN: f32 = 0.1307;
 const STD: f32 = 0.3081;
-/// One scan of so many of the training part is for validation, the last ones.
+/// The last scans of the training part, one of so many, are for validation.
 pub const VALIDATION: usize = 12;
 /// How much of the probability is spread over all digits in training.
 const SMOOTHING: f64 = 0.05;
@@ -59,6 +59,7 @@ pub fn save(model: &Vit, folder: &Path) -> Result<(), Error> {
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
         "id2label": serde_json::Map::from_iter(digits),
+        // In which transformers computes; the weights are stored in f16.
         "dtype": "float32",
     });
     let processor = json!({
@@ -137,19 +138,15 @@ impl TrainingData for Digits {
     }
 
     fn validation(&self, device: &Device) -> impl Iterator<Item = ImageBatch> {
-        plain(&self.mnist, self.scans(), device)
+        const SCANS: usize = 250;
+        let (mnist, all) = (&self.mnist, self.mnist.len());
+        (self.scans()..all).step_by(SCANS).map(move |first| {
+            let scans = first..all.min(first + SCANS);
+            let pixels = scans.clone().flat_map(|scan| mnist.scan(scan));
+            let digits = mnist.digits[scans].iter().copied();
+            batch(pixels.map(|&pixel| pixel.into()).collect(), digits, device)
+        })
     }
-}
-
-/// Batches of scans as they are, from the one with this number on.
-pub fn plain(mnist: &Mnist, first: usize, device: &Device) -> impl Iterator<Item = ImageBatch> {
-    const SCANS: usize = 250;
-    (first..mnist.len()).step_by(SCANS).map(move |first| {
-        let scans = first..mnist.len().min(first + SCANS);
-        let pixels = scans.clone().flat_map(|scan| mnist.scan(scan));
-        let digits = mnist.digits[scans].iter().copied();
-        batch(pixels.map(|&pixel| pixel.into()).collect(), digits, device)
-    })
 }
 
 fn batch(mut pixels: Vec<f32>, digits: impl Iterator<Item = u8>, device: &Device) -> ImageBatch {

@@ -29,9 +29,11 @@ pub fn read(path: &Path) -> Result<DynamicImage, Error> {
     if is_transparent {
         return Err(format!("{name} has transparent pixels: give it a background").into());
     }
-    let bytes = image.to_luma8().into_raw();
-    let first = bytes.first().copied();
-    match bytes.iter().all(|&byte| Some(byte) == first) {
+    let mut pixels = image
+        .as_bytes()
+        .chunks(image.color().bytes_per_pixel().into());
+    let first = pixels.next();
+    match pixels.all(|pixel| Some(pixel) == first) {
         true => Err(format!("{name} has the same colour everywhere").into()),
         false => Ok(image),
     }

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use example_common::{error::Error, files::FileError, fnv::Fnv};
+use image::{DynamicImage, GrayImage};
 
 /// Height and width of a scan (pixels).
 pub const SIDE: usize = 28;
@@ -53,6 +54,13 @@ impl Mnist {
         &self.pixels[index * PIXELS..][..PIXELS]
     }
 
+    /// A scan as an image.
+    pub fn image(&self, index: usize) -> DynamicImage {
+        let (side, pixels) = (SIDE as u32, self.scan(index).to_vec());
+        let image = GrayImage::from_raw(side, side, pixels);
+        image.expect("a byte for each pixel").into()
+    }
+
     /// Tells data apart.
     pub fn fingerprint(&self) -> String {
         let mut hash = Fnv::default();
@@ -76,7 +84,7 @@ fn numbers(path: &Path, dims: &[u32]) -> Result<Vec<u8>, Error> {
     };
     let unfit = |problem: &str| {
         format!(
-            "{name} {problem}: in the folder of the repository, remove it, and `cargo xtask fetch mnist` fetches it again"
+            "{name} {problem}: remove the folder, and in that of the repository `cargo xtask fetch mnist` fetches it again"
         )
     };
     let word = |index: usize| {
@@ -90,8 +98,11 @@ fn numbers(path: &Path, dims: &[u32]) -> Result<Vec<u8>, Error> {
         return Err(unfit("is not a file of MNIST").into());
     }
     let size = dims.iter().product::<u32>() as usize;
-    let body = &bytes[4 * (2 + dims.len())..];
-    let count = word(1).unwrap_or_default() as usize;
+    let body = bytes.get(4 * (2 + dims.len())..);
+    let (Some(body), Some(count)) = (body, word(1)) else {
+        return Err(unfit("is not a file of MNIST").into());
+    };
+    let count = count as usize;
     match body.len() == count * size {
         true => Ok(body.to_vec()),
         false => Err(unfit(&format!("has {} bytes of {}", body.len(), count * size)).into()),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use burn_attn_models::vision::{Guess, ImageClassifier};
+use burn_attn_models::vision::{Guess, ImageClassifier, ImageSize};
 use burn_attn_viz::ImageMap;
 use clap::Args;
 use example_common::{
@@ -17,7 +17,7 @@ use crate::images;
 
 /// The model that this repository has.
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/recognise");
-/// Less is not worth a word.
+/// The least probability of a class that is printed beside the first one.
 const LEAST: f32 = 0.005;
 
 /// Options of `recognise`.
@@ -46,6 +46,11 @@ pub fn run(args: &RecogniseArgs) -> Result<u8, Error> {
         if args.images.len() > 1 {
             let count = args.images.len();
             return Err(format!("--picture draws one image, but there are {count}").into());
+        }
+        let place = path.canonicalize().ok();
+        let same = |image: &PathBuf| place.is_some() && image.canonicalize().ok() == place;
+        if args.images.iter().any(same) {
+            return Err(format!("--picture would overwrite {}", path.display()).into());
         }
         files::probe(path)?;
     }
@@ -77,7 +82,8 @@ fn recognise(args: &RecogniseArgs, classifier: &ImageClassifier, path: &Path) ->
         image.invert();
     }
     let (width, height) = (image.width(), image.height());
-    if width != height {
+    let is_exact = matches!(classifier.processor.size, Some(ImageSize::Exact(_)));
+    if width != height && is_exact {
         exit::warn(&format!(
             "{name}: {width} × {height} pixels become a square"
         ));
@@ -94,8 +100,13 @@ fn recognise(args: &RecogniseArgs, classifier: &ImageClassifier, path: &Path) ->
             let (guesses, rollout) = classifier.classify_with_rollout(&image)?;
             let size = rollout.dims();
             let weights: Vec<f32> = rollout.into_data().iter::<f32>().collect();
-            let pixels = image.to_rgb8().into_raw();
-            let map = ImageMap::new([height as usize, width as usize], pixels, size, weights)?;
+            // A crop leaves out what the model does not see.
+            let seen = match classifier.processor.crop {
+                Some(_) => classifier.processor.cropped(&image)?,
+                None => image,
+            };
+            let (height, width) = (seen.height() as usize, seen.width() as usize);
+            let map = ImageMap::new([height, width], seen.to_rgb8().into_raw(), size, weights)?;
             files::replace(file, &map.to_png())?;
             guesses
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use burn_attn_models::vision::ImageClassifier;
+use burn::tensor::Tensor;
 use clap::Args;
 use example_common::{
     devices::{self, DeviceArg},
@@ -10,7 +10,12 @@ use example_common::{
     exit, input,
 };
 
-use crate::{Task, digits, mnist::Mnist, recognise};
+use crate::{Task, mnist::Mnist, recognise};
+
+/// Classes of a model of digits.
+const DIGITS: usize = 10;
+/// Scans that are read at once.
+const BATCH: usize = 250;
 
 /// Options of `test`.
 #[derive(Args)]
@@ -33,15 +38,25 @@ pub fn run(args: &TestArgs) -> Result<(), Error> {
     let Task::Recognise = args.task;
     let mnist = Mnist::test(&args.data)?;
     let device = devices::choose(args.device)?.device;
-    let ImageClassifier { model, .. } = recognise::classifier(args.model.as_deref(), &device)?;
+    let classifier = recognise::classifier(args.model.as_deref(), &device)?;
+    let classes = classifier.labels.len();
+    if classes != DIGITS {
+        return Err(format!("the model has {classes} classes, not the {DIGITS} digits").into());
+    }
     let bar = input::progress(mnist.len(), "scans");
     let mut right = 0;
-    for batch in digits::plain(&mnist, 0, &device) {
-        let count = batch.targets.count;
-        let guesses = model.logits(batch.images).argmax(1);
-        let is_right = guesses.equal(batch.targets.tokens);
-        right += is_right.int().sum().into_scalar::<i64>() as usize;
-        bar.inc(count as u64);
+    for first in (0..mnist.len()).step_by(BATCH) {
+        let scans = first..mnist.len().min(first + BATCH);
+        let images = scans.clone().map(|scan| {
+            let image = classifier.processor.forward(&mnist.image(scan), &device);
+            Ok(image?)
+        });
+        let images = images.collect::<Result<Vec<_>, Error>>()?;
+        let guesses = classifier.model.logits(Tensor::cat(images, 0)).argmax(1);
+        let guesses = guesses.into_data();
+        let pairs = guesses.iter::<u8>().zip(&mnist.digits[scans]);
+        right += pairs.filter(|(guess, digit)| guess == *digit).count();
+        bar.inc(BATCH as u64);
     }
     bar.finish_and_clear();
     let of = mnist.len();

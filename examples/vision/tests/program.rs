@@ -167,6 +167,7 @@ fn images_of_any_kind_are_the_same_digit() {
     let output = run(folder.path(), &[&["recognise"], &names[..]].concat());
     assert_eq!(text(&output.stderr), "");
     let out = printed(output);
+    assert_eq!(out.lines().count(), names.len());
     for (line, name) in out.lines().zip(names) {
         assert!(line.starts_with(&format!("{name}: 7 (")), "{line}");
     }
@@ -240,6 +241,11 @@ fn what_cannot_be_recognised_has_a_sentence() {
     assert_eq!(
         refuse(&["a.png", "b.png", "--picture", "c.png"]),
         "error: --picture draws one image, but there are 2\n"
+    );
+    fs::copy(digit("7.png"), folder.path().join("7.png")).unwrap();
+    assert_eq!(
+        refuse(&["7.png", "--picture", "./7.png"]),
+        "error: --picture would overwrite ./7.png\n"
     );
     // The others are recognised all the same.
     let seven = digit("7.png");

@@ -2,10 +2,13 @@
 
 use std::fs;
 
-use burn::tensor::{Tensor, activation::softmax};
-use burn_attn_models::vision::{ImageClassifier, ImageProcessor, VisionError, attention_rollout};
+use burn::tensor::{DType, FloatDType, Tensor, activation::softmax};
+use burn_attn_models::pretrained::LoadOptions;
+use burn_attn_models::vision::{
+    ImageClassifier, ImageProcessor, ImageSize, VisionError, attention_rollout,
+};
 use burn_attn_tests::{
-    compare::{assert_close, difference},
+    compare::{assert_close, assert_close_to_largest, difference},
     devices,
     golden::GoldenFile,
     sentence,
@@ -65,6 +68,22 @@ fn settings_that_are_not_supported_are_refused() {
         ImageProcessor::from_pretrained(folder.path())
     };
     assert!(read("resample", json!(3)).is_ok());
+    for field in [
+        "do_center_crop",
+        "crop_size",
+        "do_convert_rgb",
+        "rescale_factor",
+    ] {
+        let nulls = read(field, json!(null)).unwrap();
+        assert_eq!(nulls, read("do_resize", json!(true)).unwrap());
+    }
+    // As OpenAI's CLIP has it.
+    let fields = json!({"feature_extractor_type": "CLIPFeatureExtractor", "size": 5, "crop_size": 4, "resample": 3,
+        "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]});
+    fs::write(&file, fields.to_string()).unwrap();
+    let clip = ImageProcessor::from_pretrained(folder.path()).unwrap();
+    assert_eq!(clip.size, Some(ImageSize::ShorterSide(5)));
+    assert_eq!(clip.crop, Some([4, 4]));
     let sizes = r#"{"height", "width"}, {"shortest_edge"} or one number, from 1 to 65535"#;
     for (field, value, expected) in [
         ("size", json!({"shortest_edge": 3, "longest_edge": 5}), format!(r#"size is {{"longest_edge":5,"shortest_edge":3}}, but vision supports {sizes}"#)),
@@ -75,6 +94,12 @@ fn settings_that_are_not_supported_are_refused() {
         ("image_mean", json!([1.0, 2.0]), "image_mean is [1.0,2.0], but vision supports one or three numbers".into()),
         ("image_std", json!([1.0, 0.0, 1.0]), "image_std is [1.0,0.0,1.0], but vision supports 3 numbers other than 0, as image_mean has".into()),
         ("invert", json!(true), "invert".into()),
+        (
+            "image_processor_type",
+            json!("LevitImageProcessor"),
+            "image_processor_type is \"LevitImageProcessor\", but vision supports the image processors of ViT, DeiT, BiT and CLIP".into(),
+        ),
+        ("image_mean", json!(null), "image_mean".into()),
     ] {
         let error = read(field, value).unwrap_err().to_string();
         assert!(error.contains(&expected), "{error}");
@@ -137,14 +162,17 @@ fn classes_are_sorted_and_have_their_names() {
                     "{backend}"
                 );
             }
-            // All that is not in the special tokens.
+            // The patches' part of the class token's row, row by row.
             assert_eq!(rollout.dims(), [3, 3]);
             let layers = classifier.model.forward_with_weights(image).self_weights;
-            let whole = attention_rollout(&layers);
-            let special = whole.dims()[2] - 9;
-            let of_special = whole.narrow(1, 0, 1).narrow(2, 0, special).sum();
-            let sum = (of_special + rollout.sum()).into_scalar::<f32>();
-            assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+            let row: Vec<f32> = attention_rollout(&layers)
+                .narrow(1, 0, 1)
+                .into_data()
+                .iter()
+                .collect();
+            assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+            let rollout: Vec<f32> = rollout.into_data().iter().collect();
+            assert_eq!(rollout, row[row.len() - 9..]);
         }
     }
 }
@@ -179,5 +207,35 @@ fn a_model_without_classes_is_refused() {
     assert_eq!(
         error.to_string(),
         "the model has no classes: its weights have no head"
+    );
+}
+
+#[test]
+fn half_precision_sees_the_same() {
+    let device = devices::any();
+    let copy = classifier_folder("dinov2");
+    let options = LoadOptions::new(&device).dtype(FloatDType::BF16);
+    let half = ImageClassifier::from_pretrained(copy.path(), options).unwrap();
+    let whole = ImageClassifier::from_pretrained(copy.path(), &device).unwrap();
+    // Of another size than the table of positions.
+    let image = formula().resize_exact(20, 12, image::imageops::FilterType::Triangle);
+    let image = whole.processor.forward(&image, &device).unwrap();
+    let wide = Tensor::cat(vec![image.clone(), image], 3);
+    let [half, whole] = [half, whole].map(|classifier| {
+        let states = classifier.model.forward(wide.clone());
+        states.cast(DType::F32).into_data()
+    });
+    assert_close_to_largest("bf16", &half, &whole, 0.05, 0.0);
+}
+
+#[test]
+fn problems_of_another_kind_are_refused() {
+    let copy = copied("vit", |config| {
+        config.insert("problem_type".into(), "regression".into());
+    });
+    let error = ImageClassifier::from_pretrained(copy.path(), &devices::any()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the model's problem_type is \"regression\", but an image classifier has single_label_classification"
     );
 }

@@ -39,12 +39,12 @@ fn model(name: &'static str, family: VitFamily) -> Model<Vit> {
 }
 
 fn models() -> [Model<Vit>; 6] {
-    use VitFamily::{Deit, Dinov2, Vit};
+    use VitFamily::{Deit, DeitOneHead, Dinov2, Vit};
     [
         model("vit", Vit),
         model("vit_bare", Vit),
         model("deit", Deit),
-        model("deit_one_head", Deit),
+        model("deit_one_head", DeitOneHead),
         model("dinov2", Dinov2),
         model("dinov2_bare", Dinov2),
     ]
@@ -93,9 +93,10 @@ fn states_and_logits_are_the_references() {
 
 #[test]
 fn they_are_written_back_bit_for_bit() {
-    let [vit, _, deit, ..] = models();
-    vit.check_export();
-    deit.check_export();
+    let [vit, _, deit, one_head, ..] = models();
+    for model in [vit, deit, one_head] {
+        model.check_export();
+    }
 }
 
 #[test]
@@ -198,4 +199,17 @@ fn a_step_takes_the_mean_cross_entropy_of_the_classes() {
         sentence(|| ImageBatch::new(none.clone(), &[])),
         "ImageBatch: there are no images"
     );
+}
+
+#[test]
+fn other_sizes_have_gradients() {
+    for (_, device) in devices::cpu() {
+        let model = vit::from_pretrained(super::folder("vit"), &device.autodiff()).unwrap();
+        let images = Tensor::ones([1, 3, 9, 21], &model.positions.device());
+        let gradients = model.forward(images).square().sum().backward();
+        let gradient = model.positions.val().grad(&gradients).expect("a gradient");
+        assert_eq!(gradient.dims(), [1, 10, 12]);
+        let least = gradient.abs().min_dim(2).min().into_scalar::<f32>();
+        assert!(least.is_finite());
+    }
 }

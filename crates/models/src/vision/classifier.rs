@@ -58,6 +58,10 @@ impl ImageClassifier {
         let [_, n_classes] = head.weight.dims();
         let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
         let config = object(&path, "the configuration of a model")?;
+        let problem = config.get("problem_type").and_then(Value::as_str);
+        if let Some(problem) = problem.filter(|&name| name != "single_label_classification") {
+            return Err(VisionError::ProblemType(problem.into()));
+        }
         let names = config.get("id2label").and_then(Value::as_object);
         let label = |class: usize| {
             let name = names.and_then(|names| names.get(&class.to_string())?.as_str());
@@ -90,7 +94,10 @@ impl ImageClassifier {
     }
 
     /// As [`classify`](Self::classify), with where the model looked: how much of each patch is in the state of the class token, by
-    /// [`attention_rollout`], `[rows, columns]`. They sum to at most 1; the rest is the special tokens' own.
+    /// [`attention_rollout`], `[rows, columns]`. They sum to at most 1; the rest is the special tokens' own. The patches are those of the
+    /// [cropped](ImageProcessor::cropped) image.
+    ///
+    /// Errors and panics are those of [`classify`](Self::classify); it takes memory for the attention weights of all layers in addition.
     pub fn classify_with_rollout(
         &self,
         image: &DynamicImage,

@@ -14,6 +14,11 @@ pub enum VisionError {
     /// The model has no head for classes.
     #[error("the model has no classes: its weights have no head")]
     NoHead,
+    /// The classes of the model do not exclude each other, or are numbers.
+    #[error(
+        "the model's problem_type is {0:?}, but an image classifier has single_label_classification"
+    )]
+    ProblemType(String),
     /// The image has no pixels, or so many that it cannot be resized.
     #[error("an image of {width} × {height} pixels cannot be resized to {to_width} × {to_height}")]
     Size {

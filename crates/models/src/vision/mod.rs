@@ -4,7 +4,7 @@
 //! // Not run: it reads the weights, with the feature `hub` from the Hub.
 //! use burn::tensor::Device;
 //! use burn_attn_models::vision::ImageClassifier;
-//! use image::DynamicImage;
+//! use burn_attn_models::vision::image::DynamicImage;
 //!
 //! let classifier = ImageClassifier::from_pretrained("google/vit-base-patch16-224", &Device::default())?;
 //! let image = DynamicImage::new_rgb8(640, 480);
@@ -18,6 +18,10 @@
 //! | --- | --- |
 //! | `config.json`, weights | the model; `id2label`, what its classes are called |
 //! | `preprocessor_config.json` | how an image is resized, cropped and normalised |
+//!
+//! Images are those of the crate [`image`], here without its file formats: a program that reads files depends on it with the features of its formats.
+
+pub use image;
 
 mod classifier;
 mod error;

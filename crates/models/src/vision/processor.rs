@@ -1,9 +1,12 @@
-//! What an image becomes before a model sees it.
+//! Image preprocessing: resizing, a centre crop, rescaling, normalising.
 
 use std::path::Path;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use image::{DynamicImage, GrayImage, Rgb, imageops::FilterType};
+use image::{
+    DynamicImage, GrayImage, Rgb,
+    imageops::{FilterType, replace},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,16 +26,16 @@ pub enum ImageSize {
     ShorterSide(usize),
 }
 
-/// Resizes, crops and normalises images, as the image processors of Hugging Face's `transformers` do.
+/// Resizes, crops and normalises images, as the image processors for ViT, DeiT, BiT (DINOv2) and CLIP of Hugging Face's `transformers` do.
 ///
-/// A value of a resized pixel may be one of 255 more or less than there, where PIL and torchvision differ as well.
+/// The value of a resized pixel may differ by one step of 255 from theirs, as PIL's and torchvision's differ from each other. Transparency is dropped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageProcessor {
     /// What images are resized to. Default: they are not.
     pub size: Option<ImageSize>,
     /// How pixels are interpolated; a reduced image is smoothed.
     pub filter: FilterType,
-    /// Height and width of the middle part that is kept (pixels), after resizing; what an image lacks for it is black. Default: all of it.
+    /// Height and width of the centre crop after resizing (pixels); a smaller image is padded with black. Default: no crop.
     pub crop: Option<[usize; 2]>,
     /// What the values of a pixel, 0 to 255, are multiplied by.
     pub scale: f64,
@@ -51,13 +54,21 @@ impl ImageProcessor {
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
         let wanted = Wanted::Vision;
         let path = folder_with(source.as_ref(), wanted)?.join(wanted.file());
-        let fields = object(&path, EXPECTED)?;
+        let mut fields = object(&path, EXPECTED)?;
+        // A null stands for the default, as if the field were missing.
+        fields.retain(|_, value| !value.is_null());
         let mut file = ConfigFile::of_fields(path, "vision", fields);
+        let mut kind = None;
+        for field in ["image_processor_type", "feature_extractor_type"] {
+            let named = file.parsed(field, KINDS, |value| kind_of(value.as_str()?))?;
+            kind = kind.or(named);
+        }
+        let Kind { is_square, crops } = kind.unwrap_or(Kind::VIT);
         // Names, and the form of results.
-        file.ignore("image_processor_type feature_extractor_type processor_class data_format input_data_format return_tensors device");
+        file.ignore("processor_class data_format input_data_format return_tensors device");
         file.ignore("disable_grouping do_convert_rgb image_seq_length");
         file.only("do_pad", json!(false))?;
-        let to_square = file.flag("default_to_square", true)?;
+        let to_square = file.flag("default_to_square", is_square)?;
         let size = size(&mut file, "size", to_square)?;
         let crop = size_of_crop(&mut file)?;
         let supported = "2 (bilinear) or 3 (bicubic)";
@@ -73,7 +84,7 @@ impl ImageProcessor {
         if does_resize && size.is_none() {
             return Err(file.unsupported("size", SIZES));
         }
-        let does_crop = file.flag("do_center_crop", crop.is_some())?;
+        let does_crop = file.flag("do_center_crop", crops)?;
         if does_crop && crop.is_none() {
             return Err(file.unsupported("crop_size", SIZES));
         }
@@ -83,9 +94,13 @@ impl ImageProcessor {
         } else {
             1.0
         };
+        let normalizes = file.flag("do_normalize", true)?;
+        if normalizes {
+            file.needs("image_mean")?;
+            file.needs("image_std")?;
+        }
         let mean = channels(&mut file, "image_mean", 0.0)?;
         let std = channels(&mut file, "image_std", 1.0)?;
-        let normalizes = file.flag("do_normalize", true)?;
         if normalizes && (mean.len() != std.len() || std.contains(&0.0)) {
             let supported = format!("{} numbers other than 0, as image_mean has", mean.len());
             return Err(file.unsupported("image_std", supported));
@@ -110,43 +125,76 @@ impl ImageProcessor {
         })
     }
 
-    /// What the model sees of an image, `[1, channels, height, width]`. Colours become grey for a model of one channel, and transparency is
-    /// ignored.
+    /// The image that the model sees, `[1, channels, height, width]`: [`cropped`](Self::cropped) and normalised.
     ///
     /// # Errors
     ///
-    /// When the image has no pixels, or would have too many.
+    /// As [`cropped`](Self::cropped).
+    ///
+    /// # Panics
+    ///
+    /// When `mean` and `std` are not both of one or of three channels.
     ///
     /// # Cost
     ///
-    /// That of resizing, some operations for each pixel of the image and of the result.
+    /// That of [`cropped`](Self::cropped), and a few operations for each value of the result.
     pub fn forward(&self, image: &DynamicImage, device: &Device) -> Result<Tensor<4>, VisionError> {
-        let resized = self.resized(image)?;
-        let is_grey = self.mean.len() == 1;
-        // Resizing is done in the channels that the model sees.
-        let (bytes, [height, width]) = (&resized.bytes, resized.size);
-        let [to_height, to_width] = self.crop.unwrap_or(resized.size);
-        let n_channels = if is_grey { 1 } else { 3 };
-        let mut values = Vec::with_capacity(n_channels * to_height * to_width);
-        let rows = Window::new(height, to_height);
-        let columns = Window::new(width, to_width);
-        for channel in 0..n_channels {
+        let n_channels = self.mean.len();
+        assert!(
+            matches!(n_channels, 1 | 3) && self.std.len() == n_channels,
+            "ImageProcessor: {n_channels} means and {} standard deviations are not of 1 or 3 channels",
+            self.std.len()
+        );
+        let image = self.cropped(image)?;
+        let shape = [
+            1,
+            n_channels,
+            image.height() as usize,
+            image.width() as usize,
+        ];
+        let bytes = image.into_bytes();
+        let values = (0..n_channels).flat_map(|channel| {
             let (mean, std) = (self.mean[channel], self.std[channel]);
-            for row in 0..to_height {
-                for column in 0..to_width {
-                    let pixel = rows.at(row).zip(columns.at(column));
-                    let byte = pixel.map_or(0, |(row, column)| {
-                        bytes[(row * width + column) * n_channels + channel]
-                    });
-                    values.push(((f64::from(byte) * self.scale - mean) / std) as f32);
-                }
-            }
-        }
-        let shape = [1, n_channels, to_height, to_width];
-        Ok(Tensor::from_data(TensorData::new(values, shape), device))
+            let bytes = bytes.iter().skip(channel).step_by(n_channels);
+            bytes.map(move |&byte| ((f64::from(byte) * self.scale - mean) / std) as f32)
+        });
+        let data = TensorData::new(values.collect::<Vec<f32>>(), shape);
+        Ok(Tensor::from_data(data, device))
     }
 
-    fn resized(&self, image: &DynamicImage) -> Result<Pixels, VisionError> {
+    /// An image after resizing and the centre crop, in the channels that the model sees: colours become grey for a model of one channel.
+    ///
+    /// # Errors
+    ///
+    /// When the image has no pixels, or would have more than 2²⁸.
+    ///
+    /// # Cost
+    ///
+    /// Some operations for each pixel of the image and of the result, and 16 bytes of memory for each pixel of the image.
+    pub fn cropped(&self, image: &DynamicImage) -> Result<DynamicImage, VisionError> {
+        let resized = self.resized(image)?;
+        let Some([height, width]) = self.crop else {
+            return Ok(resized);
+        };
+        let [left, above] =
+            [(resized.width(), width), (resized.height(), height)].map(|(side, crop)| {
+                let (side, crop) = (i64::from(side), crop as i64);
+                if crop > side {
+                    -((crop - side) / 2)
+                } else {
+                    (side - crop) / 2
+                }
+            });
+        let (height, width) = (height as u32, width as u32);
+        let mut cropped = match self.mean.len() {
+            1 => DynamicImage::new_luma8(width, height),
+            _ => DynamicImage::new_rgb8(width, height),
+        };
+        replace(&mut cropped, &resized, -left, -above);
+        Ok(cropped)
+    }
+
+    fn resized(&self, image: &DynamicImage) -> Result<DynamicImage, VisionError> {
         let (width, height) = (image.width(), image.height());
         let [to_height, to_width] = match self.size {
             None => [height.into(), width.into()],
@@ -157,7 +205,10 @@ impl ImageProcessor {
             }
         };
         let is_empty = width == 0 || height == 0 || to_width == 0 || to_height == 0;
-        if is_empty || to_width.saturating_mul(to_height) > MOST_PIXELS {
+        let cropped = self
+            .crop
+            .map_or(0, |[height, width]| height as u64 * width as u64);
+        if is_empty || to_width.saturating_mul(to_height).max(cropped) > MOST_PIXELS {
             return Err(VisionError::Size {
                 width,
                 height,
@@ -165,24 +216,53 @@ impl ImageProcessor {
                 to_height,
             });
         }
-        let to = [to_height as u32, to_width as u32];
+        let [to_height, to_width] = [to_height as u32, to_width as u32];
         let image = match self.mean.len() {
             1 => DynamicImage::ImageLuma8(grey(image)),
             _ => DynamicImage::ImageRgb8(image.to_rgb8()),
         };
-        let image = match to == [height, width] {
+        Ok(match [to_height, to_width] == [height, width] {
             true => image,
             false => {
                 // Rows first, rounded to bytes, as in PIL and torchvision.
-                let rows = image.resize_exact(to[1], height, self.filter);
-                rows.resize_exact(to[1], to[0], self.filter)
+                let rows = image.resize_exact(to_width, height, self.filter);
+                rows.resize_exact(to_width, to_height, self.filter)
             }
-        };
-        Ok(Pixels {
-            bytes: image.into_bytes(),
-            size: to.map(|pixels| pixels as usize),
         })
     }
+}
+
+/// What a kind of image processor does where its file does not say it.
+#[derive(Clone, Copy)]
+struct Kind {
+    /// Whether a single number as the size means both sides, not the shorter one.
+    is_square: bool,
+    /// Whether there is a centre crop.
+    crops: bool,
+}
+
+impl Kind {
+    const VIT: Self = Self {
+        is_square: true,
+        crops: false,
+    };
+}
+
+const KINDS: &str = "the image processors of ViT, DeiT, BiT and CLIP";
+
+/// By a name such as `ViTImageProcessorFast` or `ViTFeatureExtractor`.
+fn kind_of(name: &str) -> Option<Kind> {
+    let name = name.trim_end_matches("Fast").trim_end_matches("Pil");
+    let name = name
+        .strip_suffix("ImageProcessor")
+        .or(name.strip_suffix("FeatureExtractor"))?;
+    let (is_square, crops) = match name {
+        "ViT" => (true, false),
+        "DeiT" => (true, true),
+        "Bit" | "CLIP" => (false, true),
+        _ => return None,
+    };
+    Some(Kind { is_square, crops })
 }
 
 /// Grey as PIL makes it (ITU-R 601-2).
@@ -198,37 +278,6 @@ fn grey(image: &DynamicImage) -> GrayImage {
     };
     let bytes = image.pixels().map(grey).collect();
     GrayImage::from_raw(width, height, bytes).expect("a byte for each pixel")
-}
-
-/// The bytes of an image, row by row, the channels of a pixel side by side.
-struct Pixels {
-    bytes: Vec<u8>,
-    size: [usize; 2],
-}
-
-/// The middle part of a side.
-struct Window {
-    /// Pixels of the side before the window.
-    cut: usize,
-    /// Pixels of the window before the side.
-    margin: usize,
-    side: usize,
-}
-
-impl Window {
-    fn new(side: usize, window: usize) -> Self {
-        Self {
-            cut: side.saturating_sub(window) / 2,
-            margin: window.saturating_sub(side) / 2,
-            side,
-        }
-    }
-
-    /// Which pixel of the side this one of the window is, if there is one.
-    fn at(&self, pixel: usize) -> Option<usize> {
-        let pixel = (pixel + self.cut).checked_sub(self.margin)?;
-        (pixel < self.side).then_some(pixel)
-    }
 }
 
 const SIZES: &str = "{\"height\", \"width\"}, {\"shortest_edge\"} or one number, from 1 to 65535";

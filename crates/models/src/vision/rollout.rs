@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 
 /// How much of the input at each token is in the output at each token, if attention and residuals were all that a model did: the product of
-/// `(W + I) / 2` over the layers, where `W` is the mean of the heads' attention weights.
+/// `(W + I) / 2` over the layers, the last one on the left, where `W` is the mean of the heads' attention weights.
 ///
 /// # Shapes
 ///

@@ -37,13 +37,17 @@ fn the_largest_weight_has_the_strongest_colour() {
 #[test]
 fn a_small_image_is_enlarged() {
     let pixels: Vec<u8> = (0..28 * 28 * 3).map(|at| (at % 256) as u8).collect();
-    let map = ImageMap::new([28, 28], pixels.clone(), [4, 4], vec![0.5; 16]).unwrap();
+    let map = ImageMap::new([28, 28], pixels.clone(), [4, 4], vec![1.0 / 9.0; 16]).unwrap();
     let (size, drawn) = decoded(&map.to_png());
     assert_eq!(size, [280, 572]);
     assert_eq!(
         drawn[(13 * 572 + 27) * 3..][..3],
         pixels[(28 + 2) * 3..][..3]
     );
+    // Equal weights have no colour.
+    for row in drawn.chunks(572 * 3) {
+        assert_eq!(row[..280 * 3], row[(280 + GAP) * 3..]);
+    }
 }
 
 #[test]

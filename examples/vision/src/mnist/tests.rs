@@ -19,7 +19,7 @@ fn a_file_is_whole_or_refused() {
             .to_string()
             .replace(&format!("{}/", folder.path().display()), ""),
     };
-    let again = "in the folder of the repository, remove it, and `cargo xtask fetch mnist` fetches it again";
+    let again = "remove the folder, and in that of the repository `cargo xtask fetch mnist` fetches it again";
     assert_eq!(
         refused(),
         format!(
@@ -41,6 +41,11 @@ fn a_file_is_whole_or_refused() {
         format!("{images} is not a file of MNIST: {again}")
     );
     write(images, &[0x803, 2, 28, 28], &pixels);
+    write(labels, &[0x801], &[0, 0]);
+    assert_eq!(
+        refused(),
+        format!("{labels} is not a file of MNIST: {again}")
+    );
     write(labels, &[0x801, 1], &[3]);
     assert_eq!(refused(), format!("{labels}: 1 digits for 2 scans"));
     write(labels, &[0x801, 2], &[3, 10]);

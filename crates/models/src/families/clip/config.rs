@@ -105,6 +105,11 @@ impl ClipConfig {
             );
             return Err(ConfigError::new(NAME, reason));
         }
+        let (vocab_size, end_token) = (text.vocab_size, text.end_token);
+        if let Some(end_token) = end_token.filter(|&token| token >= vocab_size) {
+            let reason = format!("end_token {end_token} is not below vocab_size {vocab_size}");
+            return Err(ConfigError::new(NAME, reason));
+        }
         for (encoder, d_projection) in [
             (&vision.encoder, vision.d_projection),
             (&text.encoder, text.d_projection),

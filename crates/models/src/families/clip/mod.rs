@@ -8,7 +8,7 @@
 //! x      = x + attention(norm(x));  x = x + feed_forward(norm(x))      layer by layer
 //! pooled = CLIP: the state norm(x) of the class token, and of the token at the end of the text, which sees what is before it
 //!          SigLIP: p + feed_forward(norm(p)) where p = attention(probe, norm(x)) for an image, the last state norm(x) for a text
-//! logits = exp(scale) · image · textᵀ (+ bias)      image and text are the pooled states, projected and divided by their lengths
+//! logits = exp(scale) · image · textᵀ (+ bias)      image and text are the pooled states, projected and divided by their L2 norms
 //! ```
 //!
 //! SigLIP has the biases, a linear layer after the last state of a text, and no projection of images.

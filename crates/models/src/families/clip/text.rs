@@ -92,7 +92,7 @@ impl ClipText {
             .squeeze_dim(1)
     }
 
-    /// The vectors of texts, `[batch, d_projection]`, whose lengths differ: [pooled](Self::pool) states, projected if there is a projection.
+    /// The vectors of texts, `[batch, d_projection]`, not normalised: [pooled](Self::pool) states, projected if there is a projection.
     /// Panics and cost are those of [`forward`](Self::forward).
     pub fn features(&self, tokens: Tensor<2, Int>) -> Tensor<2> {
         let states = self.forward(tokens.clone());

@@ -76,7 +76,7 @@ impl ClipVision {
         }
     }
 
-    /// The vectors of images, `[batch, d_projection]`, whose lengths differ: [pooled](Self::pool) states, projected if there is a projection.
+    /// The vectors of images, `[batch, d_projection]`, not normalised: [pooled](Self::pool) states, projected if there is a projection.
     /// Panics and cost are those of [`forward`](Self::forward).
     pub fn features(&self, images: Tensor<4>) -> Tensor<2> {
         projected(&self.projection, self.pool(self.forward(images)))

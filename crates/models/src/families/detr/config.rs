@@ -24,9 +24,9 @@ const NAME: &str = "DetrConfig";
 /// ```
 #[derive(Config, Debug)]
 pub struct DetrConfig {
-    /// The convolutions that make a map of features. Default: none; the map comes from elsewhere.
+    /// The convolutions that make a feature map. Default: none; the map comes from elsewhere.
     pub backbone: Option<ResNetConfig>,
-    /// Channels of the map of features.
+    /// Channels of the feature map.
     #[config(default = 2048)]
     pub d_features: usize,
     /// Width of the model.

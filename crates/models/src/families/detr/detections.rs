@@ -1,13 +1,13 @@
 //! From logits and boxes to what was found.
 
-use burn::tensor::activation::softmax;
+use burn::tensor::{DType, activation::softmax};
 
 use super::DetrOutput;
 
 /// Something that was found in an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Detection {
-    /// The number of its class.
+    /// The number of its class, whose name is in `id2label` of `config.json`.
     pub label: usize,
     /// How probable the class is, from 0 to 1.
     pub score: f32,
@@ -18,7 +18,8 @@ pub struct Detection {
 /// What was found in each image: for every query whose most probable class, "no object" aside, has a score above `threshold`, that class and the
 /// box, in the order of the queries.
 ///
-/// `sizes` are height and width of the images (pixels), padding not included; 1 and 1 leave boxes as fractions of them.
+/// `sizes` are height and width of the original images (pixels), before they were resized and padded; 1 and 1 leave boxes as fractions of them. The
+/// usual threshold is 0.5 to 0.9.
 ///
 /// # Panics
 ///
@@ -42,12 +43,13 @@ pub fn post_process(
         "post_process: sizes of {} images for {batch}",
         sizes.len()
     );
-    let scores = softmax(output.logits.clone(), 2).into_data();
+    let logits = output.logits.clone().cast(DType::F32);
+    let scores = softmax(logits, 2).into_data();
     let scores: Vec<f32> = scores.iter().collect();
     let boxes: Vec<f32> = output.boxes.clone().into_data().iter().collect();
     let detection = |query: usize, [height, width]: [f32; 2]| {
         let scores = &scores[query * n_logits..][..n_logits - 1];
-        // The last of equals is the first of all.
+        // `max_by` returns the last maximum; reversed, that is the first.
         let scores = scores.iter().copied().enumerate().rev();
         let (label, score) = scores.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         let [x, y, wide, high] = [0, 1, 2, 3].map(|side| boxes[query * 4 + side]);

@@ -17,8 +17,8 @@ use crate::{
 /// a `model_type` of `detr`, and `model.safetensors`, its shards, or `pytorch_model.bin`. It has heads if the weights have them.
 ///
 /// The backbone is a ResNet of `transformers`, or one of `timm` from ResNet-18 to ResNet-152. Dilated ones (DC5), learned positions of the image and
-/// models for segmentation are refused; so is `auxiliary_loss`, with which `transformers` normalises the decoder's states between its layers,
-/// other than the paper. Training differs: all convolutions are trained, where `transformers` freezes some.
+/// models for segmentation are refused; so are encoders and decoders with different numbers of heads or feed-forward widths, and `auxiliary_loss`, with which `transformers` normalises the decoder's states between its layers,
+/// unlike the paper. Training differs: all convolutions are trained, where `transformers` freezes some.
 ///
 /// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///

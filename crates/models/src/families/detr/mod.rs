@@ -2,7 +2,7 @@
 //! fixed number of learned queries, with nothing to sort out afterwards.
 //!
 //! ```text
-//! x      = projection(backbone(image)), a token for each place of the map of features
+//! x      = projection(backbone(image)), a token for each place of the feature map
 //! x      = norm(x + attention(x + positions, x + positions, x));  x = norm(x + feed_forward(x))             the encoder, layer by layer
 //! y      = 0, a token for each query
 //! y      = norm(y + attention(y + queries, y + queries, y))                                                 the decoder, layer by layer

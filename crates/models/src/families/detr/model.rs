@@ -24,7 +24,7 @@ use crate::resnet::ResNet;
 ///
 /// # Example
 ///
-/// A model whose map of features comes from a small stem of convolutions, in place of a ResNet:
+/// A model whose feature map comes from a small stem of convolutions, in place of a ResNet:
 ///
 /// ```
 /// use burn::{nn::conv::Conv2dConfig, tensor::{Device, Distribution, Tensor}};
@@ -47,12 +47,12 @@ use crate::resnet::ResNet;
 pub struct Detr {
     /// The convolutions, if they are part of the model.
     pub backbone: Option<ResNet>,
-    /// From the channels of the map of features to the width of the model, `[d_model, d_features, 1, 1]`.
+    /// From the channels of the feature map to the width of the model, `[d_model, d_features, 1, 1]`.
     pub projection: Conv2d,
     /// What the decoder asks for, `[n_queries, d_model]`: the positions of its tokens, which begin as zeros.
     pub queries: Param<Tensor<2>>,
     pub(super) dropout: Dropout,
-    /// The layers that read the map of features.
+    /// The layers that read the feature map.
     pub encoder: TransformerStack,
     /// The layers that answer the queries, and the norm after them.
     pub decoder: TransformerStack,
@@ -65,13 +65,13 @@ pub struct Detr {
 /// What the decoder reads of images.
 #[derive(Clone, Debug)]
 pub struct DetrMemory {
-    /// The encoder's states at each place of the map of features, row by row, `[batch, rows · columns, d_model]`.
+    /// The encoder's states at each place of the feature map, row by row, `[batch, rows · columns, d_model]`.
     pub states: Tensor<3>,
     /// Where these places are, `[batch or 1, rows · columns, d_model]`.
     pub positions: Tensor<3>,
     /// Hides the places of padding.
     pub mask: AttentionMask,
-    /// Rows and columns of the map of features.
+    /// Rows and columns of the feature map.
     pub grid: [usize; 2],
 }
 
@@ -87,14 +87,15 @@ pub struct DetrOutput {
     pub states: Tensor<3>,
     /// If requested, what the heads say after each layer of the decoder but the last.
     pub auxiliary: Vec<DetrOutput>,
-    /// If requested, which places of the map of features the queries attend to, `[batch, heads, n_queries, rows · columns]` per layer of the
+    /// If requested, which places of the feature map the queries attend to, `[batch, heads, n_queries, rows · columns]` per layer of the
     /// decoder.
     pub cross_weights: Vec<Tensor<4>>,
 }
 
 impl Detr {
     /// What is in images, `[batch, channels, height, width]`. Where they are padded to one size, `mask`, `[batch, height, width]`, is `true` at
-    /// the pixels of the image and `false` at those of its padding.
+    /// the pixels of the image and `false` at those of its padding. Published models see red, green and blue, 0 to 1, less ImageNet's mean and divided by
+    /// its standard deviation, in images whose shorter side has 800 pixels, or whose longer side has 1333 if that would be more.
     ///
     /// # Panics
     ///
@@ -107,8 +108,12 @@ impl Detr {
         self.decode(&self.encode_images(images, mask))
     }
 
-    /// As [`forward`](Self::forward), of a map of features, `[batch, d_features, rows, columns]`, which need not be that of the backbone. The mask
+    /// As [`forward`](Self::forward), of a feature map, `[batch, d_features, rows, columns]`, which need not be that of the backbone. The mask
     /// is of any size: a place is padding if the pixel at its top left is.
+    ///
+    /// # Panics
+    ///
+    /// When the model has no heads, or the channels or the numbers of features and masks differ.
     pub fn forward_features(
         &self,
         features: Tensor<4>,
@@ -150,7 +155,7 @@ impl Detr {
         self.encode(backbone.forward(images), mask)
     }
 
-    /// What the decoder reads of a map of features. Shapes and panics are those of [`forward_features`](Self::forward_features).
+    /// What the decoder reads of a feature map. Shapes and panics are those of [`forward_features`](Self::forward_features).
     pub fn encode(&self, features: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrMemory {
         let [batch, channels, rows, columns] = features.dims();
         let [d_model, own, _, _] = self.projection.weight.dims();
@@ -168,6 +173,8 @@ impl Detr {
                 (visible, AttentionMask::none())
             }
             Some(mask) => {
+                let [masks, ..] = mask.dims();
+                assert!(masks == batch, "Detr: masks of {masks} images for {batch}");
                 let visible = resized(mask, [rows, columns]);
                 let padding = visible.clone().reshape([batch, rows * columns]).bool_not();
                 (visible, AttentionMask::mask_pad(padding))

@@ -1,4 +1,4 @@
-//! Where the places of a map of features are.
+//! Where the places of a feature map are.
 
 use std::f64::consts::TAU;
 

@@ -39,7 +39,7 @@ impl ResNetConfig {
         config.with_depths(depths).with_bottleneck(false)
     }
 
-    /// Channels of the map of features: those of the last stage.
+    /// Channels of the feature map: those of the last stage.
     pub fn d_features(&self) -> usize {
         self.widths.last().copied().unwrap_or(self.d_stem)
     }

@@ -8,7 +8,7 @@ use crate::{
     weights::Table,
 };
 
-/// The most layers accepted in a file: published models have 50 at most.
+/// The most layers of all stages accepted in a file: ResNet-152 has 50.
 const MOST_LAYERS: usize = 1000;
 
 /// What the tensors of a ResNet are called.
@@ -60,8 +60,8 @@ impl ResNetNames {
                 )
             }
         };
-        // How many batches the statistics are of.
-        table.ignore("*.num_batches_tracked")
+        // How many batches the statistics are of, and a head for classes.
+        table.ignore("*.num_batches_tracked").ignore("fc.*")
     }
 }
 
@@ -122,6 +122,7 @@ fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
     let config = file.choice("backbone", &models)?;
     // Norms are frozen in any case.
     file.ignore("freeze_batch_norm_2d use_pretrained_backbone");
+    file.ignore("stage_names tie_word_embeddings use_timm_backbone");
     file.only("features_only", json!(true))?;
     file.only("output_stride", json!(32))?;
     check_outputs(file, ("layer", 4))?;
@@ -129,7 +130,8 @@ fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
 }
 
 fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
-    file.ignore("stage_names");
+    // Names of outputs, and what version 4 writes into every file.
+    file.ignore("stage_names tie_word_embeddings");
     file.only("hidden_act", json!("relu"))?;
     file.only(
         "downsample_in_first_stage downsample_in_bottleneck",

@@ -1,4 +1,4 @@
-//! ResNet (He et al., "Deep residual learning for image recognition", arXiv:1512.03385) as a backbone: from images to a map of features, with the
+//! ResNet (He et al., "Deep residual learning for image recognition", arXiv:1512.03385) as a backbone: from images to a feature map, with the
 //! statistics of its batch norms fixed, as [DETR](crate::detr) has it.
 //!
 //! ```text

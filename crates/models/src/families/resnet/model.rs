@@ -1,4 +1,4 @@
-//! From images to a map of features.
+//! From images to a feature map.
 
 use std::f64::consts::SQRT_2;
 
@@ -44,7 +44,7 @@ pub struct ResNet {
 }
 
 impl ResNet {
-    /// The map of features of images, `[batch, channels, height, width]`: that of the last stage, `[batch, d_features, rows, columns]`. Each
+    /// The feature map of images, `[batch, channels, height, width]`: that of the last stage, `[batch, d_features, rows, columns]`. Each
     /// stage but the first halves rows and columns, which are a quarter of height and width before; halves are rounded up.
     ///
     /// # Panics
@@ -144,8 +144,10 @@ impl NormedConv {
 
     /// The norm as a part of the convolution: activations, which are larger than weights, are not read again for it.
     fn forward(&self, x: Tensor<4>) -> Tensor<4> {
-        let factor = self.gamma.val() / (self.variance.val() + EPSILON).sqrt();
-        let bias = self.beta.val() - self.mean.val() * factor.clone();
+        // Fixed even after a model was frozen and unfrozen.
+        let fixed = |numbers: &Param<Tensor<1>>| numbers.val().detach();
+        let factor = fixed(&self.gamma) / (fixed(&self.variance) + EPSILON).sqrt();
+        let bias = fixed(&self.beta) - fixed(&self.mean) * factor.clone();
         let Conv2d {
             weight,
             stride,

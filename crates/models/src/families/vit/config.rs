@@ -60,7 +60,7 @@ pub struct VitConfig {
 }
 
 impl VitConfig {
-    /// The block of the paper: pre-norm with an epsilon of 1e-12, exact GELU, no dropout.
+    /// The block of ViT in `transformers`: pre-norm with an epsilon of 1e-12, exact GELU, no dropout.
     pub fn base_block() -> BlockConfig {
         BlockConfig::new()
             .with_norm(NormConfig::layer_norm().with_epsilon(1e-12))

@@ -13,8 +13,8 @@ use crate::{
 
 /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of `vit`, `deit` or `dinov2`, and `model.safetensors`, its shards, or `pytorch_model.bin`. It has a head if the weights
-/// have one. DINOv2's models with a gate in their feed-forward networks (`use_swiglu_ffn`, the giant one) are refused. In training, stochastic depth
-/// is the same in all layers.
+/// have one. DINOv2's models with a gate in their feed-forward networks (`use_swiglu_ffn`, the giant one) are refused. In training, the rate of
+/// stochastic depth is the same in all layers, as in `transformers`.
 ///
 /// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
@@ -27,20 +27,23 @@ pub fn from_pretrained(
 ) -> Result<Vit, PretrainedError> {
     let options = options.into();
     let mut file = ConfigFile::read(source.as_ref(), "ViT")?;
-    let (mut config, kind) = read(&mut file)?;
+    let (mut config, mut kind) = read(&mut file)?;
     let path = file.finish()?;
     let weights = options.weights(source.as_ref())?;
+    if kind == VitFamily::Deit && !weights.has("distillation_classifier.weight") {
+        kind = VitFamily::DeitOneHead;
+    }
     let classes = |(name, shape): (&str, &[usize])| {
         let name = name.strip_suffix(".weight")?;
-        let is_head = name == kind.head() || name == "classifier";
-        is_head.then(|| shape.first().copied()).flatten()
+        (name == kind.head())
+            .then(|| shape.first().copied())
+            .flatten()
     };
     config.n_classes = weights.tensors().find_map(classes);
     let valid = config.validate();
     valid.map_err(|error| PretrainedError::Config { path, error })?;
     let mut model = config.init(&options.device);
-    let has_one_head = config.distilled && !weights.has("distillation_classifier.weight");
-    if has_one_head {
+    if kind == VitFamily::DeitOneHead {
         model.distillation_head = None;
     }
     weights.load(&kind.table(), &mut model)?;
@@ -52,8 +55,10 @@ pub fn from_pretrained(
 pub enum VitFamily {
     /// `vit`.
     Vit,
-    /// `deit`, with the head of the class token alone or with those of both tokens.
+    /// `deit` with the heads of both tokens, or without heads.
     Deit,
+    /// `deit` with the head of the class token alone.
+    DeitOneHead,
     /// `dinov2`.
     Dinov2,
 }
@@ -63,7 +68,7 @@ impl VitFamily {
     fn name(self) -> &'static str {
         match self {
             Self::Vit => "vit",
-            Self::Deit => "deit",
+            Self::Deit | Self::DeitOneHead => "deit",
             Self::Dinov2 => "dinov2",
         }
     }
@@ -72,7 +77,7 @@ impl VitFamily {
     fn head(self) -> &'static str {
         match self {
             Self::Deit => "cls_classifier",
-            Self::Vit | Self::Dinov2 => "classifier",
+            Self::Vit | Self::DeitOneHead | Self::Dinov2 => "classifier",
         }
     }
 
@@ -100,7 +105,7 @@ impl VitFamily {
             // For pretraining.
             .ignore("embeddings.mask_token")
             .ignore("pooler.*");
-        let mut table = Table::new()
+        Table::new()
             .part("", name, encoder)
             .linear("head", self.head())
             .linear("distillation_head", "distillation_classifier")
@@ -108,18 +113,14 @@ impl VitFamily {
             .rename("embeddings.*", &format!("{name}.embeddings.*"))
             .rename("encoder.*", &format!("{name}.encoder.*"))
             .rename("layernorm.*", &format!("{name}.layernorm.*"))
-            .rename("pooler.*", &format!("{name}.pooler.*"));
-        if self == Self::Deit {
-            table = table.rename("classifier.*", "cls_classifier.*");
-        }
-        table
+            .rename("pooler.*", &format!("{name}.pooler.*"))
     }
 
     fn layer(self) -> Table {
         let projections =
             ["query", "key", "value"].map(|name| format!("attention.attention.{name}"));
         let ([before_attention, before_feed_forward], [inner, outer]) = match self {
-            Self::Vit | Self::Deit => (
+            Self::Vit | Self::Deit | Self::DeitOneHead => (
                 ["layernorm_before", "layernorm_after"],
                 ["intermediate.dense", "output.dense"],
             ),
@@ -138,7 +139,7 @@ impl VitFamily {
 }
 
 fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError> {
-    use VitFamily::{Deit, Dinov2, Vit};
+    use VitFamily::{Deit, DeitOneHead, Dinov2, Vit};
 
     let families = [Vit, Deit, Dinov2].map(|family| (family.name(), family));
     let family = file.choice("model_type", &families)?;
@@ -149,7 +150,7 @@ fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError
     );
     file.only("qkv_bias", json!(true))?;
     let epsilon = match family {
-        Vit | Deit => 1e-12,
+        Vit | Deit | DeitOneHead => 1e-12,
         Dinov2 => 1e-6,
     };
     let d_model = file.size_or("hidden_size", 768)?;
@@ -159,7 +160,7 @@ fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError
         .with_dropout(file.number("hidden_dropout_prob", 0.0)?)
         .with_attention_dropout(file.number("attention_probs_dropout_prob", 0.0)?);
     let d_ff = match family {
-        Vit | Deit => file.size_or("intermediate_size", 3072)?,
+        Vit | Deit | DeitOneHead => file.size_or("intermediate_size", 3072)?,
         Dinov2 => {
             file.only("use_swiglu_ffn", json!(false))?;
             block = block
@@ -169,7 +170,7 @@ fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError
         }
     };
     let (image_size, patch_size) = match family {
-        Vit | Deit => (224, 16),
+        Vit | Deit | DeitOneHead => (224, 16),
         Dinov2 => (224, 14),
     };
     let config = VitConfig::new()

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! x      = [class token; (distillation token;) patches · weight + bias] + positions
-//! x      = x + scale · attention(norm(x));  x = x + scale · feed_forward(norm(x))      layer by layer; scale is 1 but in DINOv2
+//! x      = x + scale · attention(norm(x));  x = x + scale · feed_forward(norm(x))      layer by layer; scale is 1 except in DINOv2
 //! states = norm(x)
-//! logits = head(states[class token])
+//! logits = head(states[class token])                                         DeiT: the mean of two heads, one for each special token; DINOv2: head([class token; mean of patches])
 //! ```
 
 mod config;
