@@ -90,6 +90,7 @@ impl GoldenFile {
             "F32" => TensorData::new(each(bytes, f32::from_le_bytes), shape),
             "F64" => TensorData::new(each(bytes, f64::from_le_bytes), shape),
             "I64" => TensorData::new(each(bytes, i64::from_le_bytes), shape),
+            "U8" => TensorData::new(bytes.to_vec(), shape),
             "BOOL" => TensorData::new(each(bytes, |[byte]| byte != 0), shape),
             dtype => panic!("{name} is of dtype {dtype}"),
         }

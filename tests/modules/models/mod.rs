@@ -18,6 +18,7 @@ mod published;
 mod reach;
 mod real;
 mod refused;
+mod segformer;
 mod sentences;
 mod t5;
 mod tokenizer;

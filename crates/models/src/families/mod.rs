@@ -9,6 +9,7 @@ mod language_model;
 pub mod llama;
 mod loading;
 pub mod resnet;
+pub mod segformer;
 pub mod t5;
 pub mod vit;
 pub mod whisper;

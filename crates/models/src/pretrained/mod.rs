@@ -14,6 +14,7 @@
 //! | `speech::SpeechRecognizer::from_pretrained`, with the feature `speech` | the same |
 //! | [`clip::from_pretrained`](crate::clip::from_pretrained) | `clip`, `siglip` |
 //! | [`detr::from_pretrained`](crate::detr::from_pretrained) | `detr` |
+//! | [`segformer::from_pretrained`](crate::segformer::from_pretrained) | `segformer` |
 //! | [`vit::from_pretrained`](crate::vit::from_pretrained) | `vit`, `deit`, `dinov2` |
 //! | `vision::ImageClassifier::from_pretrained`, with the feature `vision` | the same |
 //!

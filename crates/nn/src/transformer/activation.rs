@@ -1,7 +1,7 @@
 //! The activations of feed-forward networks.
 
-use burn::config::Config;
-use burn_attn_ops::Activation;
+use burn::{config::Config, tensor::Tensor};
+use burn_attn_ops::{Activation, activate};
 
 /// The activation inside a [`FeedForward`](crate::FeedForward), plain or as the gate of a gated linear unit.
 ///
@@ -38,6 +38,19 @@ impl FeedForwardActivation {
     /// Whether the network has a gate.
     pub fn is_gated(self) -> bool {
         self.parts().1
+    }
+
+    /// The activation of `x`, `[.., d_ff]`, of the same shape; if it is gated, of `[gate | up]`, `[.., 2 · d_ff]`, which becomes `[.., d_ff]`. For
+    /// networks with something between the first linear layer and the activation.
+    ///
+    /// Panics, cost and source are those of [`ops::activate`](crate::ops::activate).
+    pub fn forward<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
+        let (function, gated) = self.parts();
+        let mut shape = x.dims();
+        let rows = shape[..D - 1].iter().product();
+        let y = activate(x.reshape([rows, shape[D - 1]]), None, function, gated);
+        shape[D - 1] = y.dims()[1];
+        y.reshape(shape)
     }
 
     /// The activation itself, which for a gated unit is that of the gate; and whether there is a gate.

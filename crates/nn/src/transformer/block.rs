@@ -1,9 +1,11 @@
 //! How the layers of a stack are built: choices common to encoder, decoder and causal stack.
 
-use burn::nn::Initializer;
+use burn::{nn::Initializer, tensor::Device};
 use burn_attn_derive::Config;
 
-use super::{ExpertsConfig, FeedForwardActivation, NormPlacement};
+use super::{
+    ExpertsConfig, FeedForwardActivation, NormPlacement, SublayerConnection, residual::Parts,
+};
 use crate::{
     ConfigError, HeadsConfig, NormConfig, ProjectionBias, attention::heads_builders,
     linear::kaiming_uniform,
@@ -101,6 +103,29 @@ pub struct BlockConfig {
 heads_builders!(BlockConfig);
 
 impl BlockConfig {
+    /// Builds the residual sum around a sublayer of this width, with the norms, the dropout, the layer scale and the stochastic depth of this
+    /// block: for layers of other sublayers than those of a [`TransformerLayer`](crate::TransformerLayer). Panics when the norm is not valid,
+    /// or the width is 0.
+    pub fn residual(&self, d_model: usize, device: &Device) -> SublayerConnection {
+        self.residual_with(true, d_model, device)
+    }
+
+    pub(super) fn residual_with(
+        &self,
+        has_norm: bool,
+        d_model: usize,
+        device: &Device,
+    ) -> SublayerConnection {
+        let parts = Parts {
+            norm: has_norm.then_some(&self.norm),
+            placement: self.norm_placement,
+            dropout: self.dropout,
+            layer_scale: self.layer_scale,
+            stochastic_depth: self.stochastic_depth,
+        };
+        SublayerConnection::new(d_model, parts, device)
+    }
+
     pub(super) fn projection_bias(&self) -> ProjectionBias {
         self.projection_bias.unwrap_or(self.bias.into())
     }

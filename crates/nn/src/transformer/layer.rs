@@ -9,7 +9,6 @@ use burn_attn_derive::Config;
 use super::{
     BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput, MixtureOfExperts,
     MixtureOfExpertsConfig, NormPlacement, SublayerConnection, input::LayerOptions,
-    residual::Parts,
 };
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, SelfAttention,
@@ -194,15 +193,7 @@ impl TransformerLayerConfig {
     }
 
     fn residual(&self, has_norm: bool, device: &Device) -> SublayerConnection {
-        let block = &self.block;
-        let parts = Parts {
-            norm: has_norm.then_some(&block.norm),
-            placement: block.norm_placement,
-            dropout: block.dropout,
-            layer_scale: block.layer_scale,
-            stochastic_depth: block.stochastic_depth,
-        };
-        SublayerConnection::new(self.d_model, parts, device)
+        self.block.residual_with(has_norm, self.d_model, device)
     }
 
     fn d_ff(&self) -> usize {

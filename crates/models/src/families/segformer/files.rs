@@ -1,0 +1,164 @@
+//! The files of `transformers`: what they say of a SegFormer, and what its tensors are called.
+
+use std::path::Path;
+
+use burn::{module::RunningState, tensor::Tensor};
+use burn_attn::FeedForwardActivation;
+
+use super::{DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig};
+use crate::{
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    weights::Table,
+};
+
+/// More than any size of a stage, and little memory for the statistics of a batch norm, which exist before any weight is read.
+const MOST: usize = 1 << 16;
+/// The most blocks accepted: the largest published model has 52.
+const MOST_BLOCKS: usize = 1000;
+
+/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of `segformer`, and `model.safetensors`, its shards, or `pytorch_model.bin`. It has the heads that the weights have.
+///
+/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+///
+/// # Source
+///
+/// PyTorch equivalents: those of [`Segformer`].
+pub fn from_pretrained(
+    source: impl AsRef<Path>,
+    options: impl Into<LoadOptions>,
+) -> Result<Segformer, PretrainedError> {
+    let options = options.into();
+    let mut file = ConfigFile::read(source.as_ref(), "SegFormer")?;
+    let (mut config, decode_head) = read(&mut file)?;
+    let path = file.finish()?;
+    let weights = options.weights(source.as_ref())?;
+    let classes = |classifier: &str| {
+        let mut tensors = weights.tensors();
+        let found = tensors.find(|(name, _)| *name == classifier);
+        found.and_then(|(_, shape)| shape.first().copied())
+    };
+    config.n_classes = classes("classifier.weight");
+    config.decode_head =
+        classes("decode_head.classifier.weight").map(|n_classes| DecodeHeadConfig {
+            n_classes,
+            ..decode_head
+        });
+    let valid = config.validate();
+    valid.map_err(|error| PretrainedError::Config { path, error })?;
+    let mut model = config.init(&options.device);
+    weights.load(&table(), &mut model)?;
+    if let Some(head) = &mut model.decode_head {
+        // Unlike parameters, running statistics are there before they are loaded, in the default dtype of the device.
+        let dtype = head.norm.gamma.dtype();
+        let cast = |state: &RunningState<Tensor<1>>| RunningState::new(state.value().cast(dtype));
+        head.norm.running_mean = cast(&head.norm.running_mean);
+        head.norm.running_var = cast(&head.norm.running_var);
+    }
+    Ok(model)
+}
+
+/// Which parameter of a [`Segformer`] is which tensor of `transformers`; [`save`](crate::weights::save()) writes them back by it, but for the number of
+/// batches that a batch norm has seen.
+pub fn table() -> Table {
+    let convolution = |table: Table, target: &str, source: &str| {
+        table.same_names(target, source, ["weight", "bias"])
+    };
+    let patches = convolution(Table::new(), "projection", "proj").norm("norm", "layer_norm");
+    let block = Table::new()
+        .linear("attention.query", "attention.self.query")
+        .linear(
+            "attention.key_value",
+            ["attention.self.key", "attention.self.value"],
+        )
+        .linear("attention.output", "attention.output.dense")
+        .norm("reduction.norm", "attention.self.layer_norm")
+        .norm("attention_residual.norm", "layer_norm_1")
+        .norm("feed_forward_residual.norm", "layer_norm_2")
+        .linear("feed_forward.linear_inner", "mlp.dense1")
+        .linear("feed_forward.linear_outer", "mlp.dense2");
+    let block = convolution(block, "reduction.projection", "attention.self.sr");
+    let block = convolution(block, "feed_forward.depthwise", "mlp.dwconv.dwconv");
+    let encoder = Table::new()
+        .part(
+            "stages.{stage}.patches",
+            "patch_embeddings.{stage}",
+            patches,
+        )
+        .part(
+            "stages.{stage}.blocks.{layer}",
+            "block.{stage}.{layer}",
+            block,
+        )
+        .norm("stages.{stage}.norm", "layer_norm.{stage}");
+    let decode_head = Table::new()
+        .linear("projections.{stage}", "linear_c.{stage}.proj")
+        .row("fuse.weight", "linear_fuse.weight")
+        .norm("norm", "batch_norm")
+        .row("norm.running_mean", "batch_norm.running_mean")
+        .row("norm.running_var", "batch_norm.running_var")
+        // Of use only to a norm that gives all batches the same weight.
+        .ignore("batch_norm.num_batches_tracked");
+    let decode_head = convolution(decode_head, "classifier", "classifier");
+    Table::new()
+        .part("", "segformer.encoder", encoder)
+        .part("decode_head", "decode_head", decode_head)
+        .linear("head", "classifier")
+        // A model without a head.
+        .rename("encoder.*", "segformer.encoder.*")
+}
+
+/// The encoder, and what a head for classes of pixels would be, but for their number.
+fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), PretrainedError> {
+    file.choice("model_type", &[("segformer", ())])?;
+    // All layer norms of the reference have an epsilon of 1e-5, whatever the first field says. The second is about the form of a result. Nobody reads
+    // the others, which old versions wrote.
+    file.ignore("layer_norm_eps reshape_last_stage downsampling_rates image_size");
+    let n_stages = file.size_or("num_encoder_blocks", 4)?;
+    let mut sizes = |field: &str, missing: [usize; 4]| -> Result<Vec<usize>, PretrainedError> {
+        let expected = format!("{n_stages} whole numbers from 1 to {MOST}");
+        let sizes = file.list(field, &expected)?;
+        let sizes: Vec<usize> = sizes.unwrap_or_else(|| missing.to_vec());
+        let fit = sizes.len() == n_stages && sizes.iter().all(|size| (1..=MOST).contains(size));
+        match fit {
+            true => Ok(sizes),
+            false => Err(file.unsupported(field, expected)),
+        }
+    };
+    let d_models = sizes("hidden_sizes", [32, 64, 160, 256])?;
+    let depths = sizes("depths", [2; 4])?;
+    let heads = sizes("num_attention_heads", [1, 2, 5, 8])?;
+    let reductions = sizes("sr_ratios", [8, 4, 2, 1])?;
+    let patch_sizes = sizes("patch_sizes", [7, 3, 3, 3])?;
+    let strides = sizes("strides", [4, 2, 2, 2])?;
+    let mlp_ratios = sizes("mlp_ratios", [4; 4])?;
+    if depths.iter().sum::<usize>() > MOST_BLOCKS {
+        let supported = format!("at most {MOST_BLOCKS} blocks together");
+        return Err(file.unsupported("depths", supported));
+    }
+    let stage = |stage: usize| SegformerStageConfig {
+        d_model: d_models[stage],
+        n_layers: depths[stage],
+        n_heads: heads[stage],
+        reduction: reductions[stage],
+        patch_size: patch_sizes[stage],
+        stride: strides[stage],
+        mlp_ratio: mlp_ratios[stage],
+    };
+    let config = SegformerConfig::new()
+        .with_n_channels(file.size_or("num_channels", 3)?)
+        .with_stages((0..n_stages).map(stage).collect())
+        .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
+        .with_dropout(file.number("hidden_dropout_prob", 0.0)?)
+        .with_attention_dropout(file.number("attention_probs_dropout_prob", 0.0)?)
+        .with_stochastic_depth(file.number("drop_path_rate", 0.1)?);
+    let d_decoder = file.size_or("decoder_hidden_size", 256)?;
+    if d_decoder > MOST {
+        return Err(file.unsupported("decoder_hidden_size", format!("at most {MOST}")));
+    }
+    let decode_head = DecodeHeadConfig::new(1)
+        .with_d_model(d_decoder)
+        .with_dropout(file.number("classifier_dropout_prob", 0.1)?)
+        .with_ignored_class(file.size_or("semantic_loss_ignore_index", 255)?);
+    Ok((config, decode_head))
+}

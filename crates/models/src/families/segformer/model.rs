@@ -1,0 +1,177 @@
+//! From images to maps and classes.
+
+use burn::{
+    module::Module,
+    nn::Linear,
+    tensor::{Int, Tensor},
+};
+
+use super::{
+    DecodeHead, SegformerStage,
+    encoder::{to_map, to_sequence},
+    head::upsampled,
+};
+use crate::loss::{Loss, smoothed_cross_entropy};
+
+/// An encoder of images, with a head for classes of pixels or for classes of images if it has one.
+///
+/// # Source
+///
+/// "SegFormer" (arXiv:2105.15203). PyTorch equivalents: `SegformerForSemanticSegmentation`, `SegformerForImageClassification` and
+/// `SegformerModel` of Hugging Face's `transformers`.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn_models::segformer::{DecodeHeadConfig, SegformerConfig, SegformerStageConfig};
+///
+/// let device = Device::default();
+/// let stages = vec![SegformerStageConfig::new(8, 1, 1, 4).with_stride(4), SegformerStageConfig::new(16, 1, 2, 1)];
+/// let model = SegformerConfig::new().with_stages(stages).with_decode_head(DecodeHeadConfig::new(5)).init(&device);
+/// let images = Tensor::random([2, 3, 33, 64], Distribution::Default, &device);
+/// let maps = model.forward(images.clone());
+/// assert_eq!([maps[0].dims(), maps[1].dims()], [[2, 8, 9, 16], [2, 16, 5, 8]]);
+/// assert_eq!(model.segment(images).dims(), [2, 33, 64]);
+/// ```
+#[derive(Module, Debug)]
+pub struct Segformer {
+    /// The stages of the encoder.
+    pub stages: Vec<SegformerStage>,
+    /// From the mean of the last map to logits of classes of images, if there is such a head.
+    pub head: Option<Linear>,
+    /// From the maps of all stages to logits of classes of pixels, if there is such a head.
+    pub decode_head: Option<DecodeHead>,
+}
+
+/// What a [`Segformer`] sees, block by block.
+#[derive(Clone, Debug, Default)]
+pub struct SegformerOutput {
+    /// The map of every stage, as [`Segformer::forward`] returns it.
+    pub maps: Vec<Tensor<4>>,
+    /// The states after every block, `[batch, rows · columns, d_model]` each, before the norm of the stage.
+    pub states: Vec<Tensor<3>>,
+    /// The attention weights of every block, `[batch, heads, rows · columns, len_kv]` each, with a key for every whole square of the block's
+    /// reduction, row by row.
+    pub weights: Vec<Tensor<4>>,
+}
+
+impl Segformer {
+    /// The map of every stage for images `[batch, channels, height, width]`: `[batch, d_model, rows, columns]` each, of published models a quarter,
+    /// an eighth, a sixteenth and a thirty-second of the height and width, rounded up.
+    ///
+    /// # Panics
+    ///
+    /// When the channels differ, or an image is too small for the reduction of a stage: less than 29 pixels high or wide, of published models.
+    ///
+    /// # Cost
+    ///
+    /// That of the blocks, [`SegformerBlock::forward`](super::SegformerBlock::forward), and of the convolutions before each stage.
+    pub fn forward(&self, images: Tensor<4>) -> Vec<Tensor<4>> {
+        self.run(images, false).maps
+    }
+
+    /// As [`forward`](Self::forward), with the states and attention weights of every block. This takes all scores once more, and memory for them.
+    pub fn forward_with_weights(&self, images: Tensor<4>) -> SegformerOutput {
+        self.run(images, true)
+    }
+
+    /// The logits of the classes of images, `[batch, n_classes]`.
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward), and when the model has no such head.
+    ///
+    /// # Cost
+    ///
+    /// That of [`forward`](Self::forward).
+    pub fn classify(&self, images: Tensor<4>) -> Tensor<2> {
+        let head = self.head.as_ref();
+        let head = head.expect("Segformer: the model has no head for classes of images");
+        let last = self.forward(images).pop().expect("there is a stage");
+        head.forward(to_sequence(last).mean_dim(1).squeeze_dim::<2>(1))
+    }
+
+    /// The logits of the classes of pixels, `[batch, n_classes, rows, columns]`, in the size of the first map.
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward), and when the model has no such head.
+    ///
+    /// # Cost
+    ///
+    /// That of [`forward`](Self::forward) and [`DecodeHead::forward`].
+    pub fn logits(&self, images: Tensor<4>) -> Tensor<4> {
+        self.decoder().forward(&self.forward(images))
+    }
+
+    /// The class of every pixel, `[batch, height, width]`: that of the largest of the interpolated [`logits`](Self::logits). PyTorch
+    /// equivalent: `post_process_semantic_segmentation` of `transformers`.
+    ///
+    /// Panics as [`logits`](Self::logits), and takes memory for `batch · n_classes · height · width` numbers in addition.
+    pub fn segment(&self, images: Tensor<4>) -> Tensor<3, Int> {
+        let [.., height, width] = images.dims();
+        let logits = upsampled(self.logits(images), [height, width]);
+        logits.argmax(1).squeeze_dim(1)
+    }
+
+    /// The mean cross entropy over all pixels but those of [`ignored_class`](DecodeHead::ignored_class), for training: images on an autodiff device,
+    /// and the classes of their pixels, `[batch, height, width]`. PyTorch equivalent: the loss of `SegformerForSemanticSegmentation` with several
+    /// classes.
+    ///
+    /// # Panics
+    ///
+    /// As [`logits`](Self::logits), when the sizes differ, and when all pixels are ignored.
+    ///
+    /// # Cost
+    ///
+    /// That of [`logits`](Self::logits), of [`smoothed_cross_entropy`] for as many tokens as there are pixels, and a wait for the device, to count
+    /// them.
+    pub fn loss(&self, images: Tensor<4>, classes: Tensor<3, Int>) -> Loss {
+        let [batch, _, height, width] = images.dims();
+        let (own, expected) = (classes.dims(), [batch, height, width]);
+        assert!(
+            own == expected,
+            "Segformer: classes of {own:?} pixels for images of {expected:?}"
+        );
+        let logits = upsampled(self.logits(images), [height, width]);
+        let classes = classes.flatten::<2>(1, 2);
+        let ignored = classes
+            .clone()
+            .equal_scalar(self.decoder().ignored_class as i64);
+        let expected = classes.mask_fill(ignored.clone(), 0);
+        let counted = ignored.bool_not();
+        let count = counted.clone().int().sum().into_scalar::<i64>() as usize;
+        smoothed_cross_entropy(to_sequence(logits), expected, counted.float(), count, 0.0)
+    }
+
+    fn decoder(&self) -> &DecodeHead {
+        let head = self.decode_head.as_ref();
+        head.expect("Segformer: the model has no head for classes of pixels")
+    }
+
+    fn run(&self, images: Tensor<4>, with_weights: bool) -> SegformerOutput {
+        let [_, own, ..] = self.stages[0].patches.projection.weight.dims();
+        let [_, channels, ..] = images.dims();
+        assert!(
+            channels == own,
+            "Segformer: images of {channels} channels for a model that sees {own}"
+        );
+        let mut output = SegformerOutput::default();
+        let mut map = images;
+        for stage in &self.stages {
+            let (mut x, grid) = stage.patches.forward(map);
+            for block in &stage.blocks {
+                let (states, weights) = block.forward(x, grid, with_weights);
+                if let Some(weights) = weights {
+                    output.states.push(states.clone());
+                    output.weights.push(weights);
+                }
+                x = states;
+            }
+            map = to_map(stage.norm.forward(x), grid);
+            output.maps.push(map.clone());
+        }
+        output
+    }
+}
