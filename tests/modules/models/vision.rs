@@ -77,6 +77,13 @@ fn settings_that_are_not_supported_are_refused() {
         let nulls = read(field, json!(null)).unwrap();
         assert_eq!(nulls, read("do_resize", json!(true)).unwrap());
     }
+    for (kind, more) in [
+        ("SiglipImageProcessor", "_valid_processor_keys"),
+        ("SegformerFeatureExtractor", "reduce_labels"),
+    ] {
+        read("image_processor_type", json!(kind)).unwrap();
+        read(more, json!(true)).unwrap();
+    }
     // As OpenAI's CLIP has it.
     let fields = json!({"feature_extractor_type": "CLIPFeatureExtractor", "size": 5, "crop_size": 4, "resample": 3,
         "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]});
@@ -97,7 +104,7 @@ fn settings_that_are_not_supported_are_refused() {
         (
             "image_processor_type",
             json!("LevitImageProcessor"),
-            "image_processor_type is \"LevitImageProcessor\", but vision supports the image processors of ViT, DeiT, BiT and CLIP".into(),
+            "image_processor_type is \"LevitImageProcessor\", but vision supports the image processors of ViT, DeiT, BiT, CLIP, SigLIP and SegFormer".into(),
         ),
         ("image_mean", json!(null), "image_mean".into()),
     ] {
@@ -219,6 +226,13 @@ fn half_precision_sees_the_same() {
     let whole = ImageClassifier::from_pretrained(copy.path(), &device).unwrap();
     // Of another size than the table of positions.
     let image = formula().resize_exact(20, 12, image::imageops::FilterType::Triangle);
+    let [few, many] = [&half, &whole].map(|classifier| {
+        let (guesses, rollout) = classifier.classify_with_rollout(&image).unwrap();
+        let sum: f32 = guesses.iter().map(|guess| guess.probability).sum();
+        assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+        rollout.into_data()
+    });
+    assert_close("rollout", &few, &many, 0.02);
     let image = whole.processor.forward(&image, &device).unwrap();
     let wide = Tensor::cat(vec![image.clone(), image], 3);
     let [half, whole] = [half, whole].map(|classifier| {

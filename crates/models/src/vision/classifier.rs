@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use burn::tensor::{Device, Tensor, activation::softmax};
+use burn::tensor::{DType, Device, Tensor, activation::softmax};
 use image::DynamicImage;
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ impl ImageClassifier {
     }
 
     fn guesses(&self, logits: Tensor<2>) -> Vec<Guess> {
-        let probabilities = softmax(logits, 1).into_data();
+        let probabilities = softmax(logits.cast(DType::F32), 1).into_data();
         let classes = probabilities.iter::<f32>().zip(&self.labels).enumerate();
         let guess = |(class, (probability, label)): (usize, (f32, &String))| Guess {
             class,

@@ -26,7 +26,7 @@ pub enum ImageSize {
     ShorterSide(usize),
 }
 
-/// Resizes, crops and normalises images, as the image processors for ViT, DeiT, BiT (DINOv2) and CLIP of Hugging Face's `transformers` do.
+/// Resizes, crops and normalises images, as the image processors for ViT, DeiT, BiT (DINOv2), CLIP, SigLIP and SegFormer of Hugging Face's `transformers` do.
 ///
 /// The value of a resized pixel may differ by one step of 255 from theirs, as PIL's and torchvision's differ from each other. Transparency is dropped.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,9 @@ impl ImageProcessor {
         let Kind { is_square, crops } = kind.unwrap_or(Kind::VIT);
         // Names, and the form of results.
         file.ignore("processor_class data_format input_data_format return_tensors device");
-        file.ignore("disable_grouping do_convert_rgb image_seq_length");
+        file.ignore("disable_grouping do_convert_rgb image_seq_length _valid_processor_keys _valid_kwargs_names");
+        // Of labels alone.
+        file.ignore("reduce_labels do_reduce_labels");
         file.only("do_pad", json!(false))?;
         let to_square = file.flag("default_to_square", is_square)?;
         let size = size(&mut file, "size", to_square)?;
@@ -208,7 +210,9 @@ impl ImageProcessor {
         let cropped = self
             .crop
             .map_or(0, |[height, width]| height as u64 * width as u64);
-        if is_empty || to_width.saturating_mul(to_height).max(cropped) > MOST_PIXELS {
+        // Rows are resized first.
+        let largest = to_width.saturating_mul(to_height.max(height.into()));
+        if is_empty || largest.max(cropped) > MOST_PIXELS {
             return Err(VisionError::Size {
                 width,
                 height,
@@ -248,7 +252,7 @@ impl Kind {
     };
 }
 
-const KINDS: &str = "the image processors of ViT, DeiT, BiT and CLIP";
+const KINDS: &str = "the image processors of ViT, DeiT, BiT, CLIP, SigLIP and SegFormer";
 
 /// By a name such as `ViTImageProcessorFast` or `ViTFeatureExtractor`.
 fn kind_of(name: &str) -> Option<Kind> {
@@ -257,7 +261,7 @@ fn kind_of(name: &str) -> Option<Kind> {
         .strip_suffix("ImageProcessor")
         .or(name.strip_suffix("FeatureExtractor"))?;
     let (is_square, crops) = match name {
-        "ViT" => (true, false),
+        "ViT" | "Siglip" | "Segformer" => (true, false),
         "DeiT" => (true, true),
         "Bit" | "CLIP" => (false, true),
         _ => return None,

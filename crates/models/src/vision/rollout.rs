@@ -1,6 +1,6 @@
 //! What the tokens of an encoder are made of, through all its layers.
 
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 /// How much of the input at each token is in the output at each token, if attention and residuals were all that a model did: the product of
 /// `(W + I) / 2` over the layers, the last one on the left, where `W` is the mean of the heads' attention weights.
@@ -28,8 +28,9 @@ pub fn attention_rollout(layers: &[Tensor<4>]) -> Tensor<3> {
             len == keys,
             "attention_rollout: weights of {len} queries and {keys} keys are not those of self-attention"
         );
-        let identity = Tensor::<2>::eye(len, &weights.device()).unsqueeze::<3>();
-        (weights.clone().mean_dim(1).squeeze_dim::<3>(1) + identity) / 2.0
+        let identity = Tensor::<2>::eye(len, &weights.device()).cast(DType::F32);
+        let weights = weights.clone().cast(DType::F32);
+        (weights.mean_dim(1).squeeze_dim::<3>(1) + identity.unsqueeze::<3>()) / 2.0
     };
     let layers = layers.iter().map(through);
     let product = layers.reduce(|below, above| above.matmul(below));

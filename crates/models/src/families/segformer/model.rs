@@ -58,7 +58,8 @@ pub struct SegformerOutput {
 
 impl Segformer {
     /// The map of every stage for images `[batch, channels, height, width]`: `[batch, d_model, rows, columns]` each, of published models a quarter,
-    /// an eighth, a sixteenth and a thirty-second of the height and width, rounded up.
+    /// an eighth, a sixteenth and a thirty-second of the height and width, rounded up. Published models see red, green and blue, 0 to 1, less
+    /// ImageNet's mean and divided by its standard deviation.
     ///
     /// # Panics
     ///
@@ -121,7 +122,8 @@ impl Segformer {
     ///
     /// # Panics
     ///
-    /// As [`logits`](Self::logits), when the sizes differ, and when all pixels are ignored.
+    /// As [`logits`](Self::logits), when the sizes differ, and when all pixels are ignored. Classes have to be those of the model, or ignored: of others, the
+    /// backend panics or returns anything. A model of one class learns nothing.
     ///
     /// # Cost
     ///
@@ -158,7 +160,7 @@ impl Segformer {
             "Segformer: images of {channels} channels for a model that sees {own}"
         );
         let mut output = SegformerOutput::default();
-        let mut map = images;
+        let mut map = images.cast(self.stages[0].patches.projection.weight.dtype());
         for stage in &self.stages {
             let (mut x, grid) = stage.patches.forward(map);
             for block in &stage.blocks {

@@ -34,7 +34,8 @@ pub(crate) fn tokens_of_patches(
 
 /// The positions of `special` tokens and of a grid of patches, `[1, special + rows · columns, d_model]`: those of `table`, `[1, len, d_model]`, whose grid is
 /// a square. It is interpolated bicubically for any other, anew in each call, as by PyTorch's
-/// `interpolate(mode="bicubic")`: with matrices, because of the backends of Burn 0.22.1 flex alone has the gradient of `interpolate`.
+/// `interpolate(mode="bicubic")`: with matrices, because flex is the
+/// only backend of Burn 0.22.1 that has the gradient of `interpolate`. In f32.
 pub(crate) fn positions_of_grid(
     table: Tensor<3>,
     special: usize,
