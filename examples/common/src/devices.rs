@@ -22,6 +22,18 @@ pub enum DeviceError {
     Variable(String),
 }
 
+/// These devices or, if there are none, the default one.
+///
+/// # Errors
+///
+/// As [`DeviceArg::open`] and [`choose`].
+pub fn open_all(devices: &[DeviceArg]) -> Result<Vec<Device>, DeviceError> {
+    match devices {
+        [] => Ok(vec![choose(None)?.device]),
+        devices => devices.iter().map(|device| device.open()).collect(),
+    }
+}
+
 /// The devices by Burn's names for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DeviceName {

@@ -28,14 +28,27 @@ impl RunFolder {
         }
     }
 
-    /// Makes sure that a run can begin here.
+    /// The newest checkpoint of a run to `resume`, and the lock that keeps others from training here; nothing if a run can begin.
     ///
     /// # Errors
     ///
-    /// If another process trains here, if there is a run with a checkpoint already, or something else.
-    pub fn check_free(&self) -> Result<(), Error> {
+    /// If another process trains here; if there is no checkpoint to resume from, or none of this program; if a run cannot begin because there is one with a
+    /// checkpoint already, or something else.
+    pub fn newest<C: DeserializeOwned>(
+        &self,
+        resume: bool,
+    ) -> Result<Option<(Checkpoint<C>, Lock)>, Error> {
         lock::free(&self.path)?;
-        self.check_no_run()
+        if !resume {
+            self.check_no_run()?;
+            return Ok(None);
+        }
+        // A folder that may be a typing error is not created.
+        if !self.path.join(NEWEST_CHECKPOINT).exists() {
+            return Err(self.refused("there is no checkpoint here: train without --resume"));
+        }
+        let lock = lock::prepare(&self.path)?;
+        Ok(Some((Checkpoint::newest(&self.path)?, lock)))
     }
 
     fn check_no_run(&self) -> Result<(), Error> {
@@ -57,7 +70,7 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// As [`check_free`](Self::check_free), and if the folder cannot be written into.
+    /// If there is a run already, or something else, and if the folder cannot be written into.
     pub fn start(&self) -> Result<Lock, Error> {
         let lock = lock::prepare(&self.path)?;
         // Until it was locked, another run may have begun and ended.
@@ -65,21 +78,6 @@ impl RunFolder {
         // Of a run that was killed while it wrote its first checkpoint.
         let _ = std::fs::remove_file(self.path.join(BEST_CHECKPOINT));
         Ok(lock)
-    }
-
-    /// The newest checkpoint, and the lock that keeps others from training here.
-    ///
-    /// # Errors
-    ///
-    /// If another process trains here, or if there is no checkpoint, or none of this program.
-    pub fn resume<C: DeserializeOwned>(&self) -> Result<(Checkpoint<C>, Lock), Error> {
-        lock::free(&self.path)?;
-        // A folder that may be a typing error is not created.
-        if !self.path.join(NEWEST_CHECKPOINT).exists() {
-            return Err(self.refused("there is no checkpoint here: train without --resume"));
-        }
-        let lock = lock::prepare(&self.path)?;
-        Ok((Checkpoint::newest(&self.path)?, lock))
     }
 
     /// An error about the folder.

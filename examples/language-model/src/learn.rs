@@ -33,16 +33,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     let folder = folder::of_run(&args.out);
     let devices = devices(args)?;
     // Nobody else trains in the folder for as long as it is locked: until the end of this function.
-    let (checkpoint, lock) = match args.resume {
-        true => {
-            let (checkpoint, lock) = folder.resume::<Run>()?;
-            (Some(checkpoint), Some(lock))
-        }
-        false => {
-            folder.check_free()?;
-            (None, None)
-        }
-    };
+    let (checkpoint, lock) = folder.newest::<Run>(args.resume)?.unzip();
     let mut run = match &checkpoint {
         Some(checkpoint) => checkpoint.config.clone(),
         None => Run {
@@ -178,13 +169,7 @@ fn devices(args: &TrainArgs) -> Result<Vec<Device>, Error> {
         let problem = "--ddp needs devices that exchange gradients themselves, and in Burn 0.22";
         return Err(format!("{problem} {other} does not: only cuda does").into());
     }
-    match &args.devices[..] {
-        [] => Ok(vec![devices::choose(None)?.device]),
-        devices => Ok(devices
-            .iter()
-            .map(|device| device.open())
-            .collect::<Result<_, _>>()?),
-    }
+    Ok(devices::open_all(&args.devices)?)
 }
 
 fn check(recipe: &Recipe, epochs: usize, patience: usize, devices: usize) -> Result<(), Error> {

@@ -91,24 +91,9 @@ struct Run {
 pub fn run(args: &TrainArgs) -> Result<u8, Error> {
     let Task::Recognise = args.task;
     let folder = RunFolder::new(&args.out, RESULTS);
-    let devices = match &args.devices[..] {
-        [] => vec![devices::choose(None)?.device],
-        devices => devices
-            .iter()
-            .map(|device| device.open())
-            .collect::<Result<_, _>>()?,
-    };
+    let devices = devices::open_all(&args.devices)?;
     // Nobody else trains in the folder for as long as it is locked: until the end of this function.
-    let (checkpoint, lock) = match args.resume {
-        true => {
-            let (checkpoint, lock) = folder.resume::<Run>()?;
-            (Some(checkpoint), Some(lock))
-        }
-        false => {
-            folder.check_free()?;
-            (None, None)
-        }
-    };
+    let (checkpoint, lock) = folder.newest::<Run>(args.resume)?.unzip();
     let resumed = checkpoint.as_ref().map(|checkpoint| &checkpoint.config);
     let recipe = resumed.map_or(&args.recipe, |run| &run.recipe).clone();
     check(&recipe, devices.len())?;

@@ -3,12 +3,7 @@
 use burn::{
     module::Module,
     nn::{BatchNorm, Dropout, Linear, conv::Conv2d},
-    tensor::{
-        Int, Tensor, TensorData,
-        activation::relu,
-        module::interpolate,
-        ops::{InterpolateMode, InterpolateOptions},
-    },
+    tensor::{Int, Tensor, TensorData, activation::relu},
 };
 use burn_attn::dropout;
 
@@ -74,16 +69,10 @@ pub(super) fn upsampled(map: Tensor<4>, size: [usize; 2]) -> Tensor<4> {
     if size_of(&map) == size {
         return map;
     }
-    if map.device().is_autodiff() {
-        return upsampled_along(upsampled_along(map, 2, size[0]), 3, size[1]);
-    }
-    let options = InterpolateOptions::new(InterpolateMode::Bilinear)
-        .with_align_corners(false)
-        .with_output_size(size);
-    interpolate(map, options)
+    upsampled_along(upsampled_along(map, 2, size[0]), 3, size[1])
 }
 
-/// The same along one axis, for training: of the backends of Burn 0.22.1, flex alone has the gradient of `interpolate`.
+/// The same along one axis. Not by `interpolate`, because flex is the only backend of Burn 0.22.1 that has its gradient.
 fn upsampled_along(map: Tensor<4>, axis: usize, len: usize) -> Tensor<4> {
     let (old, device) = (map.dims()[axis], map.device());
     let last = (old - 1) as f64;

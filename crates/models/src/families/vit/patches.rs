@@ -2,8 +2,10 @@
 
 use burn::{
     nn::conv::Conv2d,
-    tensor::{DType, Tensor, TensorData},
+    tensor::{Tensor, TensorData},
 };
+
+use crate::loss::wide;
 
 /// A token for every patch of images `[batch, channels, height, width]`, row by row, `[batch, rows · columns, d_model]`; and how many rows and columns
 /// there are. What does not fill a patch at the right and at the bottom is left out.
@@ -35,7 +37,7 @@ pub(crate) fn tokens_of_patches(
 /// The positions of `special` tokens and of a grid of patches, `[1, special + rows · columns, d_model]`: those of `table`, `[1, len, d_model]`, whose grid is
 /// a square. It is interpolated bicubically for any other, anew in each call, as by PyTorch's
 /// `interpolate(mode="bicubic")`: with matrices, because flex is the
-/// only backend of Burn 0.22.1 that has the gradient of `interpolate`. In f32.
+/// only backend of Burn 0.22.1 that has the gradient of `interpolate`.
 pub(crate) fn positions_of_grid(
     table: Tensor<3>,
     special: usize,
@@ -46,15 +48,14 @@ pub(crate) fn positions_of_grid(
     if [rows, columns] == [along; 2] {
         return table;
     }
-    let device = table.device();
+    // Half precision has too few digits.
+    let (device, dtype) = (table.device(), wide(table.dtype()));
     let mixed = |x: Tensor<2>, len: usize| -> Tensor<2> {
         let matrix = TensorData::new(bicubic(along, len), [len, along]);
-        Tensor::<2>::from_data(matrix, (&device, DType::F32)).matmul(x)
+        Tensor::<2>::from_data(matrix, (&device, dtype)).matmul(x)
     };
     let of_patches = table.clone().narrow(1, special, along * along);
-    let x = of_patches
-        .cast(DType::F32)
-        .reshape([along, along * d_model]);
+    let x = of_patches.cast(dtype).reshape([along, along * d_model]);
     let x = mixed(x, rows)
         .reshape([rows, along, d_model])
         .swap_dims(0, 1);
@@ -69,7 +70,7 @@ pub(crate) fn positions_of_grid(
 }
 
 /// Bicubic interpolation of `from` numbers to `to`, `[to, from]`, with PyTorch's parameter of -0.75. Numbers beyond an end are the last one.
-fn bicubic(from: usize, to: usize) -> Vec<f32> {
+fn bicubic(from: usize, to: usize) -> Vec<f64> {
     const A: f64 = -0.75;
     let near = |x: f64| ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0;
     let far = |x: f64| ((A * x - 5.0 * A) * x + 8.0 * A) * x - 4.0 * A;
@@ -84,7 +85,7 @@ fn bicubic(from: usize, to: usize) -> Vec<f32> {
             far(2.0 - part),
         ];
         for (index, weight) in (place.floor() as isize - 1..).zip(weights) {
-            row[index.clamp(0, from as isize - 1) as usize] += weight as f32;
+            row[index.clamp(0, from as isize - 1) as usize] += weight;
         }
     }
     matrix
