@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, FloatDType};
 use burn_attn_models::{
+    pretrained::LoadOptions,
     train::{BatchSize, ImageBatch, TokenBatch, TrainingData, batches_by_length},
-    vit::{Vit, VitConfig, VitFamily},
+    vit::{self, Vit, VitConfig, VitFamily},
     weights,
 };
-use example_common::{error::Error, files};
+use example_common::error::Error;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::json;
@@ -16,18 +17,17 @@ use serde_json::json;
 use crate::{
     augmentation::augmented,
     mnist::{Mnist, SIDE},
+    preprocessing,
+    train::{Learned, Recipe},
 };
 
-/// What the values of a pixel, 0 to 1, are on average in MNIST, and their standard deviation.
-const MEAN: f32 = 0.1307;
-const STD: f32 = 0.3081;
 /// The last scans of the training part, one of so many, are for validation.
 pub const VALIDATION: usize = 12;
 /// How much of the probability is spread over all digits in training.
 const SMOOTHING: f64 = 0.05;
 
 /// A model of 206,000 parameters that sees 4 × 4 patches of 7 × 7 pixels.
-pub fn config() -> VitConfig {
+fn config() -> VitConfig {
     VitConfig::new()
         .with_image_size(SIDE)
         .with_patch_size(7)
@@ -37,50 +37,6 @@ pub fn config() -> VitConfig {
         .with_n_layers(6)
         .with_d_ff(128)
         .with_n_classes(Some(10))
-}
-
-/// Saves a model of this [`config`] as `transformers` does.
-pub fn save(model: &Vit, folder: &Path) -> Result<(), Error> {
-    let config = config();
-    let digits = (0..10).map(|digit| (digit.to_string(), digit.to_string().into()));
-    let config = json!({
-        "architectures": ["ViTForImageClassification"],
-        "model_type": "vit",
-        "image_size": config.image_size,
-        "patch_size": config.patch_size,
-        "num_channels": config.n_channels,
-        "hidden_size": config.d_model,
-        "num_attention_heads": config.n_heads,
-        "num_hidden_layers": config.n_layers,
-        "intermediate_size": config.d_ff,
-        "hidden_act": "gelu",
-        "layer_norm_eps": 1e-12,
-        "qkv_bias": true,
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "id2label": serde_json::Map::from_iter(digits),
-        // In which transformers computes; the weights are stored in f16.
-        "dtype": "float32",
-    });
-    let processor = json!({
-        "image_processor_type": "ViTImageProcessor",
-        "do_resize": true,
-        "size": {"height": SIDE, "width": SIDE},
-        "resample": 2,
-        "do_rescale": true,
-        "rescale_factor": 1.0 / 255.0,
-        "do_normalize": true,
-        "image_mean": [MEAN],
-        "image_std": [STD],
-    });
-    for (name, fields) in [
-        ("config.json", config),
-        ("preprocessor_config.json", processor),
-    ] {
-        files::replace(&folder.join(name), format!("{fields:#}\n").as_bytes())?;
-    }
-    let path = folder.join("model.safetensors");
-    Ok(weights::save(&VitFamily::Vit.table(), model, path)?)
 }
 
 /// The training part of MNIST.
@@ -100,10 +56,64 @@ impl Digits {
     fn scans(&self) -> usize {
         self.mnist.len() - self.mnist.len() / VALIDATION
     }
+}
 
-    /// Steps of an epoch.
-    pub fn steps_of_epoch(&self) -> usize {
+impl Learned for Digits {
+    type Model = Vit;
+
+    const RECIPE: Recipe = Recipe {
+        epochs: 20,
+        batch: 64,
+        learning_rate: 2e-3,
+        seed: 1,
+    };
+
+    fn new(mnist: Mnist, recipe: &Recipe) -> Self {
+        Self {
+            mnist,
+            batch: recipe.batch,
+            seed: recipe.seed,
+        }
+    }
+
+    fn steps_of_epoch(&self) -> usize {
         self.scans().div_ceil(self.batch)
+    }
+
+    fn init(device: &Device) -> Vit {
+        config().init(device)
+    }
+
+    fn save(model: &Vit, folder: &Path) -> Result<(), Error> {
+        let config = config();
+        let digits = (0..10).map(|digit| (digit.to_string(), digit.to_string().into()));
+        let config = json!({
+            "architectures": ["ViTForImageClassification"],
+            "model_type": "vit",
+            "image_size": config.image_size,
+            "patch_size": config.patch_size,
+            "num_channels": config.n_channels,
+            "hidden_size": config.d_model,
+            "num_attention_heads": config.n_heads,
+            "num_hidden_layers": config.n_layers,
+            "intermediate_size": config.d_ff,
+            "hidden_act": "gelu",
+            "layer_norm_eps": 1e-12,
+            "qkv_bias": true,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+            "id2label": serde_json::Map::from_iter(digits),
+            // In which transformers computes; the weights are stored in f16.
+            "dtype": "float32",
+        });
+        preprocessing::save(folder, &config, "ViTImageProcessor", SIDE)?;
+        let path = folder.join("model.safetensors");
+        Ok(weights::save(&VitFamily::Vit.table(), model, path)?)
+    }
+
+    fn in_half(folder: &Path, device: &Device) -> Result<Vit, Error> {
+        let half = LoadOptions::new(device).dtype(FloatDType::F16);
+        Ok(vit::from_pretrained(folder, half)?)
     }
 }
 
@@ -149,12 +159,7 @@ impl TrainingData for Digits {
     }
 }
 
-fn batch(mut pixels: Vec<f32>, digits: impl Iterator<Item = u8>, device: &Device) -> ImageBatch {
-    for pixel in &mut pixels {
-        *pixel = (*pixel / 255.0 - MEAN) / STD;
-    }
+fn batch(pixels: Vec<f32>, digits: impl Iterator<Item = u8>, device: &Device) -> ImageBatch {
     let digits: Vec<u32> = digits.map(u32::from).collect();
-    let shape = [digits.len(), 1, SIDE, SIDE];
-    let images = Tensor::from_data(TensorData::new(pixels, shape), device);
-    ImageBatch::new(images, &digits)
+    ImageBatch::new(preprocessing::images(pixels, SIDE, device), &digits)
 }

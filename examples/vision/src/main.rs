@@ -4,9 +4,13 @@ mod augmentation;
 mod digits;
 mod images;
 mod mnist;
+mod preprocessing;
 mod recognise;
+mod scenes;
+mod segments;
 mod test;
 mod train;
+mod training_scenes;
 
 use std::process::ExitCode;
 
@@ -36,6 +40,8 @@ enum Command {
 enum Task {
     /// Which digit is in an image: a ViT on MNIST
     Recognise,
+    /// Which digit each pixel of a scene is of: a SegFormer on scenes of MNIST
+    Segment,
 }
 
 fn main() -> ExitCode {

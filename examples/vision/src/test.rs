@@ -35,7 +35,7 @@ pub struct TestArgs {
 
 /// Prints how many scans of the test part a model recognises.
 pub fn run(args: &TestArgs) -> Result<(), Error> {
-    let Task::Recognise = args.task;
+    let Task::Recognise = args.task else { todo!() };
     let mnist = Mnist::test(&args.data)?;
     let device = devices::choose(args.device)?.device;
     let classifier = recognise::classifier(args.model.as_deref(), &device)?;

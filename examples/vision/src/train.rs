@@ -7,14 +7,13 @@ use std::{
 };
 
 use burn::{
-    module::Module,
+    module::{Module, ModuleDisplay},
     optim::AdamWConfig,
-    tensor::{Device, FloatDType},
+    tensor::Device,
+    train::{InferenceStep, SequenceOutput, TrainStep},
 };
-use burn_attn_models::{
-    pretrained::LoadOptions,
-    train::{CheckpointFolder, Replicas, Trainer, TrainerConfig, warmup_cosine},
-    vit::{self, Vit},
+use burn_attn_models::train::{
+    CheckpointFolder, Replicas, TokenBatch, Trainer, TrainerConfig, TrainingData, warmup_cosine,
 };
 use clap::Args;
 use example_common::{
@@ -22,15 +21,16 @@ use example_common::{
     error::Error,
     exit::{STOPPED, println},
     input,
-    run_folder::{RunFolder, name},
+    run_folder::{RunFolder, name as progress},
     training::{self, Kind},
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Task,
-    digits::{self, Digits, VALIDATION},
+    digits::{Digits, VALIDATION},
     mnist::Mnist,
+    segments::Segments,
 };
 
 /// What a run writes beside its checkpoints.
@@ -56,32 +56,75 @@ pub struct TrainArgs {
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     devices: Vec<DeviceArg>,
     /// Resume from the newest checkpoint in --out, on the same loss curve, with the recipe that the run began with
-    #[arg(long, conflicts_with = "Recipe")]
+    #[arg(long, conflicts_with = "RecipeArgs")]
     resume: bool,
     #[command(flatten)]
-    recipe: Recipe,
+    recipe: RecipeArgs,
+}
+
+/// The options of a run that its task has its own defaults of.
+#[derive(Args)]
+struct RecipeArgs {
+    /// Passes over the training part; of scenes, thousands that were never seen before
+    #[arg(long)]
+    epochs: Option<usize>,
+    /// Images of a step, on all devices together
+    #[arg(long)]
+    batch: Option<usize>,
+    /// Highest learning rate: it rises to here in the first twentieth of the steps, then falls along a cosine to 0
+    #[arg(long)]
+    learning_rate: Option<f64>,
+    /// Seed of parameters, order and augmentation [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
 }
 
 /// What a resumed run has to repeat.
-#[derive(Args, Clone, Debug, Serialize, Deserialize)]
-struct Recipe {
-    /// Passes over the training part
-    #[arg(long, default_value_t = 20)]
-    epochs: usize,
-    /// Images of a step, on all devices together
-    #[arg(long, default_value_t = 64)]
-    batch: usize,
-    /// Highest learning rate: it rises to here in the first twentieth of the steps, then falls along a cosine to 0
-    #[arg(long, default_value_t = 2e-3)]
-    learning_rate: f64,
-    /// Seed of parameters, order and augmentation
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Recipe {
+    /// Passes over the training part.
+    pub epochs: usize,
+    /// Images of a step.
+    pub batch: usize,
+    /// The highest learning rate.
+    pub learning_rate: f64,
+    /// Of parameters, order and augmentation.
+    pub seed: u64,
+}
+
+/// What a model is trained on, and the model.
+pub trait Learned: TrainingData<Batch: TokenBatch> + Sized {
+    /// The model.
+    type Model: Module
+        + ModuleDisplay
+        + Send
+        + TrainStep<Input = Self::Batch, Output = SequenceOutput>
+        + InferenceStep<Input = Self::Batch, Output = SequenceOutput>;
+
+    /// How it is trained if nothing else is said.
+    const RECIPE: Recipe;
+
+    /// The data of a run.
+    fn new(mnist: Mnist, recipe: &Recipe) -> Self;
+
+    /// Steps of an epoch.
+    fn steps_of_epoch(&self) -> usize;
+
+    /// A model with random parameters.
+    fn init(device: &Device) -> Self::Model;
+
+    /// Saves a model with its configuration.
+    fn save(model: &Self::Model, folder: &Path) -> Result<(), Error>;
+
+    /// A model that was saved, in f16.
+    fn in_half(folder: &Path, device: &Device) -> Result<Self::Model, Error>;
 }
 
 /// What a run is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Run {
+    /// What the model does.
+    task: String,
     recipe: Recipe,
     /// The fingerprint of the data.
     data: String,
@@ -89,62 +132,76 @@ struct Run {
 
 /// Trains a model and saves it; returns the exit code.
 pub fn run(args: &TrainArgs) -> Result<u8, Error> {
-    let Task::Recognise = args.task;
+    match args.task {
+        Task::Recognise => train::<Digits>(args, "recognise"),
+        Task::Segment => train::<Segments>(args, "segment"),
+    }
+}
+
+fn train<D: Learned>(args: &TrainArgs, task: &str) -> Result<u8, Error> {
     let folder = RunFolder::new(&args.out, RESULTS);
     let devices = devices::open_all(&args.devices)?;
     // Nobody else trains in the folder for as long as it is locked: until the end of this function.
     let (checkpoint, lock) = folder.newest::<Run>(args.resume)?.unzip();
     let resumed = checkpoint.as_ref().map(|checkpoint| &checkpoint.config);
-    let recipe = resumed.map_or(&args.recipe, |run| &run.recipe).clone();
+    if let Some(run) = resumed.filter(|run| run.task != task) {
+        return Err(folder.refused(&format!("the run here is of {}, not of {task}", run.task)));
+    }
+    let recipe = match resumed {
+        Some(run) => run.recipe.clone(),
+        None => args.recipe.or(D::RECIPE),
+    };
     check(&recipe, devices.len())?;
     let mnist = Mnist::training(&args.data)?;
-    let data = mnist.fingerprint();
-    if resumed.is_some_and(|run| run.data != data) {
-        let name = args.data.display();
+    let fingerprint = mnist.fingerprint();
+    let name = args.data.display();
+    if resumed.is_some_and(|run| run.data != fingerprint) {
         return Err(folder.refused(&format!("{name} is not the data of this run")));
     }
-    let digits = Digits {
-        mnist,
-        batch: recipe.batch,
-        seed: recipe.seed,
-    };
-    if digits.mnist.len() < VALIDATION {
-        let (name, scans) = (args.data.display(), digits.mnist.len());
+    if mnist.len() < VALIDATION {
+        let scans = mnist.len();
         return Err(format!("{name} has {scans} scans, but {VALIDATION} are needed").into());
     }
+    let data = D::new(mnist, &recipe);
     let _lock = match lock {
         Some(lock) => lock,
         None => folder.start()?,
     };
-    let mut trainer = trainer(&folder, Run { recipe, data }, &digits, &devices)?;
+    let run = Run {
+        task: task.into(),
+        recipe,
+        data: fingerprint,
+    };
+    let mut trainer = trainer(&folder, run, &data, &devices)?;
     if let Some(checkpoint) = &checkpoint {
         trainer = trainer.resume(checkpoint)?;
     }
     let epochs = trainer.folder.config.recipe.epochs;
     let go_on = |_: &Trainer<_, _>| ControlFlow::Continue(());
-    let is_stopped = training::run(&mut trainer, &digits, Kind::Other, epochs, go_on)?;
+    let is_stopped = training::run(&mut trainer, &data, Kind::Other, epochs, go_on)?;
     if is_stopped && !trainer.state.finished {
         println(&format!(
-            "stopped; train recognise --resume --out {} goes on after {}",
+            "stopped; train {task} --resume --out {} goes on after {}",
             folder.path.display(),
-            name(&trainer.state)
+            progress(&trainer.state)
         ));
         return Ok(STOPPED);
     }
-    save(&trainer.trained(), &folder.path, &devices[0])?;
+    D::save(&trainer.trained(), &folder.path)?;
+    D::save(&D::in_half(&folder.path, &devices[0])?, &folder.path)?;
     println(&format!("the model is in {}", folder.path.display()));
     Ok(0)
 }
 
 /// The training of a run that begins.
-fn trainer(
+fn trainer<D: Learned>(
     folder: &RunFolder,
     run: Run,
-    digits: &Digits,
+    data: &D,
     devices: &[Device],
-) -> Result<Trainer<Vit, Run>, Error> {
+) -> Result<Trainer<D::Model, Run>, Error> {
     let recipe = run.recipe.clone();
-    let steps = digits.steps_of_epoch().saturating_mul(recipe.epochs);
+    let steps = data.steps_of_epoch().saturating_mul(recipe.epochs);
     let optimizer = AdamWConfig::new()
         .with_beta_2(0.98)
         .with_epsilon(1e-8)
@@ -168,18 +225,22 @@ fn trainer(
         config: run,
         parts: BTreeMap::new(),
     };
-    let init = |device: &Device| digits::config().init(device);
-    let trainer = Trainer::start(checkpoints, config, optimizer, scheduler, init);
+    let trainer = Trainer::start(checkpoints, config, optimizer, scheduler, D::init);
     let parameters = trainer.model().num_params();
     println(&format!("{parameters} parameters, {steps} steps"));
     Ok(trainer)
 }
 
-/// Saves a model in f16.
-fn save(model: &Vit, folder: &Path, device: &Device) -> Result<(), Error> {
-    digits::save(model, folder)?;
-    let half = LoadOptions::new(device).dtype(FloatDType::F16);
-    digits::save(&vit::from_pretrained(folder, half)?, folder)
+impl RecipeArgs {
+    /// What was not said as in `default`.
+    fn or(&self, default: Recipe) -> Recipe {
+        Recipe {
+            epochs: self.epochs.unwrap_or(default.epochs),
+            batch: self.batch.unwrap_or(default.batch),
+            learning_rate: self.learning_rate.unwrap_or(default.learning_rate),
+            seed: self.seed.unwrap_or(default.seed),
+        }
+    }
 }
 
 fn check(recipe: &Recipe, devices: usize) -> Result<(), Error> {

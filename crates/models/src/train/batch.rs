@@ -27,12 +27,13 @@ pub struct Seq2SeqBatch {
     pub targets: Targets,
 }
 
-/// Images to train a [`Vit`](crate::vit::Vit) on. Each counts as one token, whose number is its class.
+/// Images to train a [`Vit`](crate::vit::Vit) or a [`Segformer`](crate::segformer::Segformer) on. An image, or a pixel, counts as one token, whose
+/// number is its class.
 #[derive(Clone, Debug)]
 pub struct ImageBatch {
     /// `[batch, channels, height, width]`: what the model sees.
     pub images: Tensor<4>,
-    /// The classes, `[batch, 1]`.
+    /// The classes, `[batch, 1]` of images and `[batch, height · width]` of pixels.
     pub targets: Targets,
 }
 
@@ -165,7 +166,42 @@ impl ImageBatch {
             classes.len()
         );
         let rows: Vec<&[u32]> = classes.chunks(1).collect();
-        let targets = Targets::new(&rows, hash(&rows), &device);
+        let targets = Targets::of(&rows, &device);
+        Self { images, targets }
+    }
+
+    /// A batch of images and the classes of their pixels.
+    ///
+    /// # Shapes
+    ///
+    /// - `images`: `[batch, channels, height, width]`
+    /// - `classes`: `[batch, height, width]`, row by row
+    /// - `ignored`: the class of pixels that the loss leaves out, 255 for instance; it need not be one of the model
+    ///
+    /// # Panics
+    ///
+    /// When the numbers of pixels and classes differ, and when no pixel is left.
+    pub fn of_pixels(images: Tensor<4>, classes: &[u32], ignored: Option<u32>) -> Self {
+        let ([batch, _, height, width], device) = (images.dims(), images.device());
+        assert!(
+            classes.len() == batch * height * width,
+            "ImageBatch: there are {batch} images of {height} × {width} pixels, but {} classes",
+            classes.len()
+        );
+        let is_seen = |class: &u32| ignored != Some(*class);
+        let count = classes.iter().filter(|class| is_seen(class)).count();
+        assert!(count > 0, "ImageBatch: there are no pixels to predict");
+        let weights: Vec<f32> = classes.iter().map(|class| is_seen(class).into()).collect();
+        let classes = classes.iter();
+        let classes: Vec<u32> = classes.map(|class| if is_seen(class) { *class } else { 0 }).collect();
+        let rows: Vec<&[u32]> = classes.chunks(height * width).collect();
+        let weights = TensorData::new(weights, [batch, height * width]);
+        let targets = Targets {
+            weights: Tensor::from_data(weights, &device),
+            count,
+            divisor: count,
+            ..Targets::of(&rows, &device)
+        };
         Self { images, targets }
     }
 }
@@ -204,6 +240,12 @@ fn shifted(batch: &str, row: &str, rows: &[&[u32]], device: &Device) -> (Tensor<
 }
 
 impl Targets {
+    /// These classes of the members of the batch.
+    pub(super) fn of<T: AsRef<[u32]>>(classes: &[T], device: &Device) -> Self {
+        let rows: Vec<&[u32]> = classes.iter().map(AsRef::as_ref).collect();
+        Self::new(&rows, hash(&rows), device)
+    }
+
     /// These tokens, a row for each member of the batch.
     fn new(rows: &[&[u32]], dropout_seed: u64, device: &Device) -> Self {
         let (weights, shape) = filled_up(rows, 0.0f32, |_| 1.0);

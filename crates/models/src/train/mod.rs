@@ -5,6 +5,7 @@ mod batch;
 mod by_length;
 mod checkpoint;
 mod clip;
+mod detection;
 mod hash;
 mod mixed_precision;
 mod replicas;
@@ -22,6 +23,7 @@ pub use checkpoint::{
     BEST_CHECKPOINT, Checkpoint, CheckpointFolder, NEWEST_CHECKPOINT, TrainError,
 };
 pub use clip::clip_by_global_norm;
+pub use detection::{DetectionBatch, Predictions};
 pub use mixed_precision::MixedPrecision;
 pub use replicas::Replicas;
 pub use schedule::warmup_cosine;

@@ -11,6 +11,7 @@ use super::{ImageBatch, LanguageModelBatch, Seq2SeqBatch, Targets};
 use crate::{
     language_model::LanguageModel,
     loss::{smoothed_cross_entropy, validation_loss, wide},
+    segformer::Segformer,
     seq2seq::Seq2Seq,
     vit::Vit,
 };
@@ -78,6 +79,32 @@ impl InferenceStep for Vit {
     fn step(&self, batch: ImageBatch) -> SequenceOutput {
         validation(self.logits(batch.images).unsqueeze_dim(1), batch.targets)
     }
+}
+
+/// As for [`LanguageModel`]; a pixel is a token.
+impl TrainStep for Segformer {
+    type Input = ImageBatch;
+    type Output = SequenceOutput;
+
+    fn step(&self, batch: ImageBatch) -> TrainOutput<SequenceOutput> {
+        step(self, batch.targets, || of_pixels(self, batch.images))
+    }
+}
+
+/// As for [`LanguageModel`].
+impl InferenceStep for Segformer {
+    type Input = ImageBatch;
+    type Output = SequenceOutput;
+
+    fn step(&self, batch: ImageBatch) -> SequenceOutput {
+        validation(of_pixels(self, batch.images), batch.targets)
+    }
+}
+
+/// The logits of all pixels, `[batch, height · width, n_classes]`.
+fn of_pixels(model: &Segformer, images: Tensor<4>) -> Tensor<3> {
+    let [.., height, width] = images.dims();
+    model.pixel_logits(images, [height, width])
 }
 
 fn step<M: Module>(

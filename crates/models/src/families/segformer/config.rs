@@ -52,9 +52,6 @@ pub struct DecodeHeadConfig {
     /// Probability of dropping a number before the classifier in training.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// The class of pixels that the loss leaves out.
-    #[config(default = 255)]
-    pub ignored_class: usize,
 }
 
 /// Configuration of [`Segformer`], by default that of the encoder MiT-B0, without a head.
@@ -246,7 +243,6 @@ impl DecodeHeadConfig {
             norm: BatchNormConfig::new(d_model).init(device),
             dropout: DropoutConfig::new(self.dropout).init(),
             classifier: convolution([d_model, self.n_classes], true),
-            ignored_class: self.ignored_class,
         }
     }
 }

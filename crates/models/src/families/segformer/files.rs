@@ -111,9 +111,9 @@ pub fn table() -> Table {
 /// The encoder, and what a head for classes of pixels would be, but for their number.
 fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), PretrainedError> {
     file.choice("model_type", &[("segformer", ())])?;
-    // All layer norms of the reference have an epsilon of 1e-5, whatever the first field says. The second is about the form of a result. Nobody reads
-    // the others, which old versions wrote.
-    file.ignore("layer_norm_eps reshape_last_stage downsampling_rates image_size");
+    // All layer norms of the reference have an epsilon of 1e-5, whatever the first field says. The next two are about the form of a result and about
+    // what a batch of training says. Nobody reads the others, which old versions wrote.
+    file.ignore("layer_norm_eps reshape_last_stage semantic_loss_ignore_index downsampling_rates image_size");
     let n_stages = file.size_or("num_encoder_blocks", 4)?;
     let mut sizes = |field: &str, missing: [usize; 4]| -> Result<Vec<usize>, PretrainedError> {
         let expected = format!("{n_stages} whole numbers from 1 to {MOST}");
@@ -158,7 +158,6 @@ fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), Pr
     }
     let decode_head = DecodeHeadConfig::new(1)
         .with_d_model(d_decoder)
-        .with_dropout(file.number("classifier_dropout_prob", 0.1)?)
-        .with_ignored_class(file.size_or("semantic_loss_ignore_index", 255)?);
+        .with_dropout(file.number("classifier_dropout_prob", 0.1)?);
     Ok((config, decode_head))
 }

@@ -3,7 +3,7 @@
 use burn::{
     module::Module,
     nn::{BatchNorm, Dropout, Linear, conv::Conv2d},
-    tensor::{Int, Tensor, TensorData, activation::relu},
+    tensor::{Tensor, TensorData, activation::relu},
 };
 use burn_attn::dropout;
 
@@ -26,8 +26,6 @@ pub struct DecodeHead {
     pub(super) dropout: Dropout,
     /// To the logits of the classes.
     pub classifier: Conv2d,
-    /// The class of pixels that the loss leaves out.
-    pub ignored_class: usize,
 }
 
 impl DecodeHead {
@@ -40,7 +38,7 @@ impl DecodeHead {
     ///
     /// # Cost
     ///
-    /// `2 · batch · rows · columns · d_model² · stages` operations for the fusion, which is most of it.
+    /// `2 · batch · rows · columns · d_model²` operations for the fusion of the first map, which is most of it.
     pub fn forward(&self, maps: &[Tensor<4>]) -> Tensor<4> {
         let (len, own) = (maps.len(), self.projections.len());
         assert!(
@@ -48,13 +46,30 @@ impl DecodeHead {
             "DecodeHead: {len} maps for a head on {own} stages"
         );
         let size = size_of(&maps[0]);
-        let projected = self.projections.iter().zip(maps).map(|(linear, map)| {
+        let [d_model, d_fused, ..] = self.fuse.weight.dims();
+        // Of the last stage first.
+        let fuse = self.fuse.weight.val().reshape([d_model, d_fused]);
+        let fuse = fuse.transpose().split(d_model, 0).into_iter().rev();
+        let stages = self.projections.iter().zip(fuse).zip(maps);
+        let fused = stages.map(|((linear, fuse), map)| {
+            // A map is fused before it becomes larger: both are linear.
             let projected = linear.forward(to_sequence(map.clone()));
-            upsampled(to_map(projected, size_of(map)), size)
+            let fused = projected.matmul(fuse.unsqueeze());
+            upsampled(fused, size_of(map), size)
         });
-        let fused = self.fuse.forward(Tensor::cat(projected.rev().collect(), 1));
-        let fused = relu(self.norm.forward(fused));
-        self.classifier.forward(dropout(&self.dropout, fused))
+        let fused = fused.reduce(|sum, stage| sum + stage);
+        let fused = fused.expect("there is a stage");
+        let [batch, len, _] = fused.dims();
+        let fused = self.norm.forward(fused.reshape([batch * len, d_model]));
+        let fused = dropout(&self.dropout, relu(fused.reshape([batch, len, d_model])));
+        let [n_classes, ..] = self.classifier.weight.dims();
+        let classes = self.classifier.weight.val().reshape([n_classes, d_model]);
+        let logits = fused.matmul(classes.transpose().unsqueeze());
+        let logits = match &self.classifier.bias {
+            Some(bias) => logits + bias.val().unsqueeze(),
+            None => logits,
+        };
+        to_map(logits, size)
     }
 }
 
@@ -64,29 +79,33 @@ fn size_of(map: &Tensor<4>) -> [usize; 2] {
     [rows, columns]
 }
 
-/// A map with so many rows and columns, interpolated linearly along both between the centres of its pixels (PyTorch's `align_corners=False`).
-pub(super) fn upsampled(map: Tensor<4>, size: [usize; 2]) -> Tensor<4> {
-    if size_of(&map) == size {
-        return map;
+/// What a grid of tokens, `[batch, rows · columns, channels]`, would be with as many rows and columns as `new`: interpolated linearly along both between the centres of
+/// tokens (PyTorch's `align_corners=False`). By two products of matrices, because flex is the only backend of Burn 0.22.1 that has the gradient of `interpolate`.
+pub(super) fn upsampled(grid: Tensor<3>, old: [usize; 2], new: [usize; 2]) -> Tensor<3> {
+    if old == new {
+        return grid;
     }
-    upsampled_along(upsampled_along(map, 2, size[0]), 3, size[1])
+    let ([batch, _, channels], place) = (grid.dims(), (&grid.device(), grid.dtype()));
+    let [rows, columns] = [0, 1].map(|axis| {
+        let weights = TensorData::new(interpolation(old[axis], new[axis]), [1, new[axis], old[axis]]);
+        Tensor::<3>::from_data(weights, place)
+    });
+    let grid = rows.matmul(grid.reshape([batch, old[0], old[1] * channels]));
+    let grid = columns.matmul(grid.reshape([batch * new[0], old[1], channels]));
+    grid.reshape([batch, new[0] * new[1], channels])
 }
 
-/// The same along one axis. Not by `interpolate`, because flex is the only backend of Burn 0.22.1 that has its gradient.
-fn upsampled_along(map: Tensor<4>, axis: usize, len: usize) -> Tensor<4> {
-    let (old, device) = (map.dims()[axis], map.device());
-    let last = (old - 1) as f64;
-    let places = (0..len).map(|at| (at as f64 + 0.5) * old as f64 / len as f64 - 0.5);
-    let places: Vec<f64> = places.map(|place| place.clamp(0.0, last)).collect();
-    let at = |round: fn(f64) -> f64| {
-        let indices: Vec<i32> = places.iter().map(|&place| round(place) as i32).collect();
-        let indices = Tensor::<1, Int>::from_data(indices.as_slice(), &device);
-        map.clone().select(axis, indices)
-    };
-    let mut shape = [1; 4];
-    shape[axis] = len;
-    let fractions: Vec<f64> = places.iter().map(|place| place.fract()).collect();
-    let fractions = Tensor::from_data(TensorData::new(fractions, shape), (&device, map.dtype()));
-    let (below, above) = (at(f64::floor), at(f64::ceil));
-    below.clone() + (above - below) * fractions
+/// How much each of `old` tokens is of each of `new` ones, `[new, old]`.
+fn interpolation(old: usize, new: usize) -> Vec<f64> {
+    let mut weights = vec![0.0; new * old];
+    for (at, weights) in weights.chunks_mut(old).enumerate() {
+        let place = (at as f64 + 0.5) * old as f64 / new as f64 - 0.5;
+        let place = place.clamp(0.0, (old - 1) as f64);
+        let below = place as usize;
+        weights[below] = 1.0 - place.fract();
+        if place.fract() > 0.0 {
+            weights[below + 1] = place.fract();
+        }
+    }
+    weights
 }

@@ -11,7 +11,6 @@ use super::{
     encoder::{to_map, to_sequence},
     head::upsampled,
 };
-use crate::loss::{Loss, smoothed_cross_entropy};
 
 /// An encoder of images, with a head for classes of pixels or for classes of images if it has one.
 ///
@@ -106,45 +105,23 @@ impl Segformer {
         self.decoder().forward(&self.forward(images))
     }
 
-    /// The class of every pixel, `[batch, height, width]`: that of the largest of the interpolated [`logits`](Self::logits). PyTorch
-    /// equivalent: `post_process_semantic_segmentation` of `transformers`.
+    /// The [`logits`](Self::logits), interpolated for so many rows and columns of pixels, `[batch, rows · columns, n_classes]`.
     ///
-    /// Panics as [`logits`](Self::logits), and takes memory for `batch · n_classes · height · width` numbers in addition.
-    pub fn segment(&self, images: Tensor<4>) -> Tensor<3, Int> {
-        let [.., height, width] = images.dims();
-        let logits = upsampled(self.logits(images), [height, width]);
-        logits.argmax(1).squeeze_dim(1)
+    /// Panics as [`logits`](Self::logits), and takes memory for `batch · n_classes · rows · columns` numbers in addition.
+    pub fn pixel_logits(&self, images: Tensor<4>, size: [usize; 2]) -> Tensor<3> {
+        let logits = self.logits(images);
+        let [_, _, rows, columns] = logits.dims();
+        upsampled(to_sequence(logits), [rows, columns], size)
     }
 
-    /// The mean cross entropy over all pixels but those of [`ignored_class`](DecodeHead::ignored_class), for training: images on an autodiff device,
-    /// and the classes of their pixels, `[batch, height, width]`. PyTorch equivalent: the loss of `SegformerForSemanticSegmentation` with several
-    /// classes.
+    /// The class of every pixel, `[batch, height, width]`: that of the largest of the [`pixel_logits`](Self::pixel_logits). PyTorch equivalent:
+    /// `post_process_semantic_segmentation` of `transformers`.
     ///
-    /// # Panics
-    ///
-    /// As [`logits`](Self::logits), when the sizes differ, and when all pixels are ignored. Classes have to be those of the model, or ignored: of others, the
-    /// backend panics or returns anything. A model of one class learns nothing.
-    ///
-    /// # Cost
-    ///
-    /// That of [`logits`](Self::logits), of [`smoothed_cross_entropy`] for as many tokens as there are pixels, and a wait for the device, to count
-    /// them.
-    pub fn loss(&self, images: Tensor<4>, classes: Tensor<3, Int>) -> Loss {
+    /// Panics and cost are those of [`pixel_logits`](Self::pixel_logits).
+    pub fn segment(&self, images: Tensor<4>) -> Tensor<3, Int> {
         let [batch, _, height, width] = images.dims();
-        let (own, expected) = (classes.dims(), [batch, height, width]);
-        assert!(
-            own == expected,
-            "Segformer: classes of {own:?} pixels for images of {expected:?}"
-        );
-        let logits = upsampled(self.logits(images), [height, width]);
-        let classes = classes.flatten::<2>(1, 2);
-        let ignored = classes
-            .clone()
-            .equal_scalar(self.decoder().ignored_class as i64);
-        let expected = classes.mask_fill(ignored.clone(), 0);
-        let counted = ignored.bool_not();
-        let count = counted.clone().int().sum().into_scalar::<i64>() as usize;
-        smoothed_cross_entropy(to_sequence(logits), expected, counted.float(), count, 0.0)
+        let logits = self.pixel_logits(images, [height, width]);
+        logits.argmax(2).reshape([batch, height, width])
     }
 
     fn decoder(&self) -> &DecodeHead {

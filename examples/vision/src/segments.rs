@@ -1,0 +1,136 @@
+//! The model of which digit each pixel of a scene is of: its size, how it is saved, and what it is trained on.
+
+use std::path::Path;
+
+use burn::tensor::{Device, FloatDType};
+use burn_attn_models::{
+    pretrained::LoadOptions,
+    segformer::{self, DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig},
+    train::{ImageBatch, TrainingData},
+    weights,
+};
+use example_common::error::Error;
+use serde_json::{Map, json};
+
+use crate::{
+    mnist::Mnist,
+    preprocessing,
+    scenes::{SIDE, Scene},
+    train::{Learned, Recipe},
+    training_scenes::{self, TrainingScenes},
+};
+
+/// What scenes of digits are learned from: batches of pixels.
+pub struct Segments(TrainingScenes);
+
+/// A model of 1.1 million parameters that sees 48 × 48, 24 × 24 and 12 × 12 patches.
+fn config() -> SegformerConfig {
+    let stage = SegformerStageConfig::new;
+    SegformerConfig::new()
+        .with_n_channels(1)
+        .with_stages(vec![
+            stage(32, 1, 1, 8).with_patch_size(7).with_mlp_ratio(2),
+            stage(64, 2, 2, 4).with_mlp_ratio(2),
+            stage(128, 3, 4, 2),
+        ])
+        .with_stochastic_depth(0.0)
+        .with_decode_head(
+            DecodeHeadConfig::new(11)
+                .with_d_model(64)
+                .with_dropout(0.0),
+        )
+}
+
+impl Learned for Segments {
+    type Model = Segformer;
+
+    const RECIPE: Recipe = Recipe {
+        epochs: 20,
+        batch: 32,
+        learning_rate: 1e-3,
+        seed: 1,
+    };
+
+    fn new(mnist: Mnist, recipe: &Recipe) -> Self {
+        Self(TrainingScenes::new(mnist, recipe))
+    }
+
+    fn steps_of_epoch(&self) -> usize {
+        self.0.steps_of_epoch()
+    }
+
+    fn init(device: &Device) -> Segformer {
+        config().init(device)
+    }
+
+    fn save(model: &Segformer, folder: &Path) -> Result<(), Error> {
+        let config = config();
+        let list = |size: fn(&SegformerStageConfig) -> usize| -> Vec<usize> {
+            config.stages.iter().map(size).collect()
+        };
+        let names = (0..11).map(|class: usize| {
+            let name = class.checked_sub(1).map(|digit| digit.to_string());
+            let name = name.unwrap_or_else(|| "ground".into());
+            (class.to_string(), name.into())
+        });
+        let head = config.decode_head.as_ref().expect("a head");
+        let config = json!({
+            "architectures": ["SegformerForSemanticSegmentation"],
+            "model_type": "segformer",
+            "num_channels": config.n_channels,
+            "num_encoder_blocks": config.stages.len(),
+            "hidden_sizes": list(|stage| stage.d_model),
+            "depths": list(|stage| stage.n_layers),
+            "num_attention_heads": list(|stage| stage.n_heads),
+            "sr_ratios": list(|stage| stage.reduction),
+            "patch_sizes": list(|stage| stage.patch_size),
+            "strides": list(|stage| stage.stride),
+            "mlp_ratios": list(|stage| stage.mlp_ratio),
+            "hidden_act": "gelu",
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+            "drop_path_rate": 0.0,
+            "classifier_dropout_prob": head.dropout,
+            "decoder_hidden_size": head.d_model,
+            "id2label": Map::from_iter(names),
+            "dtype": "float32",
+        });
+        preprocessing::save(folder, &config, "SegformerImageProcessor", SIDE)?;
+        let path = folder.join("model.safetensors");
+        Ok(weights::save(&segformer::table(), model, path)?)
+    }
+
+    fn in_half(folder: &Path, device: &Device) -> Result<Segformer, Error> {
+        let half = LoadOptions::new(device).dtype(FloatDType::F16);
+        Ok(segformer::from_pretrained(folder, half)?)
+    }
+}
+
+impl TrainingData for Segments {
+    type Batch = ImageBatch;
+
+    fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
+        self.0.steps(epoch)
+    }
+
+    fn tokens(&self, _: usize) -> usize {
+        1
+    }
+
+    fn batch(&self, samples: &[usize], device: &Device) -> ImageBatch {
+        batch(&self.0.scenes(samples), device)
+    }
+
+    fn validation(&self, device: &Device) -> impl Iterator<Item = ImageBatch> {
+        self.0.validation().map(|scenes| batch(&scenes, device))
+    }
+}
+
+/// A batch of scenes.
+fn batch(scenes: &[Scene], device: &Device) -> ImageBatch {
+    let classes: Vec<u32> = scenes
+        .iter()
+        .flat_map(|scene| scene.classes.iter().copied().map(u32::from))
+        .collect();
+    ImageBatch::of_pixels(training_scenes::images(scenes, device), &classes, None)
+}

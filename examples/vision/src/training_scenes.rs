@@ -1,0 +1,75 @@
+//! The scenes that models are trained on.
+
+use burn::tensor::{Device, Tensor};
+
+use crate::{
+    digits::VALIDATION,
+    mnist::Mnist,
+    preprocessing,
+    scenes::{SIDE, Scene, Scenes},
+    train::Recipe,
+};
+
+/// Scenes of an epoch. None is seen twice.
+const EPOCH: usize = 4_096;
+/// Scenes of the validation part, and how many are read at once.
+const HELD_OUT: usize = 512;
+const AT_ONCE: usize = 64;
+
+/// Scenes of the scans that the model of digits is trained on, and, for validation, of those that it is not.
+///
+/// A sample is a scene in an epoch, `epoch · EPOCH + scene`.
+pub struct TrainingScenes {
+    mnist: Mnist,
+    training: Scenes,
+    batch: usize,
+}
+
+impl TrainingScenes {
+    /// The scenes of a run.
+    pub fn new(mnist: Mnist, recipe: &Recipe) -> Self {
+        let training = Scenes {
+            scans: 0..mnist.len() - mnist.len() / VALIDATION,
+            augments: true,
+            seed: recipe.seed,
+        };
+        Self {
+            mnist,
+            training,
+            batch: recipe.batch,
+        }
+    }
+
+    /// Steps of an epoch.
+    pub fn steps_of_epoch(&self) -> usize {
+        EPOCH.div_ceil(self.batch)
+    }
+
+    /// The samples of every step of an epoch.
+    pub fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
+        let samples: Vec<usize> = (epoch * EPOCH..(epoch + 1) * EPOCH).collect();
+        samples.chunks(self.batch).map(<[usize]>::to_vec).collect()
+    }
+
+    /// These samples.
+    pub fn scenes(&self, samples: &[usize]) -> Vec<Scene> {
+        let scene = |&sample| self.training.scene(&self.mnist, sample);
+        samples.iter().map(scene).collect()
+    }
+
+    /// The batches of the validation part.
+    pub fn validation(&self) -> impl Iterator<Item = Vec<Scene>> {
+        let scenes = Scenes::unseen(self.training.scans.end..self.mnist.len());
+        (0..HELD_OUT).step_by(AT_ONCE).map(move |first| {
+            let numbers = first..first + AT_ONCE;
+            numbers.map(|number| scenes.scene(&self.mnist, number)).collect()
+        })
+    }
+}
+
+/// Scenes as a model sees them, `[scenes, 1, SIDE, SIDE]`.
+pub fn images(scenes: &[Scene], device: &Device) -> Tensor<4> {
+    let pixels = scenes.iter().flat_map(|scene| &scene.pixels);
+    let pixels = pixels.map(|&pixel| f32::from(pixel)).collect();
+    preprocessing::images(pixels, SIDE, device)
+}
