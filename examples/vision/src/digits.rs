@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use burn::tensor::{Device, FloatDType};
+use burn::tensor::Device;
 use burn_attn_models::{
-    pretrained::LoadOptions,
     train::{BatchSize, ImageBatch, TokenBatch, TrainingData, batches_by_length},
-    vit::{self, Vit, VitConfig, VitFamily},
+    vit::{Vit, VitConfig, VitFamily},
     weights,
 };
 use example_common::error::Error;
@@ -84,7 +83,7 @@ impl Learned for Digits {
         config().init(device)
     }
 
-    fn save(model: &Vit, folder: &Path) -> Result<(), Error> {
+    fn save(model: Vit, folder: &Path) -> Result<(), Error> {
         let config = config();
         let digits = (0..10).map(|digit| (digit.to_string(), digit.to_string().into()));
         let config = json!({
@@ -108,12 +107,7 @@ impl Learned for Digits {
         });
         preprocessing::save(folder, &config, "ViTImageProcessor", SIDE)?;
         let path = folder.join("model.safetensors");
-        Ok(weights::save(&VitFamily::Vit.table(), model, path)?)
-    }
-
-    fn in_half(folder: &Path, device: &Device) -> Result<Vit, Error> {
-        let half = LoadOptions::new(device).dtype(FloatDType::F16);
-        Ok(vit::from_pretrained(folder, half)?)
+        Ok(weights::save(&VitFamily::Vit.table(), &model, path)?)
     }
 }
 

@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
 mod augmentation;
+mod detector;
 mod digits;
 mod images;
 mod mnist;
+mod objects;
 mod preprocessing;
 mod recognise;
 mod scenes;
@@ -40,6 +42,8 @@ enum Command {
 enum Task {
     /// Which digit is in an image: a ViT on MNIST
     Recognise,
+    /// Where digits are in a scene, and which: a DETR on scenes of MNIST
+    Detect,
     /// Which digit each pixel of a scene is of: a SegFormer on scenes of MNIST
     Segment,
 }

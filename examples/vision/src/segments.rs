@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use burn::tensor::{Device, FloatDType};
+use burn::tensor::Device;
 use burn_attn_models::{
-    pretrained::LoadOptions,
     segformer::{self, DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig},
     train::{ImageBatch, TrainingData},
     weights,
@@ -63,7 +62,7 @@ impl Learned for Segments {
         config().init(device)
     }
 
-    fn save(model: &Segformer, folder: &Path) -> Result<(), Error> {
+    fn save(model: Segformer, folder: &Path) -> Result<(), Error> {
         let config = config();
         let list = |size: fn(&SegformerStageConfig) -> usize| -> Vec<usize> {
             config.stages.iter().map(size).collect()
@@ -97,12 +96,7 @@ impl Learned for Segments {
         });
         preprocessing::save(folder, &config, "SegformerImageProcessor", SIDE)?;
         let path = folder.join("model.safetensors");
-        Ok(weights::save(&segformer::table(), model, path)?)
-    }
-
-    fn in_half(folder: &Path, device: &Device) -> Result<Segformer, Error> {
-        let half = LoadOptions::new(device).dtype(FloatDType::F16);
-        Ok(segformer::from_pretrained(folder, half)?)
+        Ok(weights::save(&segformer::table(), &model, path)?)
     }
 }
 

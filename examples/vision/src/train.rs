@@ -7,9 +7,9 @@ use std::{
 };
 
 use burn::{
-    module::{Module, ModuleDisplay},
+    module::{Module, ModuleDisplay, ModuleMapper, Param},
     optim::AdamWConfig,
-    tensor::Device,
+    tensor::{DType, Device, Tensor},
     train::{InferenceStep, SequenceOutput, TrainStep},
 };
 use burn_attn_models::train::{
@@ -30,6 +30,7 @@ use crate::{
     Task,
     digits::{Digits, VALIDATION},
     mnist::Mnist,
+    objects::Objects,
     segments::Segments,
 };
 
@@ -38,6 +39,7 @@ const RESULTS: &[&str] = &[
     "config.json",
     "preprocessor_config.json",
     "model.safetensors",
+    "model.bpk",
 ];
 
 /// Options of `train`.
@@ -114,10 +116,7 @@ pub trait Learned: TrainingData<Batch: TokenBatch> + Sized {
     fn init(device: &Device) -> Self::Model;
 
     /// Saves a model with its configuration.
-    fn save(model: &Self::Model, folder: &Path) -> Result<(), Error>;
-
-    /// A model that was saved, in f16.
-    fn in_half(folder: &Path, device: &Device) -> Result<Self::Model, Error>;
+    fn save(model: Self::Model, folder: &Path) -> Result<(), Error>;
 }
 
 /// What a run is.
@@ -134,6 +133,7 @@ struct Run {
 pub fn run(args: &TrainArgs) -> Result<u8, Error> {
     match args.task {
         Task::Recognise => train::<Digits>(args, "recognise"),
+        Task::Detect => train::<Objects>(args, "detect"),
         Task::Segment => train::<Segments>(args, "segment"),
     }
 }
@@ -187,8 +187,7 @@ fn train<D: Learned>(args: &TrainArgs, task: &str) -> Result<u8, Error> {
         ));
         return Ok(STOPPED);
     }
-    D::save(&trainer.trained(), &folder.path)?;
-    D::save(&D::in_half(&folder.path, &devices[0])?, &folder.path)?;
+    D::save(trainer.trained().map(&mut Half), &folder.path)?;
     println(&format!("the model is in {}", folder.path.display()));
     Ok(0)
 }
@@ -240,6 +239,15 @@ impl RecipeArgs {
             learning_rate: self.learning_rate.unwrap_or(default.learning_rate),
             seed: self.seed.unwrap_or(default.seed),
         }
+    }
+}
+
+/// Casts parameters to f16.
+struct Half;
+
+impl ModuleMapper for Half {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.cast(DType::F16))
     }
 }
 

@@ -1,0 +1,95 @@
+//! What the detector of digits is trained on, and how it is saved.
+
+use std::path::Path;
+
+use burn::{module::Module, store::ModuleRecord, tensor::Device};
+use burn_attn_models::train::{DetectionBatch, TrainingData};
+use example_common::error::Error;
+use serde_json::json;
+
+use crate::{
+    detector::Detector,
+    mnist::Mnist,
+    preprocessing,
+    scenes::{SIDE, Scene},
+    train::{Learned, Recipe},
+    training_scenes::{self, TrainingScenes},
+};
+
+/// The file of a model, in Burn's format.
+const MODEL: &str = "model.bpk";
+
+/// What scenes of digits are learned from: batches of boxes.
+pub struct Objects(TrainingScenes);
+
+impl TrainingData for Objects {
+    type Batch = DetectionBatch;
+
+    fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
+        self.0.steps(epoch)
+    }
+
+    fn tokens(&self, _: usize) -> usize {
+        1
+    }
+
+    fn batch(&self, samples: &[usize], device: &Device) -> DetectionBatch {
+        batch(&self.0.scenes(samples), device)
+    }
+
+    fn validation(&self, device: &Device) -> impl Iterator<Item = DetectionBatch> {
+        self.0.validation().map(|scenes| batch(&scenes, device))
+    }
+}
+
+/// A batch of scenes.
+fn batch(scenes: &[Scene], device: &Device) -> DetectionBatch {
+    let objects = scenes.iter().map(|scene| {
+        let objects = scene.objects.iter().map(|object| {
+            let [left, top, right, bottom] = object.corners.map(|side| side / SIDE as f32);
+            let place = [(left + right) / 2.0, (top + bottom) / 2.0, right - left, bottom - top];
+            (u32::from(object.digit), place)
+        });
+        objects.collect()
+    });
+    DetectionBatch::new(training_scenes::images(scenes, device), objects.collect())
+}
+
+impl Learned for Objects {
+    type Model = Detector;
+
+    const RECIPE: Recipe = Recipe {
+        epochs: 24,
+        batch: 32,
+        learning_rate: 1e-3,
+        seed: 1,
+    };
+
+    fn new(mnist: Mnist, recipe: &Recipe) -> Self {
+        Self(TrainingScenes::new(mnist, recipe))
+    }
+
+    fn steps_of_epoch(&self) -> usize {
+        self.0.steps_of_epoch()
+    }
+
+    fn init(device: &Device) -> Detector {
+        Detector::new(device)
+    }
+
+    fn save(model: Detector, folder: &Path) -> Result<(), Error> {
+        let config = json!({"model_type": "detector of the example `vision`"});
+        preprocessing::save(folder, &config, "DetrImageProcessor", SIDE)?;
+        let path = folder.join(MODEL);
+        Ok(model.into_record().save(path)?)
+    }
+}
+
+/// A model that was saved.
+pub fn load(folder: &Path, device: &Device) -> Result<Detector, Error> {
+    let path = folder.join(MODEL);
+    let unfit = |error| format!("{} is not a model of `train detect`: {error}", path.display());
+    let record = ModuleRecord::load(&path).map_err(unfit)?;
+    let record = record.cast_to_module_dtype();
+    Ok(Detector::new(device).try_load_record(record).map_err(unfit)?)
+}
