@@ -52,6 +52,15 @@ pub enum MapError {
         /// The columns of patches.
         columns: usize,
     },
+    /// The number of classes is not one for each pixel of an image.
+    ClassCount {
+        /// The number of classes given.
+        classes: usize,
+        /// The height of the image.
+        height: usize,
+        /// The width of the image.
+        width: usize,
+    },
     /// The weight of a patch is negative, infinite or NaN.
     PatchWeight {
         /// The patch, counted row by row.
@@ -117,6 +126,14 @@ impl fmt::Display for MapError {
             } => write!(
                 out,
                 "{weights} weights are not one for each of {rows} × {columns} patches"
+            ),
+            MapError::ClassCount {
+                classes,
+                height,
+                width,
+            } => write!(
+                out,
+                "{classes} classes are not one for each pixel of an image of {height} × {width}"
             ),
             MapError::PatchWeight { patch, weight } => {
                 write!(out, "the weight of patch {patch} is {weight}")

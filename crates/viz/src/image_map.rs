@@ -1,24 +1,39 @@
-//! Where on an image a model looked.
+//! What a model saw in an image.
 
-use crate::MapError;
+use crate::{MapError, color::Rgb};
 
 /// Height or width of a drawn image, at least (pixels): smaller ones are enlarged.
 const LEAST: usize = 280;
-/// Between the image and the map (pixels).
+/// Between two panels (pixels).
 const GAP: usize = 12;
 /// The colour of the largest weight, which differs from white, black and each of the primary colours.
-const COLOR: [u8; 3] = [230, 97, 0];
-/// How much of the colour the largest weight gets.
+const COLOR: Rgb = [230, 97, 0];
+/// How much of the colour the largest weight gets, and a class.
 const MOST: f32 = 0.8;
+/// Half the width of the line around a box (pixels).
+const LINE: f32 = 1.5;
+/// The colours of classes and boxes, which differ from each other with any kind of colour blindness but for the last three.
+const COLORS: [Rgb; 10] = [
+    [230, 159, 0],
+    [86, 180, 233],
+    [0, 158, 115],
+    [240, 228, 66],
+    [0, 114, 178],
+    [213, 94, 0],
+    [204, 121, 167],
+    [150, 90, 220],
+    [140, 140, 140],
+    [160, 220, 90],
+];
 
-/// The attention of one query to the patches of an image, drawn on the image.
+/// An image, and beside it panels with what a model saw in it: the attention of a query to its patches, boxes, classes of pixels.
 ///
 /// # Example
 /// ```
 /// use burn_attn_viz::ImageMap;
 ///
 /// // An image of 2 × 4 pixels in one row of two patches; the second one gets most of the weight.
-/// let map = ImageMap::new([2, 4], vec![128; 2 * 4 * 3], [1, 2], vec![0.25, 0.75])?;
+/// let map = ImageMap::new([2, 4], vec![128; 2 * 4 * 3])?.attention([1, 2], vec![0.25, 0.75])?;
 /// let png = map.to_png();
 /// assert_eq!(&png[1..4], b"PNG");
 /// # Ok::<(), burn_attn_viz::MapError>(())
@@ -27,27 +42,47 @@ const MOST: f32 = 0.8;
 pub struct ImageMap {
     size: [usize; 2],
     pixels: Vec<u8>,
-    grid: [usize; 2],
+    /// The first one is the image.
+    panels: Vec<Panel>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Panel {
+    layer: Layer,
+    /// Left, top, right, bottom (pixels of the image), and which colour.
+    boxes: Vec<([f32; 4], usize)>,
+}
+
+/// What is laid over the image.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Layer {
+    #[default]
+    Nothing,
+    /// Weights of the patches of a grid.
+    Attention(Grid),
+    /// The class of every pixel.
+    Classes(Vec<usize>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Grid {
+    size: [usize; 2],
     weights: Vec<f32>,
+    least: f32,
+    /// From the smallest to the largest weight.
+    range: f32,
 }
 
 impl ImageMap {
-    /// A map of the patches of an image.
+    /// An image without further panels.
     ///
     /// # Shapes
     /// - `size`: height and width of the image
     /// - `pixels`: `[height, width, 3]`, row-major: red, green and blue
-    /// - `grid`: rows and columns of patches, which share the image equally
-    /// - `weights`: `[rows, columns]`, row-major
     ///
     /// # Errors
-    /// A [`MapError`] if the numbers do not fit, if there are no pixels or no patches, or if a weight is not finite or is negative.
-    pub fn new(
-        size: [usize; 2],
-        pixels: Vec<u8>,
-        grid: [usize; 2],
-        weights: Vec<f32>,
-    ) -> Result<Self, MapError> {
+    /// A [`MapError`] if there are no pixels, or not as many.
+    pub fn new(size: [usize; 2], pixels: Vec<u8>) -> Result<Self, MapError> {
         let [height, width] = size;
         if pixels.is_empty() || pixels.len() != height * width * 3 {
             return Err(MapError::PixelCount {
@@ -56,6 +91,23 @@ impl ImageMap {
                 width,
             });
         }
+        Ok(Self {
+            size,
+            pixels,
+            panels: vec![Panel::default()],
+        })
+    }
+
+    /// A panel with the attention of one query to the patches of the image. The largest weight has the strongest colour and the smallest one none; between the
+    /// middles of patches, weights are interpolated.
+    ///
+    /// # Shapes
+    /// - `grid`: rows and columns of patches, which share the image equally
+    /// - `weights`: `[rows, columns]`, row-major
+    ///
+    /// # Errors
+    /// A [`MapError`] if there are no patches or not as many weights, or if a weight is not finite or is negative.
+    pub fn attention(self, grid: [usize; 2], weights: Vec<f32>) -> Result<Self, MapError> {
         let [rows, columns] = grid;
         if weights.is_empty() || weights.len() != rows * columns {
             return Err(MapError::PatchCount {
@@ -71,52 +123,118 @@ impl ImageMap {
                 weight: weights[patch],
             });
         }
-        Ok(Self {
-            size,
-            pixels,
-            grid,
-            weights,
-        })
-    }
-
-    /// `2 · height · width` pixels: the image, and beside it the image with the weights in colour, as a PNG. The largest weight has the strongest colour and the smallest one none;
-    /// between the middles of patches, weights are interpolated. Images whose longer side is below 280 pixels are enlarged.
-    pub fn to_png(&self) -> Vec<u8> {
-        let ([height, width], grid) = (self.size, self.grid);
-        let zoom = LEAST.div_ceil(height.max(width)).max(1);
-        let [tall, wide] = [height * zoom, width * zoom];
-        let weights = self.weights.iter().copied();
-        let (least, top) = weights.fold((f32::INFINITY, 0.0f32), |(least, top), weight| {
-            (least.min(weight), top.max(weight))
-        });
+        let least = weights.iter().copied().fold(f32::INFINITY, f32::min);
+        let top = weights.iter().copied().fold(0.0, f32::max);
         // Weights that differ by their rounding alone are equal.
         let is_flat = top - least <= 1e-6 * top;
-        let range = if is_flat { f32::INFINITY } else { top - least };
-        let mut drawn = Vec::with_capacity(tall * (2 * wide + GAP) * 3);
-        for y in 0..tall {
-            let pixel = |x: usize| {
-                let at = ((y / zoom) * width + x / zoom) * 3;
-                [0, 1, 2].map(|channel| self.pixels[at + channel])
-            };
-            drawn.extend((0..wide).flat_map(pixel));
-            drawn.extend([255; GAP * 3]);
-            let row = place(y, tall, grid[0]);
-            drawn.extend((0..wide).flat_map(|x| {
-                let weight = self.between(row, place(x, wide, grid[1]));
-                let share = MOST * (weight - least).max(0.0) / range;
-                let mixed = |(pixel, color): (u8, u8)| {
-                    (f32::from(pixel) * (1.0 - share) + f32::from(color) * share).round() as u8
-                };
-                let pixel = pixel(x);
-                [0, 1, 2].map(|channel| mixed((pixel[channel], COLOR[channel])))
-            }));
-        }
-        encoded([tall, 2 * wide + GAP], &drawn)
+        Ok(self.panel(Layer::Attention(Grid {
+            size: grid,
+            weights,
+            least,
+            range: if is_flat { f32::INFINITY } else { top - least },
+        })))
     }
 
+    /// A panel with every pixel in the [colour](class_color) of its class, `[height, width]`, row-major. Pixels of class 0, the ground, have none.
+    ///
+    /// # Errors
+    /// A [`MapError`] if there is not one class for each pixel.
+    pub fn classes(self, classes: Vec<usize>) -> Result<Self, MapError> {
+        let [height, width] = self.size;
+        if classes.len() != height * width {
+            return Err(MapError::ClassCount {
+                classes: classes.len(),
+                height,
+                width,
+            });
+        }
+        Ok(self.panel(Layer::Classes(classes)))
+    }
+
+    /// Draws a box on the last panel, and on the image itself: left, top, right and bottom (pixels of the image). It has the colour of the class
+    /// 1 + `color`. What is beyond the image is not drawn.
+    pub fn boxed(mut self, corners: [f32; 4], color: usize) -> Self {
+        let last = self.panels.len() - 1;
+        for panel in if last > 0 { vec![0, last] } else { vec![0] } {
+            self.panels[panel].boxes.push((corners, color));
+        }
+        self
+    }
+
+    fn panel(mut self, layer: Layer) -> Self {
+        self.panels.push(Panel {
+            layer,
+            boxes: Vec::new(),
+        });
+        self
+    }
+
+    /// The panels side by side as a PNG, the image first. Images whose longer side is below 280 pixels are enlarged.
+    pub fn to_png(&self) -> Vec<u8> {
+        let [height, width] = self.size;
+        let zoom = LEAST.div_ceil(height.max(width)).max(1);
+        let (tall, wide) = (height * zoom, width * zoom);
+        let whole = self.panels.len() * (wide + GAP) - GAP;
+        let mut drawn = Vec::with_capacity(tall * whole * 3);
+        for y in 0..tall {
+            for (index, panel) in self.panels.iter().enumerate() {
+                if index > 0 {
+                    drawn.extend([255; GAP * 3]);
+                }
+                drawn.extend((0..wide).flat_map(|x| self.pixel(panel, [y, x], zoom)));
+            }
+        }
+        encoded([tall, whole], &drawn)
+    }
+
+    /// The pixel of a panel at a place of the enlarged image.
+    fn pixel(&self, panel: &Panel, [y, x]: [usize; 2], zoom: usize) -> Rgb {
+        let [height, width] = self.size;
+        let at = (y / zoom) * width + x / zoom;
+        let pixel = [0, 1, 2].map(|channel| self.pixels[at * 3 + channel]);
+        let [row, column] = [y, x].map(|at| at as f32 + 0.5);
+        let is_on = |(corners, _): &&([f32; 4], usize)| {
+            let [left, top, right, bottom] = corners.map(|side| side * zoom as f32);
+            // How far it is outside of the box.
+            let beyond = (left - column)
+                .max(column - right)
+                .max(top - row)
+                .max(row - bottom);
+            beyond.abs() <= LINE
+        };
+        if let Some((_, color)) = panel.boxes.iter().rev().find(is_on) {
+            return COLORS[color % COLORS.len()];
+        }
+        let (color, share) = match &panel.layer {
+            Layer::Nothing => return pixel,
+            Layer::Classes(classes) => match class_color(classes[at]) {
+                Some(color) => (color, MOST),
+                None => return pixel,
+            },
+            Layer::Attention(grid) => {
+                let row = place(y, height * zoom, grid.size[0]);
+                let weight = grid.between(row, place(x, width * zoom, grid.size[1]));
+                (COLOR, MOST * (weight - grid.least).max(0.0) / grid.range)
+            }
+        };
+        let mixed = |channel: usize| {
+            let (pixel, color) = (f32::from(pixel[channel]), f32::from(color[channel]));
+            (pixel * (1.0 - share) + color * share).round() as u8
+        };
+        [0, 1, 2].map(mixed)
+    }
+}
+
+/// The colour of a class of pixels: red, green and blue. None for class 0, the ground; after ten classes they repeat.
+pub fn class_color(class: usize) -> Option<[u8; 3]> {
+    let color = class.checked_sub(1)?;
+    Some(COLORS[color % COLORS.len()])
+}
+
+impl Grid {
     /// The weight between four patches.
     fn between(&self, row: Place, column: Place) -> f32 {
-        let at = |row: usize, column: usize| self.weights[row * self.grid[1] + column];
+        let at = |row: usize, column: usize| self.weights[row * self.size[1] + column];
         let along = |row: usize| {
             at(row, column.first) * (1.0 - column.part) + at(row, column.second) * column.part
         };

@@ -2,7 +2,7 @@
 //!
 //! # Details
 //! An [`AttentionMap`] holds the weights of one attention layer, `[heads, queries, keys]`, and its tokens; [`render_text`], [`render_svg`] and
-//! [`AttentionPage`] draw it. An [`ImageMap`] draws what one query read of an image. The output is deterministic: the same map gives the same bytes. Heads are counted from 0 in code and from 1
+//! [`AttentionPage`] draw it. An [`ImageMap`] draws what a model saw in an image: what a query read, boxes, classes of pixels. The output is deterministic: the same map gives the same bytes. Heads are counted from 0 in code and from 1
 //! in pictures.
 //!
 //! # Source
@@ -22,7 +22,7 @@ mod text;
 
 pub use color::{Background, ColorScale};
 pub use error::{MapError, MapWeight};
-pub use image_map::ImageMap;
+pub use image_map::{ImageMap, class_color};
 pub use map::AttentionMap;
 pub use page::{AttentionGroup, AttentionPage};
 pub use svg::{SvgOptions, render_svg};

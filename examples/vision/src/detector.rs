@@ -16,7 +16,7 @@ use burn::{
         conv::{Conv2d, Conv2dConfig},
     },
     tensor::{
-        Device, Int, Tensor, TensorData,
+        Device, Tensor, TensorData,
         activation::{relu, sigmoid},
     },
     train::{InferenceStep, SequenceOutput, TrainOutput, TrainStep},
@@ -35,7 +35,7 @@ const N_HEADS: usize = 8;
 const N_LAYERS: usize = 3;
 const D_FF: usize = 512;
 /// Boxes that the decoder refines.
-pub const N_QUERIES: usize = 10;
+const N_QUERIES: usize = 10;
 const N_CLASSES: usize = 10;
 /// Height and width of the box of a place, of those of the image: the mean of what is sought.
 const BOX: f64 = 0.28;
@@ -88,12 +88,16 @@ impl Detector {
         let channels = [1].into_iter().chain(CHANNELS);
         let convolution = |(input, output)| {
             let config = Conv2dConfig::new([input, output], [3, 3]).with_stride([2, 2]);
-            config.with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(device)
+            config
+                .with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1))
+                .init(device)
         };
         let decoder = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, N_LAYERS);
         Self {
             convolutions: channels.zip(CHANNELS).map(convolution).collect(),
-            norms: CHANNELS.map(|channels| GroupNormConfig::new(8, channels).init(device)).into(),
+            norms: CHANNELS
+                .map(|channels| GroupNormConfig::new(8, channels).init(device))
+                .into(),
             position: Mlp::new(D_MODEL, device),
             encoder: TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, N_LAYERS)
                 .with_block(block.clone())
@@ -121,7 +125,9 @@ impl Detector {
         let scores = first.logits.clone().detach().max_dim(2);
         let (_, best) = scores.topk_with_indices(N_QUERIES, 1);
         let mut boxes = boxes.gather(1, best.clone().expand([batch, N_QUERIES, 4]));
-        let mut y = memory.clone().gather(1, best.expand([batch, N_QUERIES, D_MODEL]));
+        let mut y = memory
+            .clone()
+            .gather(1, best.expand([batch, N_QUERIES, D_MODEL]));
         let (mut layers, mut weights) = (vec![first], None);
         for (index, (layer, head)) in self.decoder.iter().zip(&self.heads).enumerate() {
             let input = LayerInput::new(y)
@@ -143,6 +149,11 @@ impl Detector {
         }
     }
 
+    /// Where the parameters are.
+    pub fn device(&self) -> Device {
+        self.proposal.class.weight.device()
+    }
+
     /// The position embeddings of boxes, which are given as logits.
     fn positions(&self, boxes: Tensor<3>) -> Tensor<3> {
         let [batch, len, sides] = boxes.dims();
@@ -153,7 +164,8 @@ impl Detector {
         let rates = Tensor::<4>::from_data(rates, (&boxes.device(), boxes.dtype()));
         let angles = sigmoid(boxes).unsqueeze_dim::<4>(3) * rates;
         let waves = Tensor::cat(vec![angles.clone().sin(), angles.cos()], 3);
-        self.position.forward(waves.reshape([batch, len, sides * 2 * WAVES]))
+        self.position
+            .forward(waves.reshape([batch, len, sides * 2 * WAVES]))
     }
 }
 
@@ -199,7 +211,10 @@ fn places([rows, columns]: [usize; 2], device: &Device) -> Tensor<3> {
     let logit = |share: f64| (share / (1.0 - share)).ln();
     let middle = |at: usize, len: usize| logit((at as f64 + 0.5) / len as f64);
     let places = (0..rows * columns).flat_map(|place| {
-        let (x, y) = (middle(place % columns, columns), middle(place / columns, rows));
+        let (x, y) = (
+            middle(place % columns, columns),
+            middle(place / columns, rows),
+        );
         [x, y, logit(BOX), logit(BOX)]
     });
     let places = TensorData::new(places.collect::<Vec<f64>>(), [1, rows * columns, 4]);
@@ -222,6 +237,8 @@ impl InferenceStep for Detector {
     type Output = SequenceOutput;
 
     fn step(&self, batch: DetectionBatch) -> SequenceOutput {
-        batch.loss(&self.forward(batch.images.clone(), false).layers).1
+        batch
+            .loss(&self.forward(batch.images.clone(), false).layers)
+            .1
     }
 }

@@ -1,9 +1,131 @@
-//! Image files.
+//! Image files, and what the commands that look at them have in common.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use example_common::{error::Error, files::FileError};
+use burn::tensor::Device;
+use burn_attn_models::vision::{ImageProcessor, ImageSize};
+use burn_attn_viz::ImageMap;
+use clap::Args;
+use example_common::{
+    devices::{self, DeviceArg},
+    error::Error,
+    exit,
+    files::{self, FileError},
+};
 use image::{DynamicImage, ImageDecoder, ImageReader};
+
+/// Options of the commands that look at images.
+#[derive(Args)]
+pub struct ImageArgs {
+    /// The images: PNG, JPEG, WebP, BMP or PNM
+    #[arg(required = true, value_name = "IMAGE")]
+    images: Vec<PathBuf>,
+    /// The digits are dark on a light ground; the model has seen light ones on a dark ground
+    #[arg(long)]
+    invert: bool,
+    /// Draw what the model saw, beside the image, into a PNG; for one image
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+    /// The model: a folder that `train` saved, or transformers a model of the same kind [default: the one that this repository has]
+    #[arg(long, value_name = "FOLDER")]
+    model: Option<PathBuf>,
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceArg>,
+}
+
+/// A model that looks at images.
+pub trait Looks: Sized {
+    /// The folder of the model that this repository has, in that of the example.
+    const MODEL: &str;
+
+    /// The model in a folder.
+    fn load(folder: &Path, device: &Device) -> Result<Self, Error>;
+
+    /// What an image becomes before the model sees it.
+    fn processor(&self) -> &ImageProcessor;
+
+    /// What is in an image, in one line, and, if wanted, a picture of it.
+    fn look(&self, image: DynamicImage, draw: bool) -> Result<(String, Option<ImageMap>), Error>;
+}
+
+/// The model in a folder, or that of this repository.
+pub fn model<M: Looks>(folder: Option<&Path>, device: &Device) -> Result<M, Error> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(M::MODEL);
+    let folder = folder.unwrap_or(&own);
+    if !folder.is_dir() {
+        return Err(format!("{} is not the folder of a model", folder.display()).into());
+    }
+    M::load(folder, device)
+}
+
+impl ImageArgs {
+    /// Prints what a model sees in each image, and why an image cannot be read; returns the exit code.
+    pub fn run<M: Looks>(&self) -> Result<u8, Error> {
+        if let Some(path) = &self.picture {
+            if self.images.len() > 1 {
+                let count = self.images.len();
+                return Err(format!("--picture draws one image, but there are {count}").into());
+            }
+            let place = path.canonicalize().ok();
+            let same = |image: &PathBuf| place.is_some() && image.canonicalize().ok() == place;
+            if self.images.iter().any(same) {
+                return Err(format!("--picture would overwrite {}", path.display()).into());
+            }
+            files::probe(path)?;
+        }
+        let device = devices::choose(self.device)?.device;
+        let model: M = model(self.model.as_deref(), &device)?;
+        let mut code = 0;
+        for path in &self.images {
+            if let Err(error) = self.look(&model, path) {
+                exit::warn(&format!("error: {error}"));
+                code = 1;
+            }
+        }
+        Ok(code)
+    }
+
+    fn look(&self, model: &impl Looks, path: &Path) -> Result<(), Error> {
+        let mut image = read(path)?;
+        let name = path.display();
+        if self.invert {
+            image.invert();
+        }
+        let (width, height) = (image.width(), image.height());
+        let is_exact = matches!(model.processor().size, Some(ImageSize::Exact(_)));
+        if width != height && is_exact {
+            exit::warn(&format!(
+                "{name}: {width} × {height} pixels become a square"
+            ));
+        }
+        if is_light(&image) && self.model.is_none() {
+            let invert = if self.invert { "without" } else { "with" };
+            exit::warn(&format!(
+                "{name}: most of it is light, but the model has seen light digits on a dark ground: try {invert} --invert"
+            ));
+        }
+        let (text, map) = model.look(image, self.picture.is_some())?;
+        if let Some((file, map)) = self.picture.as_ref().zip(map) {
+            files::replace(file, &map.to_png())?;
+        }
+        exit::println(&format!("{name}: {text}"));
+        Ok(())
+    }
+}
+
+/// An image to draw on.
+pub fn map_of(image: &DynamicImage) -> Result<ImageMap, Error> {
+    let size = [image.height() as usize, image.width() as usize];
+    Ok(ImageMap::new(size, image.to_rgb8().into_raw())?)
+}
+
+/// Whether more than half of the light that an image could have is there.
+fn is_light(image: &DynamicImage) -> bool {
+    let grey = image.to_luma8();
+    let light: u64 = grey.pixels().map(|pixel| u64::from(pixel.0[0])).sum();
+    2 * light > 255 * u64::from(image.width()) * u64::from(image.height())
+}
 
 /// Reads a PNG, JPEG, WebP, BMP or PNM, turned as its EXIF data says.
 ///

@@ -1,14 +1,18 @@
 #![doc = include_str!("../README.md")]
 
 mod augmentation;
+mod detect;
 mod detector;
 mod digits;
 mod images;
 mod mnist;
 mod objects;
+mod precision;
 mod preprocessing;
 mod recognise;
+mod scene;
 mod scenes;
+mod segment;
 mod segments;
 mod test;
 mod train;
@@ -16,7 +20,10 @@ mod training_scenes;
 
 use std::process::ExitCode;
 
+use burn_attn_models::vision::{ImageClassifier, ImageSegmenter};
 use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::{detect::ObjectDetector, images::ImageArgs};
 
 /// What is in an image, by vision transformers that are trained here.
 #[derive(Parser)]
@@ -30,7 +37,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Say which digit is in an image, and draw where the model looked
-    Recognise(recognise::RecogniseArgs),
+    Recognise(ImageArgs),
+    /// Say where digits are in an image, and draw where the model looked for each
+    Detect(ImageArgs),
+    /// Say which digit each pixel of an image is of, and draw it
+    Segment(ImageArgs),
+    /// Write a scene of the test part as a PNG
+    Scene(scene::SceneArgs),
     /// Train a model
     Train(train::TrainArgs),
     /// Measure a model on images that it has never seen
@@ -52,7 +65,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     example_common::memory::keep_freed();
     example_common::exit::run(|| match cli.command {
-        Command::Recognise(args) => recognise::run(&args),
+        Command::Recognise(args) => args.run::<ImageClassifier>(),
+        Command::Detect(args) => args.run::<ObjectDetector>(),
+        Command::Segment(args) => args.run::<ImageSegmenter>(),
+        Command::Scene(args) => scene::run(&args).map(|()| 0),
         Command::Train(args) => train::run(&args),
         Command::Test(args) => test::run(&args).map(|()| 0),
     })

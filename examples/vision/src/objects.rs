@@ -47,7 +47,12 @@ fn batch(scenes: &[Scene], device: &Device) -> DetectionBatch {
     let objects = scenes.iter().map(|scene| {
         let objects = scene.objects.iter().map(|object| {
             let [left, top, right, bottom] = object.corners.map(|side| side / SIDE as f32);
-            let place = [(left + right) / 2.0, (top + bottom) / 2.0, right - left, bottom - top];
+            let place = [
+                (left + right) / 2.0,
+                (top + bottom) / 2.0,
+                right - left,
+                bottom - top,
+            ];
             (u32::from(object.digit), place)
         });
         objects.collect()
@@ -79,7 +84,7 @@ impl Learned for Objects {
 
     fn save(model: Detector, folder: &Path) -> Result<(), Error> {
         let config = json!({"model_type": "detector of the example `vision`"});
-        preprocessing::save(folder, &config, "DetrImageProcessor", SIDE)?;
+        preprocessing::save(folder, &config, "ViTImageProcessor", SIDE)?;
         let path = folder.join(MODEL);
         Ok(model.into_record().save(path)?)
     }
@@ -88,8 +93,15 @@ impl Learned for Objects {
 /// A model that was saved.
 pub fn load(folder: &Path, device: &Device) -> Result<Detector, Error> {
     let path = folder.join(MODEL);
-    let unfit = |error| format!("{} is not a model of `train detect`: {error}", path.display());
+    let unfit = |error| {
+        format!(
+            "{} is not a model of `train detect`: {error}",
+            path.display()
+        )
+    };
     let record = ModuleRecord::load(&path).map_err(unfit)?;
     let record = record.cast_to_module_dtype();
-    Ok(Detector::new(device).try_load_record(record).map_err(unfit)?)
+    Ok(Detector::new(device)
+        .try_load_record(record)
+        .map_err(unfit)?)
 }

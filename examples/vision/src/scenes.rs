@@ -130,7 +130,8 @@ impl Scenes {
         let left = random.random_range(0..=SIDE - width);
         let top = random.random_range(0..=SIDE - height);
         let corners = [left, top, left + width, top + height].map(|side| side as f32);
-        let is_hidden = |other: &Object| intersection_over_union(&other.corners, &corners) > OVERLAP;
+        let is_hidden =
+            |other: &Object| intersection_over_union(&other.corners, &corners) > OVERLAP;
         if scene.objects.iter().any(is_hidden) {
             return;
         }
@@ -180,7 +181,7 @@ fn sized(scan: Vec<u8>, longer: u32) -> Option<GrayImage> {
 }
 
 /// Tells scenes from others.
-pub fn fingerprint(scenes: impl IntoIterator<Item = Scene>) -> String {
+pub fn fingerprint(scenes: &[Scene]) -> String {
     let mut hash = Fnv::default();
     for scene in scenes {
         hash.write(&scene.pixels);
@@ -195,9 +196,8 @@ pub fn fingerprint(scenes: impl IntoIterator<Item = Scene>) -> String {
 
 /// The area that two boxes share, of the area that they cover together.
 pub fn intersection_over_union(one: &Corners, other: &Corners) -> f32 {
-    let area = |[left, top, right, bottom]: [f32; 4]| {
-        (right - left).max(0.0) * (bottom - top).max(0.0)
-    };
+    let area =
+        |[left, top, right, bottom]: [f32; 4]| (right - left).max(0.0) * (bottom - top).max(0.0);
     let shared = area([
         one[0].max(other[0]),
         one[1].max(other[1]),

@@ -33,11 +33,7 @@ fn config() -> SegformerConfig {
             stage(128, 3, 4, 2),
         ])
         .with_stochastic_depth(0.0)
-        .with_decode_head(
-            DecodeHeadConfig::new(11)
-                .with_d_model(64)
-                .with_dropout(0.0),
-        )
+        .with_decode_head(DecodeHeadConfig::new(11).with_d_model(64).with_dropout(0.0))
 }
 
 impl Learned for Segments {

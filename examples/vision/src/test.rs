@@ -1,8 +1,9 @@
-//! How many of the scans that a model has never seen it recognises.
+//! How good models are on images that they have never seen.
 
 use std::path::PathBuf;
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
+use burn_attn_models::vision::{ImageClassifier, ImageProcessor, ImageSegmenter};
 use clap::Args;
 use example_common::{
     devices::{self, DeviceArg},
@@ -10,12 +11,21 @@ use example_common::{
     exit, input,
 };
 
-use crate::{Task, mnist::Mnist, recognise};
+use image::DynamicImage;
 
-/// Classes of a model of digits.
+use crate::{
+    Task,
+    detect::{ObjectDetector, detections},
+    images,
+    mnist::Mnist,
+    precision::mean_average_precision,
+    scenes::{Scene, Scenes, TEST, TEST_FINGERPRINT, fingerprint},
+};
+
+/// How many digits there are.
 const DIGITS: usize = 10;
-/// Scans that are read at once.
-const BATCH: usize = 250;
+/// Images that are seen at once.
+const BATCH: usize = 100;
 
 /// Options of `test`.
 #[derive(Args)]
@@ -33,34 +43,130 @@ pub struct TestArgs {
     device: Option<DeviceArg>,
 }
 
-/// Prints how many scans of the test part a model recognises.
+/// Prints how good a model is on images that it has never seen.
 pub fn run(args: &TestArgs) -> Result<(), Error> {
-    let Task::Recognise = args.task else { todo!() };
     let mnist = Mnist::test(&args.data)?;
     let device = devices::choose(args.device)?.device;
-    let classifier = recognise::classifier(args.model.as_deref(), &device)?;
+    let model = args.model.as_deref();
+    match args.task {
+        Task::Recognise => recognised(&mnist, &images::model(model, &device)?, &device),
+        Task::Detect => detected(&mnist, &images::model(model, &device)?, &device),
+        Task::Segment => segmented(&mnist, &images::model(model, &device)?, &device),
+    }
+}
+
+fn recognised(mnist: &Mnist, classifier: &ImageClassifier, device: &Device) -> Result<(), Error> {
     let classes = classifier.labels.len();
     if classes != DIGITS {
         return Err(format!("the model has {classes} classes, not the {DIGITS} digits").into());
     }
-    let bar = input::progress(mnist.len(), "scans");
+    let images = |scan| mnist.image(scan);
     let mut right = 0;
-    for first in (0..mnist.len()).step_by(BATCH) {
-        let scans = first..mnist.len().min(first + BATCH);
-        let images = scans.clone().map(|scan| {
-            let image = classifier.processor.forward(&mnist.image(scan), &device);
-            Ok(image?)
-        });
-        let images = images.collect::<Result<Vec<_>, Error>>()?;
-        let guesses = classifier.model.logits(Tensor::cat(images, 0)).argmax(1);
-        let guesses = guesses.into_data();
-        let pairs = guesses.iter::<u8>().zip(&mnist.digits[scans]);
-        right += pairs.filter(|(guess, digit)| guess == *digit).count();
-        bar.inc(BATCH as u64);
-    }
-    bar.finish_and_clear();
+    each_batch(
+        mnist.len(),
+        images,
+        &classifier.processor,
+        device,
+        |first, images| {
+            let guesses = classifier.model.logits(images).argmax(1).into_data();
+            let pairs = guesses.iter::<u8>().zip(&mnist.digits[first..]);
+            right += pairs.filter(|(guess, digit)| guess == *digit).count();
+        },
+    )?;
     let of = mnist.len();
     let percent = 100.0 * right as f64 / of as f64;
     exit::println(&format!("{right} of {of} scans recognised, {percent:.2} %"));
+    Ok(())
+}
+
+fn detected(mnist: &Mnist, detector: &ObjectDetector, device: &Device) -> Result<(), Error> {
+    let scenes = scenes(mnist)?;
+    let mut found = Vec::new();
+    let images = |scene: usize| scenes[scene].image();
+    each_batch(TEST, images, &detector.processor, device, |_, images| {
+        found.extend(detections(&detector.model.forward(images, false)));
+    })?;
+    let objects = scenes.into_iter().map(|scene| scene.objects);
+    let images: Vec<_> = found.into_iter().zip(objects).collect();
+    let precision = mean_average_precision(&images);
+    let objects: usize = images.iter().map(|(_, objects)| objects.len()).sum();
+    exit::println(&format!(
+        "mAP@0.5 {precision:.4}, of {objects} digits in {TEST} scenes"
+    ));
+    Ok(())
+}
+
+fn segmented(mnist: &Mnist, segmenter: &ImageSegmenter, device: &Device) -> Result<(), Error> {
+    let classes = segmenter.labels.len();
+    if classes != DIGITS + 1 {
+        return Err(
+            format!("the model has {classes} classes, not the ground and {DIGITS} digits").into(),
+        );
+    }
+    let scenes = scenes(mnist)?;
+    // For each class: pixels that are said to be of it, that are, and both.
+    let mut counts = vec![[0u64; 3]; classes];
+    let images = |scene: usize| scenes[scene].image();
+    each_batch(
+        TEST,
+        images,
+        &segmenter.processor,
+        device,
+        |first, images| {
+            let said = segmenter.model.segment(images).into_data();
+            let pixels = scenes[first..].iter().flat_map(|scene| &scene.classes);
+            for (said, &is) in said.iter::<u8>().zip(pixels) {
+                counts[usize::from(said)][0] += 1;
+                counts[usize::from(is)][1] += 1;
+                counts[usize::from(is)][2] += u64::from(said == is);
+            }
+        },
+    )?;
+    let shares = counts
+        .iter()
+        .map(|[said, are, both]| *both as f64 / (said + are - both) as f64);
+    let shares: Vec<f64> = shares.collect();
+    let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len() as f64;
+    exit::println(&format!(
+        "mean IoU {:.4} of {classes} classes, {:.4} of the {DIGITS} digits alone, in {TEST} scenes",
+        mean(&shares),
+        mean(&shares[1..])
+    ));
+    Ok(())
+}
+
+/// The scenes of the test part.
+fn scenes(mnist: &Mnist) -> Result<Vec<Scene>, Error> {
+    let scenes = Scenes::unseen(0..mnist.len());
+    let scenes: Vec<Scene> = (0..TEST)
+        .map(|number| scenes.scene(mnist, number))
+        .collect();
+    let found = fingerprint(&scenes);
+    match found == TEST_FINGERPRINT {
+        true => Ok(scenes),
+        false => Err(format!(
+            "the scenes are {found}, not {TEST_FINGERPRINT}, on which models are measured"
+        )
+        .into()),
+    }
+}
+
+/// Shows images to a model, some at once: `see` gets the number of the first one, and `[images, channels, height, width]`.
+fn each_batch(
+    len: usize,
+    image: impl Fn(usize) -> DynamicImage,
+    processor: &ImageProcessor,
+    device: &Device,
+    mut see: impl FnMut(usize, Tensor<4>),
+) -> Result<(), Error> {
+    let bar = input::progress(len, "images");
+    for first in (0..len).step_by(BATCH) {
+        let numbers = first..len.min(first + BATCH);
+        let images = numbers.map(|number| Ok(processor.forward(&image(number), device)?));
+        let images = images.collect::<Result<Vec<_>, Error>>()?;
+        see(first, Tensor::cat(images, 0));
+        bar.inc(BATCH as u64);
+    }
+    bar.finish_and_clear();
     Ok(())
 }

@@ -62,7 +62,9 @@ impl TrainingScenes {
         let scenes = Scenes::unseen(self.training.scans.end..self.mnist.len());
         (0..HELD_OUT).step_by(AT_ONCE).map(move |first| {
             let numbers = first..first + AT_ONCE;
-            numbers.map(|number| scenes.scene(&self.mnist, number)).collect()
+            numbers
+                .map(|number| scenes.scene(&self.mnist, number))
+                .collect()
         })
     }
 }

@@ -193,7 +193,9 @@ impl ImageBatch {
         assert!(count > 0, "ImageBatch: there are no pixels to predict");
         let weights: Vec<f32> = classes.iter().map(|class| is_seen(class).into()).collect();
         let classes = classes.iter();
-        let classes: Vec<u32> = classes.map(|class| if is_seen(class) { *class } else { 0 }).collect();
+        let classes: Vec<u32> = classes
+            .map(|class| if is_seen(class) { *class } else { 0 })
+            .collect();
         let rows: Vec<&[u32]> = classes.chunks(height * width).collect();
         let weights = TensorData::new(weights, [batch, height * width]);
         let targets = Targets {

@@ -233,7 +233,10 @@ fn focal(logits: Tensor<3>, hits: Tensor<3>) -> Tensor<1> {
 /// The generalised intersection over union of pairs of boxes, `[pairs, 4]` each: `[pairs, 1]`, from -1 to 1.
 fn generalized_iou(one: Tensor<2>, other: Tensor<2>) -> Tensor<2> {
     let corners = |boxes: &Tensor<2>| {
-        let (centre, half) = (boxes.clone().narrow(1, 0, 2), boxes.clone().narrow(1, 2, 2) / 2.0);
+        let (centre, half) = (
+            boxes.clone().narrow(1, 0, 2),
+            boxes.clone().narrow(1, 2, 2) / 2.0,
+        );
         (centre.clone() - half.clone(), centre + half)
     };
     // Width times height.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use burn::tensor::{DType, Device, Tensor, activation::softmax};
 use image::DynamicImage;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{ImageProcessor, VisionError, attention_rollout};
 use crate::{
@@ -62,15 +62,9 @@ impl ImageClassifier {
         if let Some(problem) = problem.filter(|&name| name != "single_label_classification") {
             return Err(VisionError::ProblemType(problem.into()));
         }
-        let names = config.get("id2label").and_then(Value::as_object);
-        let label = |class: usize| {
-            let name = names.and_then(|names| names.get(&class.to_string())?.as_str());
-            name.map_or_else(|| class.to_string(), String::from)
-        };
-        let labels = (0..n_classes).map(label).collect();
         Ok(Self {
             processor: ImageProcessor::from_pretrained(source)?,
-            labels,
+            labels: labels(&config, n_classes),
             model,
         })
     }
@@ -130,4 +124,14 @@ impl ImageClassifier {
         guesses.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         guesses
     }
+}
+
+/// What classes are called by `id2label`, or by their numbers.
+pub(super) fn labels(config: &Map<String, Value>, n_classes: usize) -> Vec<String> {
+    let names = config.get("id2label").and_then(Value::as_object);
+    let label = |class: usize| {
+        let name = names.and_then(|names| names.get(&class.to_string())?.as_str());
+        name.map_or_else(|| class.to_string(), String::from)
+    };
+    (0..n_classes).map(label).collect()
 }

@@ -1,4 +1,4 @@
-//! Image recognition: from images to classes with a [`Vit`](crate::vit::Vit), and where it looked.
+//! From images to classes with a [`Vit`](crate::vit::Vit), and where it looked; to classes of pixels with a [`Segformer`](crate::segformer::Segformer).
 //!
 //! ```no_run
 //! // Not run: it reads the weights, with the feature `hub` from the Hub.
@@ -27,8 +27,10 @@ mod classifier;
 mod error;
 mod processor;
 mod rollout;
+mod segmenter;
 
 pub use classifier::{Guess, ImageClassifier};
 pub use error::VisionError;
 pub use processor::{ImageProcessor, ImageSize};
 pub use rollout::attention_rollout;
+pub use segmenter::ImageSegmenter;

@@ -14,13 +14,8 @@ fn decoded(png: &[u8]) -> ([usize; 2], Vec<u8>) {
 #[test]
 fn the_largest_weight_has_the_strongest_colour() {
     // Two patches side by side, of 150 × 151 pixels each.
-    let map = ImageMap::new(
-        [150, 302],
-        vec![100; 150 * 302 * 3],
-        [1, 2],
-        vec![0.25, 0.75],
-    )
-    .unwrap();
+    let map = ImageMap::new([150, 302], vec![100; 150 * 302 * 3]).unwrap();
+    let map = map.attention([1, 2], vec![0.25, 0.75]).unwrap();
     let (size, pixels) = decoded(&map.to_png());
     assert_eq!(size, [150, 2 * 302 + GAP]);
     let at = |row: usize, column: usize| &pixels[(row * size[1] + column) * 3..][..3];
@@ -37,7 +32,8 @@ fn the_largest_weight_has_the_strongest_colour() {
 #[test]
 fn a_small_image_is_enlarged() {
     let pixels: Vec<u8> = (0..28 * 28 * 3).map(|at| (at % 256) as u8).collect();
-    let map = ImageMap::new([28, 28], pixels.clone(), [4, 4], vec![1.0 / 9.0; 16]).unwrap();
+    let map = ImageMap::new([28, 28], pixels.clone()).unwrap();
+    let map = map.attention([4, 4], vec![1.0 / 9.0; 16]).unwrap();
     let (size, drawn) = decoded(&map.to_png());
     assert_eq!(size, [280, 572]);
     assert_eq!(
@@ -51,9 +47,41 @@ fn a_small_image_is_enlarged() {
 }
 
 #[test]
+fn classes_and_boxes_have_their_colours() {
+    let map = ImageMap::new([300, 400], vec![100; 300 * 400 * 3]).unwrap();
+    let mut classes = vec![0; 300 * 400];
+    (classes[0], classes[1], classes[2]) = (1, 2, 11);
+    let map = map.classes(classes).unwrap();
+    let map = map.boxed([100.0, 50.0, 200.0, 150.0], 4);
+    let (size, pixels) = decoded(&map.to_png());
+    assert_eq!(size, [300, 2 * 400 + GAP]);
+    let at = |row: usize, column: usize| &pixels[(row * size[1] + column) * 3..][..3];
+    let second = 400 + GAP;
+    assert_eq!(at(0, second), [204, 147, 20]);
+    assert_eq!(at(0, second + 1), [89, 164, 206]);
+    assert_eq!(at(0, second + 2), at(0, second));
+    assert_eq!(at(0, second + 3), [100; 3]);
+    assert_eq!(at(0, 0), [100; 3]);
+    // Three pixels wide, on both panels.
+    for panel in [0, second] {
+        for column in [99, 100, 199, 200] {
+            assert_eq!(at(60, panel + column), [0, 114, 178]);
+        }
+        for column in [97, 102, 197, 202] {
+            assert_eq!(at(60, panel + column), [100; 3]);
+        }
+        assert_eq!(at(50, panel + 150), [0, 114, 178]);
+        assert_eq!(at(100, panel + 150), [100; 3]);
+    }
+    assert_eq!(class_color(5), Some([0, 114, 178]));
+    assert_eq!(class_color(0), None);
+}
+
+#[test]
 fn numbers_that_do_not_fit_are_refused() {
     let error = |size, bytes, grid, weights| {
-        let map = ImageMap::new(size, vec![0; bytes], grid, weights);
+        let map = ImageMap::new(size, vec![0; bytes]);
+        let map = map.and_then(|map| map.attention(grid, weights));
         map.unwrap_err().to_string()
     };
     assert_eq!(
@@ -75,5 +103,10 @@ fn numbers_that_do_not_fit_are_refused() {
     assert_eq!(
         error([2, 3], 18, [1, 2], vec![f32::NAN, 0.5]),
         "the weight of patch 0 is NaN"
+    );
+    let map = ImageMap::new([2, 3], vec![0; 18]).unwrap();
+    assert_eq!(
+        map.classes(vec![0; 5]).unwrap_err().to_string(),
+        "5 classes are not one for each pixel of an image of 2 × 3"
     );
 }

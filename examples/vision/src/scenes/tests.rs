@@ -17,8 +17,10 @@ fn mnist() -> Option<Mnist> {
 fn the_test_part_is_the_one_that_models_are_measured_on() {
     let Some(mnist) = mnist() else { return };
     let scenes = Scenes::unseen(0..mnist.len());
-    let scenes = (0..TEST).map(|number| scenes.scene(&mnist, number));
-    assert_eq!(fingerprint(scenes), TEST_FINGERPRINT);
+    let scenes: Vec<Scene> = (0..TEST)
+        .map(|number| scenes.scene(&mnist, number))
+        .collect();
+    assert_eq!(fingerprint(&scenes), TEST_FINGERPRINT);
 }
 
 #[test]

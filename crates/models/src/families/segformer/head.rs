@@ -87,7 +87,10 @@ pub(super) fn upsampled(grid: Tensor<3>, old: [usize; 2], new: [usize; 2]) -> Te
     }
     let ([batch, _, channels], place) = (grid.dims(), (&grid.device(), grid.dtype()));
     let [rows, columns] = [0, 1].map(|axis| {
-        let weights = TensorData::new(interpolation(old[axis], new[axis]), [1, new[axis], old[axis]]);
+        let weights = TensorData::new(
+            interpolation(old[axis], new[axis]),
+            [1, new[axis], old[axis]],
+        );
         Tensor::<3>::from_data(weights, place)
     });
     let grid = rows.matmul(grid.reshape([batch, old[0], old[1] * channels]));

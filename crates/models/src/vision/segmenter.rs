@@ -1,0 +1,86 @@
+//! From images to classes of pixels.
+
+use std::path::Path;
+
+use burn::tensor::Tensor;
+use image::DynamicImage;
+
+use super::{ImageProcessor, VisionError, classifier::labels};
+use crate::{
+    pretrained::{LoadOptions, Wanted, folder_with, object},
+    segformer::{self, Segformer},
+};
+
+/// A [`Segformer`] with what turns images into its input beside it.
+///
+/// ```no_run
+/// // Not run: it reads the weights, with the feature `hub` from the Hub.
+/// use burn::tensor::Device;
+/// use burn_attn_models::vision::{ImageSegmenter, image::DynamicImage};
+///
+/// let name = "nvidia/segformer-b0-finetuned-ade-512-512";
+/// let segmenter = ImageSegmenter::from_pretrained(name, &Device::default())?;
+/// let image = DynamicImage::new_rgb8(640, 480);
+/// let classes = segmenter.segment(&image)?;
+/// println!("{} at the top left", segmenter.labels[classes[0]]);
+/// # Ok::<(), burn_attn_models::vision::VisionError>(())
+/// ```
+#[derive(Debug)]
+pub struct ImageSegmenter {
+    /// The model.
+    pub model: Segformer,
+    /// What an image becomes before the model sees it.
+    pub processor: ImageProcessor,
+    /// What the classes are called.
+    pub labels: Vec<String>,
+}
+
+impl ImageSegmenter {
+    /// Loads a [`Segformer`] and the files beside it, from a folder or a [name on the Hub](crate::pretrained). A class without a name in `id2label`
+    /// is called by its number.
+    ///
+    /// # Errors
+    ///
+    /// As [`segformer::from_pretrained`], when `preprocessor_config.json` is missing or has a setting that is not supported, and when the model has
+    /// no head for classes of pixels.
+    ///
+    /// # Cost
+    ///
+    /// That of [`segformer::from_pretrained`].
+    pub fn from_pretrained(
+        source: impl AsRef<Path>,
+        options: impl Into<LoadOptions>,
+    ) -> Result<Self, VisionError> {
+        let source = source.as_ref();
+        let model = segformer::from_pretrained(source, options)?;
+        let head = model.decode_head.as_ref().ok_or(VisionError::NoHead)?;
+        let [n_classes, ..] = head.classifier.weight.dims();
+        let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
+        let config = object(&path, "the configuration of a model")?;
+        Ok(Self {
+            processor: ImageProcessor::from_pretrained(source)?,
+            labels: labels(&config, n_classes),
+            model,
+        })
+    }
+
+    /// The class of every pixel of the [cropped](ImageProcessor::cropped) image, row by row.
+    ///
+    /// # Errors
+    ///
+    /// As [`ImageProcessor::forward`].
+    ///
+    /// # Panics
+    ///
+    /// When the processor makes other images than the model sees, of other channels for instance.
+    ///
+    /// # Cost
+    ///
+    /// That of [`ImageProcessor::forward`] and [`Segformer::segment`].
+    pub fn segment(&self, image: &DynamicImage) -> Result<Vec<usize>, VisionError> {
+        let device = self.model.stages[0].patches.projection.weight.device();
+        let images: Tensor<4> = self.processor.forward(image, &device)?;
+        let classes = self.model.segment(images).into_data();
+        Ok(classes.iter::<i64>().map(|class| class as usize).collect())
+    }
+}
