@@ -21,7 +21,7 @@ const LEAST: f32 = 0.4;
 const SAME: f32 = 0.6;
 
 /// The model, and what an image becomes before it.
-pub struct ObjectDetector {
+pub struct SceneDetector {
     /// The model.
     pub model: Detector,
     /// What an image becomes.
@@ -70,7 +70,7 @@ pub fn detections(output: &DetectorOutput) -> Vec<Vec<Detection>> {
     images.collect()
 }
 
-impl Looks for ObjectDetector {
+impl Looks for SceneDetector {
     const MODEL: &str = "models/detect";
 
     fn load(folder: &Path, device: &Device) -> Result<Self, Error> {

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use burn_attn_models::vision::{ImageClassifier, ImageSegmenter};
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::{detect::ObjectDetector, images::ImageArgs};
+use crate::{detect::SceneDetector, images::ImageArgs};
 
 /// What is in an image, by vision transformers that are trained here.
 #[derive(Parser)]
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     example_common::memory::keep_freed();
     example_common::exit::run(|| match cli.command {
         Command::Recognise(args) => args.run::<ImageClassifier>(),
-        Command::Detect(args) => args.run::<ObjectDetector>(),
+        Command::Detect(args) => args.run::<SceneDetector>(),
         Command::Segment(args) => args.run::<ImageSegmenter>(),
         Command::Scene(args) => scene::run(&args).map(|()| 0),
         Command::Train(args) => train::run(&args),

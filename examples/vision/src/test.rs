@@ -15,7 +15,7 @@ use image::DynamicImage;
 
 use crate::{
     Task,
-    detect::{ObjectDetector, detections},
+    detect::{SceneDetector, detections},
     images,
     mnist::Mnist,
     precision::mean_average_precision,
@@ -79,7 +79,7 @@ fn recognised(mnist: &Mnist, classifier: &ImageClassifier, device: &Device) -> R
     Ok(())
 }
 
-fn detected(mnist: &Mnist, detector: &ObjectDetector, device: &Device) -> Result<(), Error> {
+fn detected(mnist: &Mnist, detector: &SceneDetector, device: &Device) -> Result<(), Error> {
     let scenes = scenes(mnist)?;
     let mut found = Vec::new();
     let images = |scene: usize| scenes[scene].image();

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 from safetensors.torch import save_file
-from transformers import BitImageProcessor, DeiTImageProcessor, ViTImageProcessor
+from transformers import BitImageProcessor, DeiTImageProcessor, DetrImageProcessor, ViTImageProcessor
 
 OUT = (Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent) / "image_processors"
 HEIGHT, WIDTH = 31, 47
@@ -24,6 +24,8 @@ ROWS = {
     "enlarged": (DeiTImageProcessor, dict(size={"height": 37, "width": 53}, do_center_crop=False)),
     "not_normalized": (ViTImageProcessor, dict(size={"height": 11, "width": 7}, do_normalize=False)),
     "bytes": (ViTImageProcessor, dict(do_resize=False, do_rescale=False, image_mean=[100.0, 50.0, 20.0], image_std=[3.0, 5.0, 7.0])),
+    "detr": (DetrImageProcessor, dict(size={"shortest_edge": 11, "longest_edge": 30})),
+    "detr_longer": (DetrImageProcessor, dict(size={"shortest_edge": 20, "longest_edge": 23})),
     "grey": (ViTImageProcessor, dict(size={"height": 14, "width": 14}, image_mean=[0.1307], image_std=[0.3081])),
 }
 

@@ -5,6 +5,7 @@ mod bert;
 mod changed_configs;
 mod chat;
 mod clip;
+mod detection;
 mod detr;
 mod gguf;
 mod gpt2;

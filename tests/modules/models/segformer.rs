@@ -2,13 +2,15 @@
 
 use burn::{
     module::Module,
-    optim::{AdamConfig, GradientsParams},
+    optim::AdamConfig,
     tensor::{Device, Distribution, FloatDType, Int, Tensor, TensorData},
+    train::TrainStep,
 };
 use burn_attn::{FeedForwardActivation, seed};
 use burn_attn_models::{
     pretrained::LoadOptions,
     segformer::{self, DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig},
+    train::ImageBatch,
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_close_to_largest, error},
@@ -25,7 +27,7 @@ use super::{
 };
 
 /// The class that stands for none.
-const IGNORED: i64 = 255;
+const IGNORED: u32 = 255;
 
 impl Logits for Segformer {
     fn logits_of(&self, values: &GoldenFile) -> TensorData {
@@ -119,7 +121,7 @@ fn pixels_have_the_classes_of_the_reference() {
             .iter::<i64>()
             .zip(values.data("classes").iter::<i64>())
         {
-            if expected == IGNORED {
+            if expected == i64::from(IGNORED) {
                 unsure += 1;
                 continue;
             }
@@ -137,15 +139,15 @@ fn a_step_has_the_loss_the_gradients_and_the_statistics_of_the_reference() {
     for (backend, device) in devices::cpu() {
         let device = device.autodiff();
         let loaded = model.load(&device);
-        let classes = Tensor::<3, Int>::from_data(values.data("labels").convert::<i32>(), &device);
-        let loss = loaded.loss(images(&values, &device), classes);
-        assert_reference(backend, loss.value.into_data(), &values, "loss");
-        let gradients = loss.surrogate.backward();
+        let classes: Vec<u32> = values.data("labels").iter().collect();
+        let batch = ImageBatch::of_pixels(images(&values, &device), &classes, Some(IGNORED));
+        let step = TrainStep::step(&loaded, batch);
+        assert_reference(backend, step.item.loss.into_data(), &values, "loss");
         let head = loaded.decode_head.as_ref().expect("a head");
-        let first = &loaded.stages[0].patches.projection.weight;
-        let first = first.grad(&gradients).expect("a gradient");
+        let first = loaded.stages[0].patches.projection.weight.id;
+        let first = step.grads.get::<4>(first).expect("a gradient");
         assert_reference(backend, first.into_data(), &values, "gradient.first");
-        let last = head.projections[3].weight.grad(&gradients);
+        let last = step.grads.get::<2>(head.projections[3].weight.id);
         // PyTorch has the outputs first.
         let last = last.expect("a gradient").transpose();
         assert_reference(backend, last.into_data(), &values, "gradient.last");
@@ -188,9 +190,9 @@ fn it_learns_on_a_cpu_from_random_parameters() {
     let mut optimizer = AdamConfig::new().init();
     for step in 0..40 {
         let (images, classes) = squares(2 * step, &device);
-        let loss = model.loss(images, classes);
-        let gradients = GradientsParams::from_grads(loss.surrogate.backward(), &model);
-        model = optimizer.step(1e-2, model, gradients);
+        let classes: Vec<u32> = classes.into_data().iter().collect();
+        let batch = ImageBatch::of_pixels(images, &classes, None);
+        model = optimizer.step(1e-2, model, TrainStep::step(&model, batch).grads);
     }
     let (images, classes) = squares(1000, &device.inner());
     let right = model.valid().segment(images).equal(classes);
@@ -321,19 +323,14 @@ fn mistakes_have_a_sentence() {
         sentence(|| model.classify(zeros([1, 3, 12, 12]))),
         "Segformer: the model has no head for classes of images"
     );
-    let device = device.autodiff();
-    let head = DecodeHeadConfig::new(2);
-    let model = config(stage()).with_decode_head(head).init(&device);
-    let loss = |classes: i32, size: [usize; 3]| {
-        let classes = Tensor::<3, Int>::full(size, classes, &device);
-        model.loss(Tensor::zeros([1, 3, 12, 11], &device), classes)
-    };
+    let batch =
+        |classes: &[u32]| ImageBatch::of_pixels(zeros([1, 3, 2, 2]), classes, Some(IGNORED));
     assert_eq!(
-        sentence(|| loss(1, [1, 11, 12])),
-        "Segformer: classes of [1, 11, 12] pixels for images of [1, 12, 11]"
+        sentence(|| batch(&[1; 3])),
+        "ImageBatch: there are 1 images of 2 × 2 pixels, but 3 classes"
     );
     assert_eq!(
-        sentence(|| loss(255, [1, 12, 11])),
-        "loss: there are no tokens, only padding"
+        sentence(|| batch(&[IGNORED; 4])),
+        "ImageBatch: there are no pixels to predict"
     );
 }

@@ -4,8 +4,12 @@ use std::fs;
 
 use burn::tensor::{DType, FloatDType, Tensor, activation::softmax};
 use burn_attn_models::pretrained::LoadOptions;
-use burn_attn_models::vision::{
-    ImageClassifier, ImageProcessor, ImageSize, VisionError, attention_rollout,
+use burn_attn_models::{
+    detr::post_process,
+    vision::{
+        ImageClassifier, ImageProcessor, ImageSegmenter, ImageSize, ObjectDetector, VisionError,
+        attention_rollout,
+    },
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_close_to_largest, difference},
@@ -52,7 +56,7 @@ fn images_become_what_the_reference_makes_of_them() {
         assert!(apart < 1.01 * one + 1e-6, "{name}: {apart}");
         count += 1;
     }
-    assert_eq!(count, 8);
+    assert_eq!(count, 10);
 }
 
 #[test]
@@ -91,9 +95,17 @@ fn settings_that_are_not_supported_are_refused() {
     let clip = ImageProcessor::from_pretrained(folder.path()).unwrap();
     assert_eq!(clip.size, Some(ImageSize::ShorterSide(5)));
     assert_eq!(clip.crop, Some([4, 4]));
-    let sizes = r#"{"height", "width"}, {"shortest_edge"} or one number, from 1 to 65535"#;
+    // As Facebook's DETR has it.
+    let fields = json!({"feature_extractor_type": "DetrFeatureExtractor", "format": "coco_detection", "size": 8, "max_size": 13,
+        "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]});
+    fs::write(&file, fields.to_string()).unwrap();
+    let detr = ImageProcessor::from_pretrained(folder.path()).unwrap();
+    let (shorter, longer) = (8, 13);
+    assert_eq!(detr.size, Some(ImageSize::Limits { shorter, longer }));
+    assert_eq!(detr.filter, image::imageops::FilterType::Triangle);
+    let sizes = r#"{"height", "width"}, {"shortest_edge"}, with or without "longest_edge", or one number, from 1 to 65535"#;
     for (field, value, expected) in [
-        ("size", json!({"shortest_edge": 3, "longest_edge": 5}), format!(r#"size is {{"longest_edge":5,"shortest_edge":3}}, but vision supports {sizes}"#)),
+        ("size", json!({"longest_edge": 5}), format!(r#"size is {{"longest_edge":5}}, but vision supports {sizes}"#)),
         ("size", json!(0), format!("size is 0, but vision supports {sizes}")),
         ("resample", json!(0), "resample is 0, but vision supports 2 (bilinear) or 3 (bicubic)".into()),
         ("do_pad", json!(true), "do_pad is true, but vision supports false".into()),
@@ -104,7 +116,7 @@ fn settings_that_are_not_supported_are_refused() {
         (
             "image_processor_type",
             json!("LevitImageProcessor"),
-            "image_processor_type is \"LevitImageProcessor\", but vision supports the image processors of ViT, DeiT, BiT, CLIP, SigLIP and SegFormer".into(),
+            "image_processor_type is \"LevitImageProcessor\", but vision supports the image processors of ViT, DeiT, BiT, CLIP, SigLIP, DETR and SegFormer".into(),
         ),
         ("image_mean", json!(null), "image_mean".into()),
     ] {
@@ -135,7 +147,7 @@ fn settings_that_are_not_supported_are_refused() {
 }
 
 /// A copy of the folder of a small model, with names of two of its classes and a processor beside it.
-fn classifier_folder(model: &str) -> TempDir {
+fn with_processor(model: &str) -> TempDir {
     let copy = copied(model, |config| {
         config.insert("id2label".into(), json!({"0": "cat", "3": "dog"}));
     });
@@ -149,7 +161,7 @@ fn classifier_folder(model: &str) -> TempDir {
 fn classes_are_sorted_and_have_their_names() {
     for (backend, device) in devices::cpu() {
         for model in ["vit", "deit", "dinov2"] {
-            let copy = classifier_folder(model);
+            let copy = with_processor(model);
             let classifier = ImageClassifier::from_pretrained(copy.path(), &device).unwrap();
             assert_eq!(classifier.labels, ["cat", "1", "2", "dog", "4"]);
             let (guesses, rollout) = classifier.classify_with_rollout(&formula()).unwrap();
@@ -208,7 +220,7 @@ fn a_rollout_is_a_product_of_mixed_matrices() {
 
 #[test]
 fn a_model_without_classes_is_refused() {
-    let copy = classifier_folder("vit_bare");
+    let copy = with_processor("vit_bare");
     let error = ImageClassifier::from_pretrained(copy.path(), &devices::any()).unwrap_err();
     assert!(matches!(error, VisionError::NoHead), "{error}");
     assert_eq!(
@@ -220,7 +232,7 @@ fn a_model_without_classes_is_refused() {
 #[test]
 fn half_precision_sees_the_same() {
     let device = devices::any();
-    let copy = classifier_folder("dinov2");
+    let copy = with_processor("dinov2");
     let options = LoadOptions::new(&device).dtype(FloatDType::BF16);
     let half = ImageClassifier::from_pretrained(copy.path(), options).unwrap();
     let whole = ImageClassifier::from_pretrained(copy.path(), &device).unwrap();
@@ -252,4 +264,49 @@ fn problems_of_another_kind_are_refused() {
         error.to_string(),
         "the model's problem_type is \"regression\", but an image classifier has single_label_classification"
     );
+}
+
+#[test]
+fn pixels_have_the_classes_of_the_model() {
+    for (backend, device) in devices::cpu() {
+        let copy = with_processor("segformer");
+        let segmenter = ImageSegmenter::from_pretrained(copy.path(), &device).unwrap();
+        assert_eq!(segmenter.labels, ["cat", "1", "2", "dog", "4"]);
+        segment(segmenter, backend);
+    }
+    let copy = with_processor("segformer_classifier");
+    let error = ImageSegmenter::from_pretrained(copy.path(), &devices::any()).unwrap_err();
+    assert!(matches!(error, VisionError::NoHead), "{error}");
+}
+
+/// In a size that its stages can reduce.
+fn segment(mut segmenter: ImageSegmenter, backend: &str) {
+    segmenter.processor.size = Some(ImageSize::Exact([25, 37]));
+    let classes = segmenter.segment(&formula()).unwrap();
+    let device = segmenter.model.stages[0].patches.projection.weight.device();
+    let images = segmenter.processor.forward(&formula(), &device).unwrap();
+    let expected = segmenter.model.segment(images).into_data();
+    let expected: Vec<usize> = expected.iter::<i64>().map(|class| class as usize).collect();
+    assert_eq!(classes, expected, "{backend}");
+    assert_eq!(classes.len(), 25 * 37);
+}
+
+#[test]
+fn objects_have_boxes_in_pixels_of_the_image() {
+    for (backend, device) in devices::cpu() {
+        let copy = with_processor("detr");
+        let mut detector = ObjectDetector::from_pretrained(copy.path(), &device).unwrap();
+        assert_eq!(&detector.labels[..2], ["cat", "1"]);
+        detector.processor.size = Some(ImageSize::Limits {
+            shorter: 29,
+            longer: 44,
+        });
+        let found = detector.detect(&formula(), 0.0).unwrap();
+        let images = detector.processor.forward(&formula(), &device).unwrap();
+        assert_eq!(images.dims(), [1, 3, 29, 44]);
+        let output = detector.model.forward(images, None);
+        let expected = post_process(&output, 0.0, &[[31, 47]]).swap_remove(0);
+        assert_eq!(found, expected, "{backend}");
+        assert!(!found.is_empty());
+    }
 }

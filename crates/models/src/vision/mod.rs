@@ -1,4 +1,5 @@
-//! From images to classes with a [`Vit`](crate::vit::Vit), and where it looked; to classes of pixels with a [`Segformer`](crate::segformer::Segformer).
+//! From images to classes with a [`Vit`](crate::vit::Vit), and where it looked; to objects with a [`Detr`](crate::detr::Detr); to classes of
+//! pixels with a [`Segformer`](crate::segformer::Segformer).
 //!
 //! ```no_run
 //! // Not run: it reads the weights, with the feature `hub` from the Hub.
@@ -24,12 +25,14 @@
 pub use image;
 
 mod classifier;
+mod detector;
 mod error;
 mod processor;
 mod rollout;
 mod segmenter;
 
 pub use classifier::{Guess, ImageClassifier};
+pub use detector::ObjectDetector;
 pub use error::VisionError;
 pub use processor::{ImageProcessor, ImageSize};
 pub use rollout::attention_rollout;

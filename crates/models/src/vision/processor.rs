@@ -24,9 +24,16 @@ pub enum ImageSize {
     Exact([usize; 2]),
     /// The shorter side has so many pixels; the shape of the image stays.
     ShorterSide(usize),
+    /// The same, but if the longer side would then have more than `longer` pixels, it has these.
+    Limits {
+        /// Pixels of the shorter side.
+        shorter: usize,
+        /// Pixels of the longer side at most.
+        longer: usize,
+    },
 }
 
-/// Resizes, crops and normalises images, as the image processors for ViT, DeiT, BiT (DINOv2), CLIP, SigLIP and SegFormer of Hugging Face's `transformers` do.
+/// Resizes, crops and normalises images, as the image processors for ViT, DeiT, BiT (DINOv2), CLIP, SigLIP, DETR and SegFormer of Hugging Face's `transformers` do.
 ///
 /// The value of a resized pixel may differ by one step of 255 from theirs, as PIL's and torchvision's differ from each other. Transparency is dropped.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,15 +70,30 @@ impl ImageProcessor {
             let named = file.parsed(field, KINDS, |value| kind_of(value.as_str()?))?;
             kind = kind.or(named);
         }
-        let Kind { is_square, crops } = kind.unwrap_or(Kind::VIT);
+        let Kind {
+            is_square,
+            crops,
+            of_detr,
+        } = kind.unwrap_or(Kind::VIT);
         // Names, and the form of results.
         file.ignore("processor_class data_format input_data_format return_tensors device");
         file.ignore("disable_grouping do_convert_rgb image_seq_length _valid_processor_keys _valid_kwargs_names");
         // Of labels alone.
         file.ignore("reduce_labels do_reduce_labels");
-        file.only("do_pad", json!(false))?;
+        if of_detr {
+            // Images are padded to the size of the largest of a batch, and here there is one. The next is of labels.
+            file.ignore("do_pad pad_and_return_pixel_mask format do_convert_annotations");
+            file.only("pad_size", json!(null))?;
+        } else {
+            file.only("do_pad", json!(false))?;
+        }
         let to_square = file.flag("default_to_square", is_square)?;
-        let size = size(&mut file, "size", to_square)?;
+        let mut size = size(&mut file, "size", to_square)?;
+        if of_detr && let Some(longer) = file.size_if_any("max_size")? {
+            if let Some(ImageSize::ShorterSide(shorter)) = size {
+                size = Some(ImageSize::Limits { shorter, longer });
+            }
+        }
         let crop = size_of_crop(&mut file)?;
         let supported = "2 (bilinear) or 3 (bicubic)";
         let filter = file.parsed("resample", supported, |value| match value.as_u64()? {
@@ -79,6 +101,7 @@ impl ImageProcessor {
             3 => Some(FilterType::CatmullRom),
             _ => None,
         })?;
+        let filter = filter.or(of_detr.then_some(FilterType::Triangle));
         let does_resize = file.flag("do_resize", true)?;
         if does_resize && filter.is_none() {
             return Err(file.unsupported("resample", supported));
@@ -205,6 +228,22 @@ impl ImageProcessor {
                 let shorter = u64::from(width.min(height)).max(1);
                 [height, width].map(|side| u64::from(side) * pixels as u64 / shorter)
             }
+            Some(ImageSize::Limits { shorter, longer }) => {
+                let least = f64::from(width.min(height)).max(1.0);
+                let most = f64::from(width.max(height));
+                // As the reference rounds.
+                let (size, scale) = match most / least * shorter as f64 > longer as f64 {
+                    true => {
+                        let size = longer as f64 * least / most;
+                        (size.round_ties_even(), size)
+                    }
+                    false => (shorter as f64, shorter as f64),
+                };
+                [height, width].map(|side| match f64::from(side) == least {
+                    true => size as u64,
+                    false => (scale * f64::from(side) / least) as u64,
+                })
+            }
         };
         let is_empty = width == 0 || height == 0 || to_width == 0 || to_height == 0;
         let cropped = self
@@ -243,16 +282,19 @@ struct Kind {
     is_square: bool,
     /// Whether there is a centre crop.
     crops: bool,
+    /// Whether it pads images of several sizes.
+    of_detr: bool,
 }
 
 impl Kind {
     const VIT: Self = Self {
         is_square: true,
         crops: false,
+        of_detr: false,
     };
 }
 
-const KINDS: &str = "the image processors of ViT, DeiT, BiT, CLIP, SigLIP and SegFormer";
+const KINDS: &str = "the image processors of ViT, DeiT, BiT, CLIP, SigLIP, DETR and SegFormer";
 
 /// By a name such as `ViTImageProcessorFast` or `ViTFeatureExtractor`.
 fn kind_of(name: &str) -> Option<Kind> {
@@ -264,9 +306,14 @@ fn kind_of(name: &str) -> Option<Kind> {
         "ViT" | "Siglip" | "Segformer" => (true, false),
         "DeiT" => (true, true),
         "Bit" | "CLIP" => (false, true),
+        "Detr" => (false, false),
         _ => return None,
     };
-    Some(Kind { is_square, crops })
+    Some(Kind {
+        is_square,
+        crops,
+        of_detr: name == "Detr",
+    })
 }
 
 /// Grey as PIL makes it (ITU-R 601-2).
@@ -284,7 +331,7 @@ fn grey(image: &DynamicImage) -> GrayImage {
     GrayImage::from_raw(width, height, bytes).expect("a byte for each pixel")
 }
 
-const SIZES: &str = "{\"height\", \"width\"}, {\"shortest_edge\"} or one number, from 1 to 65535";
+const SIZES: &str = "{\"height\", \"width\"}, {\"shortest_edge\"}, with or without \"longest_edge\", or one number, from 1 to 65535";
 
 /// A size: of both sides, of the shorter one, or a number that stands for either.
 fn size(
@@ -308,6 +355,10 @@ fn size(
         let sides = value.as_object()?;
         match (sides.len(), sides.get("shortest_edge")) {
             (1, Some(shorter)) => Some(ImageSize::ShorterSide(side(shorter)?)),
+            (2, Some(shorter)) => Some(ImageSize::Limits {
+                shorter: side(shorter)?,
+                longer: side(sides.get("longest_edge")?)?,
+            }),
             (2, None) => Some(ImageSize::Exact([
                 side(sides.get("height")?)?,
                 side(sides.get("width")?)?,
@@ -319,7 +370,7 @@ fn size(
 
 fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>, PretrainedError> {
     match size(file, "crop_size", true)? {
-        Some(ImageSize::ShorterSide(_)) => {
+        Some(ImageSize::ShorterSide(_) | ImageSize::Limits { .. }) => {
             Err(file.unsupported("crop_size", "{\"height\", \"width\"} or one number"))
         }
         Some(ImageSize::Exact(size)) => Ok(Some(size)),

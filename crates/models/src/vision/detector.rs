@@ -1,0 +1,97 @@
+//! From images to objects.
+
+use std::path::Path;
+
+use image::DynamicImage;
+
+use super::{ImageProcessor, VisionError, classifier::labels};
+use crate::{
+    detr::{self, Detection, Detr, post_process},
+    pretrained::{LoadOptions, Wanted, folder_with, object},
+};
+
+/// A [`Detr`] with what turns images into its input beside it.
+///
+/// ```no_run
+/// // Not run: it reads the weights, with the feature `hub` from the Hub.
+/// use burn::tensor::Device;
+/// use burn_attn_models::vision::{ObjectDetector, image::DynamicImage};
+///
+/// let detector = ObjectDetector::from_pretrained("facebook/detr-resnet-50", &Device::default())?;
+/// let image = DynamicImage::new_rgb8(640, 480);
+/// for found in detector.detect(&image, 0.9)? {
+///     println!("{} at {:?}", detector.labels[found.label], found.corners);
+/// }
+/// # Ok::<(), burn_attn_models::vision::VisionError>(())
+/// ```
+#[derive(Debug)]
+pub struct ObjectDetector {
+    /// The model.
+    pub model: Detr,
+    /// What an image becomes before the model sees it.
+    pub processor: ImageProcessor,
+    /// What the classes are called.
+    pub labels: Vec<String>,
+}
+
+impl ObjectDetector {
+    /// Loads a [`Detr`] and the files beside it, from a folder or a [name on the Hub](crate::pretrained). A class without a name in `id2label`
+    /// is called by its number.
+    ///
+    /// # Errors
+    ///
+    /// As [`detr::from_pretrained`], when `preprocessor_config.json` is missing or has a setting that is not supported, and when the model has
+    /// no heads.
+    ///
+    /// # Cost
+    ///
+    /// That of [`detr::from_pretrained`].
+    pub fn from_pretrained(
+        source: impl AsRef<Path>,
+        options: impl Into<LoadOptions>,
+    ) -> Result<Self, VisionError> {
+        let source = source.as_ref();
+        let model = detr::from_pretrained(source, options)?;
+        let head = model.class_head.as_ref().ok_or(VisionError::NoHead)?;
+        // The last one is "no object".
+        let [_, n_logits] = head.weight.dims();
+        let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
+        let config = object(&path, "the configuration of a model")?;
+        Ok(Self {
+            processor: ImageProcessor::from_pretrained(source)?,
+            labels: labels(&config, n_logits - 1),
+            model,
+        })
+    }
+
+    /// What is in an image, with its box in the pixels of the image, as [`post_process`] returns it for this threshold. Boxes of a processor with a centre
+    /// crop are those of the [cropped](ImageProcessor::cropped) image.
+    ///
+    /// # Errors
+    ///
+    /// As [`ImageProcessor::forward`].
+    ///
+    /// # Panics
+    ///
+    /// When the processor makes other images than the model sees, of other channels for instance.
+    ///
+    /// # Cost
+    ///
+    /// That of [`ImageProcessor::forward`] and [`Detr::forward`].
+    pub fn detect(
+        &self,
+        image: &DynamicImage,
+        threshold: f32,
+    ) -> Result<Vec<Detection>, VisionError> {
+        let images = self
+            .processor
+            .forward(image, &self.model.queries.device())?;
+        let [.., height, width] = images.dims();
+        let size = match self.processor.crop {
+            Some(_) => [height, width],
+            None => [image.height() as usize, image.width() as usize],
+        };
+        let output = self.model.forward(images, None);
+        Ok(post_process(&output, threshold, &[size]).swap_remove(0))
+    }
+}
