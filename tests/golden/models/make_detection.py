@@ -34,7 +34,7 @@ OUT.mkdir(exist_ok=True)
 values = {
     "logits": logits.detach(),
     "boxes": boxes.detach(),
-    "classes": torch.cat([label["class_labels"] for label in labels]).to(torch.int32),
+    "classes": torch.cat([label["class_labels"] for label in labels]).to(torch.uint8),
     "expected": torch.cat([label["boxes"] for label in labels]),
     "loss": value.detach().reshape(1),
     "gradient.logits": logits.grad,

@@ -192,7 +192,8 @@ fn it_learns_on_a_cpu_from_random_parameters() {
         let (images, classes) = squares(2 * step, &device);
         let classes: Vec<u32> = classes.into_data().iter().collect();
         let batch = ImageBatch::of_pixels(images, &classes, None);
-        model = optimizer.step(1e-2, model, TrainStep::step(&model, batch).grads);
+        let gradients = TrainStep::step(&model, batch).grads;
+        model = optimizer.step(1e-2, model, gradients);
     }
     let (images, classes) = squares(1000, &device.inner());
     let right = model.valid().segment(images).equal(classes);
