@@ -15,13 +15,11 @@ use serde_json::json;
 
 use crate::{
     augmentation::augmented,
+    learned::{Learned, Recipe, VALIDATION},
     mnist::{Mnist, SIDE},
     preprocessing,
-    train::{Learned, Recipe},
 };
 
-/// The last scans of the training part, one of so many, are for validation.
-pub const VALIDATION: usize = 12;
 /// How much of the probability is spread over all digits in training.
 const SMOOTHING: f64 = 0.05;
 

@@ -5,6 +5,7 @@ mod detect;
 mod detector;
 mod digits;
 mod images;
+mod learned;
 mod mnist;
 mod objects;
 mod precision;

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use crate::{
     detector::Detector,
+    learned::{Learned, Recipe},
     mnist::Mnist,
     preprocessing,
     scenes::{SIDE, Scene},
-    train::{Learned, Recipe},
     training_scenes::{self, TrainingScenes},
 };
 

@@ -12,10 +12,10 @@ use example_common::error::Error;
 use serde_json::{Map, json};
 
 use crate::{
+    learned::{Learned, Recipe},
     mnist::Mnist,
     preprocessing,
     scenes::{SIDE, Scene},
-    train::{Learned, Recipe},
     training_scenes::{self, TrainingScenes},
 };
 

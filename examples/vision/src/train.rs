@@ -1,20 +1,13 @@
 //! Training with the library's trainer.
 
-use std::{
-    collections::BTreeMap,
-    ops::ControlFlow,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, ops::ControlFlow, path::PathBuf};
 
 use burn::{
-    module::{Module, ModuleDisplay, ModuleMapper, Param},
+    module::{Module, ModuleMapper, Param},
     optim::AdamWConfig,
     tensor::{DType, Device, Tensor},
-    train::{InferenceStep, SequenceOutput, TrainStep},
 };
-use burn_attn_models::train::{
-    CheckpointFolder, Replicas, TokenBatch, Trainer, TrainerConfig, TrainingData, warmup_cosine,
-};
+use burn_attn_models::train::{CheckpointFolder, Replicas, Trainer, TrainerConfig, warmup_cosine};
 use clap::Args;
 use example_common::{
     devices::{self, DeviceArg},
@@ -28,7 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Task,
-    digits::{Digits, VALIDATION},
+    digits::Digits,
+    learned::{Learned, Recipe, VALIDATION},
     mnist::Mnist,
     objects::Objects,
     segments::Segments,
@@ -79,44 +73,6 @@ struct RecipeArgs {
     /// Seed of parameters, order and augmentation [default: 1]
     #[arg(long)]
     seed: Option<u64>,
-}
-
-/// What a resumed run has to repeat.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Recipe {
-    /// Passes over the training part.
-    pub epochs: usize,
-    /// Images of a step.
-    pub batch: usize,
-    /// The highest learning rate.
-    pub learning_rate: f64,
-    /// Of parameters, order and augmentation.
-    pub seed: u64,
-}
-
-/// What a model is trained on, and the model.
-pub trait Learned: TrainingData<Batch: TokenBatch> + Sized {
-    /// The model.
-    type Model: Module
-        + ModuleDisplay
-        + Send
-        + TrainStep<Input = Self::Batch, Output = SequenceOutput>
-        + InferenceStep<Input = Self::Batch, Output = SequenceOutput>;
-
-    /// How it is trained if nothing else is said.
-    const RECIPE: Recipe;
-
-    /// The data of a run.
-    fn new(mnist: Mnist, recipe: &Recipe) -> Self;
-
-    /// Steps of an epoch.
-    fn steps_of_epoch(&self) -> usize;
-
-    /// A model with random parameters.
-    fn init(device: &Device) -> Self::Model;
-
-    /// Saves a model with its configuration.
-    fn save(model: Self::Model, folder: &Path) -> Result<(), Error>;
 }
 
 /// What a run is.

@@ -3,11 +3,10 @@
 use burn::tensor::{Device, Tensor};
 
 use crate::{
-    digits::VALIDATION,
+    learned::{Recipe, VALIDATION},
     mnist::Mnist,
     preprocessing,
     scenes::{SIDE, Scene, Scenes},
-    train::Recipe,
 };
 
 /// Scenes of an epoch. None is seen twice.

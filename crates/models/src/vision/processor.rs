@@ -89,10 +89,12 @@ impl ImageProcessor {
         }
         let to_square = file.flag("default_to_square", is_square)?;
         let mut size = size(&mut file, "size", to_square)?;
-        if of_detr && let Some(longer) = file.size_if_any("max_size")? {
-            if let Some(ImageSize::ShorterSide(shorter)) = size {
-                size = Some(ImageSize::Limits { shorter, longer });
-            }
+        let longer = match of_detr {
+            true => file.size_if_any("max_size")?,
+            false => None,
+        };
+        if let Some((ImageSize::ShorterSide(shorter), longer)) = size.zip(longer) {
+            size = Some(ImageSize::Limits { shorter, longer });
         }
         let crop = size_of_crop(&mut file)?;
         let supported = "2 (bilinear) or 3 (bicubic)";

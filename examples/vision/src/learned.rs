@@ -1,0 +1,55 @@
+//! What models have in common that are trained here.
+
+use std::path::Path;
+
+use burn::{
+    module::{Module, ModuleDisplay},
+    tensor::Device,
+    train::{InferenceStep, SequenceOutput, TrainStep},
+};
+use burn_attn_models::train::{TokenBatch, TrainingData};
+use example_common::error::Error;
+use serde::{Deserialize, Serialize};
+
+use crate::mnist::Mnist;
+
+/// The last scans of the training part, one of so many, are for validation.
+pub const VALIDATION: usize = 12;
+
+/// What a resumed run has to repeat.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Recipe {
+    /// Passes over the training part.
+    pub epochs: usize,
+    /// Images of a step.
+    pub batch: usize,
+    /// The highest learning rate.
+    pub learning_rate: f64,
+    /// Of parameters, order and augmentation.
+    pub seed: u64,
+}
+
+/// What a model is trained on, and the model.
+pub trait Learned: TrainingData<Batch: TokenBatch> + Sized {
+    /// The model.
+    type Model: Module
+        + ModuleDisplay
+        + Send
+        + TrainStep<Input = Self::Batch, Output = SequenceOutput>
+        + InferenceStep<Input = Self::Batch, Output = SequenceOutput>;
+
+    /// How it is trained if nothing else is said.
+    const RECIPE: Recipe;
+
+    /// The data of a run.
+    fn new(mnist: Mnist, recipe: &Recipe) -> Self;
+
+    /// Steps of an epoch.
+    fn steps_of_epoch(&self) -> usize;
+
+    /// A model with random parameters.
+    fn init(device: &Device) -> Self::Model;
+
+    /// Saves a model with its configuration.
+    fn save(model: Self::Model, folder: &Path) -> Result<(), Error>;
+}
