@@ -6,7 +6,6 @@ use burn::tensor::Device;
 use burn_attn_models::{
     train::{BatchSize, ImageBatch, TokenBatch, TrainingData, batches_by_length},
     vit::{Vit, VitConfig, VitFamily},
-    weights,
 };
 use example_common::error::Error;
 use rand::SeedableRng;
@@ -15,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     augmentation::augmented,
-    learned::{Learned, Recipe, VALIDATION},
+    learned::{Learned, Recipe, VALIDATION, save_half},
     mnist::{Mnist, SIDE},
     preprocessing,
 };
@@ -104,8 +103,7 @@ impl Learned for Digits {
             "dtype": "float32",
         });
         preprocessing::save(folder, &config, "ViTImageProcessor", SIDE)?;
-        let path = folder.join("model.safetensors");
-        Ok(weights::save(&VitFamily::Vit.table(), &model, path)?)
+        save_half(&VitFamily::Vit.table(), model, folder)
     }
 }
 

@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use burn::{
-    module::{Module, ModuleDisplay},
-    tensor::Device,
+    module::{Module, ModuleDisplay, ModuleMapper, Param},
+    tensor::{DType, Device, Tensor},
     train::{InferenceStep, SequenceOutput, TrainStep},
 };
-use burn_attn_models::train::{TokenBatch, TrainingData};
+use burn_attn_models::{
+    train::{TokenBatch, TrainingData},
+    weights::{self, Table},
+};
 use example_common::error::Error;
 use serde::{Deserialize, Serialize};
 
@@ -52,4 +55,19 @@ pub trait Learned: TrainingData<Batch: TokenBatch> + Sized {
 
     /// Saves a model with its configuration.
     fn save(model: Self::Model, folder: &Path) -> Result<(), Error>;
+}
+
+/// Saves a model in f16 as `transformers` does.
+pub fn save_half(table: &Table, model: impl Module, folder: &Path) -> Result<(), Error> {
+    let path = folder.join("model.safetensors");
+    Ok(weights::save(table, &model.map(&mut Half), path)?)
+}
+
+/// Casts parameters to f16.
+struct Half;
+
+impl ModuleMapper for Half {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.cast(DType::F16))
+    }
 }

@@ -5,6 +5,7 @@ mod detect;
 mod detector;
 mod digits;
 mod images;
+mod int8;
 mod learned;
 mod mnist;
 mod objects;

@@ -2,22 +2,20 @@
 
 use std::path::Path;
 
-use burn::{module::Module, store::ModuleRecord, tensor::Device};
+use burn::tensor::Device;
 use burn_attn_models::train::{DetectionBatch, TrainingData};
 use example_common::error::Error;
 use serde_json::json;
 
 use crate::{
     detector::Detector,
+    int8,
     learned::{Learned, Recipe},
     mnist::Mnist,
     preprocessing,
     scenes::{SIDE, Scene},
     training_scenes::{self, TrainingScenes},
 };
-
-/// The file of a model, in Burn's format.
-const MODEL: &str = "model.bpk";
 
 /// What scenes of digits are learned from: batches of boxes.
 pub struct Objects(TrainingScenes);
@@ -85,23 +83,11 @@ impl Learned for Objects {
     fn save(model: Detector, folder: &Path) -> Result<(), Error> {
         let config = json!({"model_type": "detector of the example `vision`"});
         preprocessing::save(folder, &config, "ViTImageProcessor", SIDE)?;
-        let path = folder.join(MODEL);
-        Ok(model.into_record().save(path)?)
+        int8::save(model, folder)
     }
 }
 
 /// A model that was saved.
 pub fn load(folder: &Path, device: &Device) -> Result<Detector, Error> {
-    let path = folder.join(MODEL);
-    let unfit = |error| {
-        format!(
-            "{} is not a model of `train detect`: {error}",
-            path.display()
-        )
-    };
-    let record = ModuleRecord::load(&path).map_err(unfit)?;
-    let record = record.cast_to_module_dtype();
-    Ok(Detector::new(device)
-        .try_load_record(record)
-        .map_err(unfit)?)
+    int8::load(Detector::new(device), folder)
 }

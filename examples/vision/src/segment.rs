@@ -8,13 +8,24 @@ use burn_attn_viz::{ImageMap, class_color};
 use example_common::error::Error;
 use image::DynamicImage;
 
-use crate::images::{self, Looks};
+use crate::{
+    images::{self, Looks},
+    int8, segments,
+};
 
 impl Looks for ImageSegmenter {
     const MODEL: &str = "models/segment";
 
+    /// A model of transformers, or one of `train` in int8.
     fn load(folder: &Path, device: &Device) -> Result<Self, Error> {
-        Ok(Self::from_pretrained(folder, device)?)
+        if folder.join("model.safetensors").exists() || !folder.join(int8::FILE).exists() {
+            return Ok(Self::from_pretrained(folder, device)?);
+        }
+        Ok(Self {
+            model: segments::load(folder, device)?,
+            processor: ImageProcessor::from_pretrained(folder)?,
+            labels: segments::labels(),
+        })
     }
 
     fn processor(&self) -> &ImageProcessor {

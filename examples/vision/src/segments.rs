@@ -6,13 +6,13 @@ use burn::tensor::Device;
 use burn_attn_models::{
     segformer::{self, DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig},
     train::{ImageBatch, TrainingData},
-    weights,
 };
 use example_common::error::Error;
 use serde_json::{Map, json};
 
 use crate::{
-    learned::{Learned, Recipe},
+    int8,
+    learned::{Learned, Recipe, save_half},
     mnist::Mnist,
     preprocessing,
     scenes::{SIDE, Scene},
@@ -63,11 +63,8 @@ impl Learned for Segments {
         let list = |size: fn(&SegformerStageConfig) -> usize| -> Vec<usize> {
             config.stages.iter().map(size).collect()
         };
-        let names = (0..11).map(|class: usize| {
-            let name = class.checked_sub(1).map(|digit| digit.to_string());
-            let name = name.unwrap_or_else(|| "ground".into());
-            (class.to_string(), name.into())
-        });
+        let names = labels().into_iter().enumerate();
+        let names = names.map(|(class, name)| (class.to_string(), name.into()));
         let head = config.decode_head.as_ref().expect("a head");
         let config = json!({
             "architectures": ["SegformerForSemanticSegmentation"],
@@ -91,8 +88,8 @@ impl Learned for Segments {
             "dtype": "float32",
         });
         preprocessing::save(folder, &config, "SegformerImageProcessor", SIDE)?;
-        let path = folder.join("model.safetensors");
-        Ok(weights::save(&segformer::table(), &model, path)?)
+        int8::save(model.clone(), folder)?;
+        save_half(&segformer::table(), model, folder)
     }
 }
 
@@ -114,6 +111,17 @@ impl TrainingData for Segments {
     fn validation(&self, device: &Device) -> impl Iterator<Item = ImageBatch> {
         self.0.validation().map(|scenes| batch(&scenes, device))
     }
+}
+
+/// What the classes are called.
+pub fn labels() -> Vec<String> {
+    let digits = (0..10).map(|digit| digit.to_string());
+    std::iter::once("ground".into()).chain(digits).collect()
+}
+
+/// A model that was saved in int8.
+pub fn load(folder: &Path, device: &Device) -> Result<Segformer, Error> {
+    int8::load(config().init(device), folder)
 }
 
 /// A batch of scenes.

@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeMap, ops::ControlFlow, path::PathBuf};
 
-use burn::{
-    module::{Module, ModuleMapper, Param},
-    optim::AdamWConfig,
-    tensor::{DType, Device, Tensor},
-};
+use burn::{module::Module, optim::AdamWConfig, tensor::Device};
 use burn_attn_models::train::{CheckpointFolder, Replicas, Trainer, TrainerConfig, warmup_cosine};
 use clap::Args;
 use example_common::{
@@ -22,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Task,
     digits::Digits,
+    int8,
     learned::{Learned, Recipe, VALIDATION},
     mnist::Mnist,
     objects::Objects,
@@ -33,7 +30,7 @@ const RESULTS: &[&str] = &[
     "config.json",
     "preprocessor_config.json",
     "model.safetensors",
-    "model.bpk",
+    int8::FILE,
 ];
 
 /// Options of `train`.
@@ -143,7 +140,7 @@ fn train<D: Learned>(args: &TrainArgs, task: &str) -> Result<u8, Error> {
         ));
         return Ok(STOPPED);
     }
-    D::save(trainer.trained().map(&mut Half), &folder.path)?;
+    D::save(trainer.trained(), &folder.path)?;
     println(&format!("the model is in {}", folder.path.display()));
     Ok(0)
 }
@@ -195,15 +192,6 @@ impl RecipeArgs {
             learning_rate: self.learning_rate.unwrap_or(default.learning_rate),
             seed: self.seed.unwrap_or(default.seed),
         }
-    }
-}
-
-/// Casts parameters to f16.
-struct Half;
-
-impl ModuleMapper for Half {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|tensor| tensor.cast(DType::F16))
     }
 }
 
