@@ -45,7 +45,7 @@ const PRIOR: f64 = 0.01;
 const WAVES: usize = D_MODEL / 8;
 const SHORTEST: f64 = 1.0 / 12.0;
 
-/// A detector of 1.9 million parameters.
+/// A detector of 1.6 million parameters.
 #[derive(Module, Debug)]
 pub struct Detector {
     convolutions: Vec<Conv2d>,

@@ -44,6 +44,15 @@ impl Mnist {
         Ok(Self { pixels, digits })
     }
 
+    /// Scans that are all the same, of the digits 0 to 9 in turn.
+    #[cfg(test)]
+    pub fn of(scans: usize, pixel: impl Fn(usize) -> u8) -> Self {
+        Self {
+            pixels: (0..scans * PIXELS).map(|at| pixel(at % PIXELS)).collect(),
+            digits: (0..scans).map(|scan| (scan % 10) as u8).collect(),
+        }
+    }
+
     /// Number of scans.
     pub fn len(&self) -> usize {
         self.digits.len()

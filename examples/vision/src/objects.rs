@@ -62,7 +62,7 @@ impl Learned for Objects {
     type Model = Detector;
 
     const RECIPE: Recipe = Recipe {
-        epochs: 24,
+        epochs: 40,
         batch: 32,
         learning_rate: 1e-3,
         seed: 1,

@@ -74,3 +74,46 @@ pub fn images(scenes: &[Scene], device: &Device) -> Tensor<4> {
     let pixels = pixels.map(|&pixel| f32::from(pixel)).collect();
     preprocessing::images(pixels, SIDE, device)
 }
+
+#[cfg(test)]
+mod tests {
+    use burn_attn_models::train::TrainingData;
+
+    use super::*;
+    use crate::{learned::Learned, objects::Objects, segments::Segments};
+
+    #[test]
+    fn batches_hold_what_scenes_hold() {
+        let recipe = Recipe {
+            batch: 3,
+            ..Objects::RECIPE
+        };
+        // Light squares of 20 × 20 pixels.
+        let mnist = || Mnist::of(60, |at| if at / 28 < 20 && at % 28 < 20 { 255 } else { 0 });
+        let scenes = TrainingScenes::new(mnist(), &recipe);
+        let steps = scenes.steps(1);
+        assert_eq!(steps.len(), scenes.steps_of_epoch());
+        assert_eq!(steps[0], [EPOCH, EPOCH + 1, EPOCH + 2]);
+        assert_eq!(scenes.scenes(&steps[0]), scenes.scenes(&steps[0]));
+        assert_ne!(scenes.scenes(&[0]), scenes.scenes(&[EPOCH]));
+        let scenes = scenes.scenes(&[7, 8, 9]);
+        let device = Device::default();
+        let objects = Objects::new(mnist(), &recipe).batch(&[7, 8, 9], &device);
+        for (scene, objects) in scenes.iter().zip(&objects.objects) {
+            assert_eq!(scene.objects.len(), objects.len());
+            for (object, (class, [x, _, width, _])) in scene.objects.iter().zip(objects) {
+                assert_eq!(u32::from(object.digit), *class);
+                let [left, _, right, _] = object.corners;
+                assert!((96.0 * (x - width / 2.0) - left).abs() < 1e-3);
+                assert!((96.0 * (x + width / 2.0) - right).abs() < 1e-3);
+            }
+        }
+        let pixels = Segments::new(mnist(), &recipe).batch(&[7, 8, 9], &device);
+        assert_eq!(pixels.images.dims(), [3, 1, 96, 96]);
+        let classes = scenes
+            .iter()
+            .flat_map(|scene| scene.classes.iter().copied());
+        let batch = pixels.targets.tokens.into_data();
+        assert!(classes.eq(batch.iter::<u8>()));
+    }
+}

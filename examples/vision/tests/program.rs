@@ -139,6 +139,40 @@ fn digits_are_recognised_and_drawn() {
 }
 
 #[test]
+fn digits_are_found_in_a_scene_and_drawn() {
+    let folder = tempdir().unwrap();
+    let scene = digit("scene-7.png");
+    let scene = scene.to_str().unwrap();
+    let look = |task| printed(run(folder.path(), &[task, scene, "--picture", "map.png"]));
+    let width = || image::open(folder.path().join("map.png")).unwrap().width();
+    let found = look("detect");
+    assert!(found.starts_with(&format!("{scene}: 0 (0.")), "{found}");
+    assert!(found.ends_with(" at 2, 41 to 23, 59\n"), "{found}");
+    // The scene, and where the query looked that found the digit.
+    assert_eq!(width(), 2 * 288 + 12);
+    let found = look("segment");
+    assert!(found.starts_with(&format!("{scene}: 0 (")), "{found}");
+    assert!(found.contains(" pixels, #e69f00)"), "{found}");
+    assert_eq!(width(), 2 * 288 + 12);
+}
+
+#[test]
+fn other_scenes_are_not_measured() {
+    let folder = tempdir().unwrap();
+    write_scans(folder.path(), "t10k", 20);
+    for task in ["detect", "segment"] {
+        let error = refused(run(folder.path(), &["test", task, "--data", "."]));
+        assert!(error.starts_with("error: the scenes are "), "{error}");
+    }
+    assert_eq!(
+        printed(run(folder.path(), &["scene", "3", "3.png", "--data", "."])),
+        ""
+    );
+    let scene = image::open(folder.path().join("3.png")).unwrap();
+    assert_eq!((scene.width(), scene.height()), (96, 96));
+}
+
+#[test]
 fn images_of_any_kind_are_the_same_digit() {
     let folder = tempdir().unwrap();
     let seven = image::open(digit("7.png")).unwrap();
