@@ -24,7 +24,9 @@ pub mod vision;
 mod vocabulary;
 pub mod weights;
 
-pub use families::{bert, clip, detr, gpt_neox, gpt2, llama, resnet, segformer, t5, vit, whisper};
+pub use families::{
+    bert, clip, detr, gpt_neox, gpt2, llama, resnet, segformer, t5, vit, wav2vec2, whisper,
+};
 
 /// The example in the README, which loads models from the Hub.
 #[cfg(all(doctest, feature = "hub", feature = "chat"))]

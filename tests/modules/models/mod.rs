@@ -25,6 +25,7 @@ mod t5;
 mod tokenizer;
 mod vision;
 mod vit;
+mod wav2vec2;
 mod whisper;
 
 use std::path::PathBuf;

@@ -12,4 +12,5 @@ pub mod resnet;
 pub mod segformer;
 pub mod t5;
 pub mod vit;
+pub mod wav2vec2;
 pub mod whisper;

@@ -12,6 +12,7 @@
 //! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
 //! | [`whisper::from_pretrained`](crate::whisper::from_pretrained) | `whisper` |
 //! | `speech::SpeechRecognizer::from_pretrained`, with the feature `speech` | the same |
+//! | [`wav2vec2::from_pretrained`](crate::wav2vec2::from_pretrained) | `wav2vec2` |
 //! | [`clip::from_pretrained`](crate::clip::from_pretrained) | `clip`, `siglip` |
 //! | [`detr::from_pretrained`](crate::detr::from_pretrained) | `detr` |
 //! | [`segformer::from_pretrained`](crate::segformer::from_pretrained) | `segformer` |

@@ -54,8 +54,8 @@ pub(crate) enum Wanted {
     Chat,
     /// The files that speech recognition needs beside configuration and weights.
     Speech,
-    /// The file that image recognition needs beside configuration and weights.
-    Vision,
+    /// What images or recordings become before the model sees or hears them.
+    Preprocessor,
     /// `tokenizer.json`.
     Tokenizer,
 }
@@ -66,7 +66,7 @@ impl Wanted {
         match self {
             Self::Config | Self::ModelConfig | Self::Model | Self::Sentences => "config.json",
             Self::Speech => "generation_config.json",
-            Self::Vision => "preprocessor_config.json",
+            Self::Preprocessor => "preprocessor_config.json",
             Self::Chat | Self::Tokenizer => "tokenizer.json",
         }
     }

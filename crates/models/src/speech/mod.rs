@@ -21,15 +21,19 @@
 //!
 //! Texts are chosen greedily and without timestamps, as by `generate(task="transcribe")` of Hugging Face's `transformers`. A recording of more
 //! than 30 seconds is cut into windows, at 30 seconds each, also within a word, while `transformers` cuts it at timestamps. There is no translation.
-//! `preprocessor_config.json` is not read: spectrograms have the windows and frequencies of published models.
+//! A Whisper's `preprocessor_config.json` is not read: spectrograms have the windows and frequencies of published models.
+//!
+//! [`AudioProcessor`] reads that of a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2), which hears samples instead of spectrograms.
 
 mod alignment;
+mod audio_processor;
 mod error;
 mod log_mel;
 mod recognizer;
 mod settings;
 mod words;
 
+pub use audio_processor::{AudioBatch, AudioProcessor};
 pub use error::SpeechError;
 pub use log_mel::LogMel;
 pub use recognizer::{SpeechRecognizer, Transcript};

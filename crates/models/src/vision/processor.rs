@@ -59,7 +59,7 @@ impl ImageProcessor {
     ///
     /// When the file is missing, or has a setting that is not supported.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
-        let wanted = Wanted::Vision;
+        let wanted = Wanted::Preprocessor;
         let path = folder_with(source.as_ref(), wanted)?.join(wanted.file());
         let mut fields = object(&path, EXPECTED)?;
         // A null stands for the default, as if the field were missing.
