@@ -162,11 +162,12 @@ impl Wav2Vec2 {
             n_frames > 0,
             "Wav2Vec2: {len} samples are too few for a frame"
         );
-        let frames = lengths.map(|lengths| -> Vec<usize> {
-            let frames = lengths.iter().map(|&length| self.frames(length)).collect();
+        let frames = lengths.map(|lengths| {
+            let frames = lengths.iter().map(|&length| self.frames(length));
+            let frames: Vec<usize> = frames.collect();
             let fit = lengths.len() == batch && lengths.iter().all(|&length| length <= len);
             assert!(
-                fit && !Vec::contains(&frames, &0),
+                fit && !frames.contains(&0),
                 "Wav2Vec2: lengths {lengths:?} do not fit {batch} recordings of {len} samples, or are too few for a frame"
             );
             frames
