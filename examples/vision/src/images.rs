@@ -26,7 +26,7 @@ pub struct ImageArgs {
     /// Draw what the model saw, beside the image, into a PNG; for one image
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// The model: a folder that `train` saved, or transformers a model of the same kind [default: the one that this repository has]
+    /// The model: a folder that `train` saved, or, but for `detect`, transformers [default: the one that this repository has]
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
     /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]

@@ -115,4 +115,9 @@ fn mistakes_have_a_sentence() {
         sentence(|| batch().loss(&[layer(3, 1)])),
         "DetectionBatch: logits of [2, 3, 4] and boxes of [1, 3, 4] for 2 images"
     );
+    let other = DetectionBatch::new(images(), vec![vec![(4, [0.5; 4])], Vec::new()]);
+    assert_eq!(
+        sentence(|| other.loss(&[layer(3, 2)])),
+        "DetectionBatch: an object of class 4 for a model of 4 classes"
+    );
 }

@@ -72,7 +72,7 @@ impl DetectionBatch {
     ///
     /// # Panics
     ///
-    /// When there is no layer, shapes differ, or an image has more objects than boxes.
+    /// When there is no layer, shapes differ, an object has a class that the model does not know, or an image has more objects than boxes.
     ///
     /// # Cost
     ///
@@ -125,6 +125,14 @@ impl DetectionBatch {
                 "DetectionBatch: {} objects in an image for {n_boxes} boxes",
                 objects.len()
             );
+            if let Some((class, _)) = objects
+                .iter()
+                .find(|(class, _)| *class as usize >= n_classes)
+            {
+                panic!(
+                    "DetectionBatch: an object of class {class} for a model of {n_classes} classes"
+                );
+            }
             if objects.is_empty() {
                 return Vec::new();
             }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{ImageProcessor, VisionError, attention_rollout};
 use crate::{
-    pretrained::{LoadOptions, Wanted, folder_with, object},
+    pretrained::{LoadOptions, PretrainedError, Wanted, folder_with, object},
     vit::{self, Vit},
 };
 
@@ -56,8 +56,7 @@ impl ImageClassifier {
         let model = vit::from_pretrained(source, options)?;
         let head = model.head.as_ref().ok_or(VisionError::NoHead)?;
         let [_, n_classes] = head.weight.dims();
-        let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
-        let config = object(&path, "the configuration of a model")?;
+        let config = config(source)?;
         let problem = config.get("problem_type").and_then(Value::as_str);
         if let Some(problem) = problem.filter(|&name| name != "single_label_classification") {
             return Err(VisionError::ProblemType(problem.into()));
@@ -124,6 +123,12 @@ impl ImageClassifier {
         guesses.sort_by(|a, b| b.probability.total_cmp(&a.probability));
         guesses
     }
+}
+
+/// `config.json` of a model that was loaded from there.
+pub(super) fn config(source: &Path) -> Result<Map<String, Value>, PretrainedError> {
+    let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
+    object(&path, "the configuration of a model")
 }
 
 /// What classes are called by `id2label`, or by their numbers.

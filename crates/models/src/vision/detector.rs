@@ -4,10 +4,13 @@ use std::path::Path;
 
 use image::DynamicImage;
 
-use super::{ImageProcessor, VisionError, classifier::labels};
+use super::{
+    ImageProcessor, VisionError,
+    classifier::{config, labels},
+};
 use crate::{
     detr::{self, Detection, Detr, post_process},
-    pretrained::{LoadOptions, Wanted, folder_with, object},
+    pretrained::LoadOptions,
 };
 
 /// A [`Detr`] with what turns images into its input beside it.
@@ -55,11 +58,9 @@ impl ObjectDetector {
         let head = model.class_head.as_ref().ok_or(VisionError::NoHead)?;
         // The last one is "no object".
         let [_, n_logits] = head.weight.dims();
-        let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
-        let config = object(&path, "the configuration of a model")?;
         Ok(Self {
             processor: ImageProcessor::from_pretrained(source)?,
-            labels: labels(&config, n_logits - 1),
+            labels: labels(&config(source)?, n_logits - 1),
             model,
         })
     }

@@ -241,9 +241,11 @@ impl ImageProcessor {
                     }
                     false => (shorter as f64, shorter as f64),
                 };
-                [height, width].map(|side| match f64::from(side) == least {
-                    true => size as u64,
-                    false => (scale * f64::from(side) / least) as u64,
+                [height, width].map(|side| match f64::from(side) {
+                    // Which also stays as it is if the shorter side does.
+                    side if size == least => side as u64,
+                    side if side == least => size as u64,
+                    side => (scale * side / least) as u64,
                 })
             }
         };

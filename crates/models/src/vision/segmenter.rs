@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use burn::tensor::Tensor;
 use image::DynamicImage;
 
-use super::{ImageProcessor, VisionError, classifier::labels};
+use super::{
+    ImageProcessor, VisionError,
+    classifier::{config, labels},
+};
 use crate::{
-    pretrained::{LoadOptions, Wanted, folder_with, object},
+    pretrained::LoadOptions,
     segformer::{self, Segformer},
 };
 
@@ -55,11 +57,9 @@ impl ImageSegmenter {
         let model = segformer::from_pretrained(source, options)?;
         let head = model.decode_head.as_ref().ok_or(VisionError::NoHead)?;
         let [n_classes, ..] = head.classifier.weight.dims();
-        let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
-        let config = object(&path, "the configuration of a model")?;
         Ok(Self {
             processor: ImageProcessor::from_pretrained(source)?,
-            labels: labels(&config, n_classes),
+            labels: labels(&config(source)?, n_classes),
             model,
         })
     }
@@ -79,7 +79,7 @@ impl ImageSegmenter {
     /// That of [`ImageProcessor::forward`] and [`Segformer::segment`].
     pub fn segment(&self, image: &DynamicImage) -> Result<Vec<usize>, VisionError> {
         let device = self.model.stages[0].patches.projection.weight.device();
-        let images: Tensor<4> = self.processor.forward(image, &device)?;
+        let images = self.processor.forward(image, &device)?;
         let classes = self.model.segment(images).into_data();
         Ok(classes.iter::<i64>().map(|class| class as usize).collect())
     }
