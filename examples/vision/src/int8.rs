@@ -62,10 +62,11 @@ mod tests {
     use burn::tensor::{Device, Distribution};
 
     use super::*;
-    use crate::detector::Detector;
+    use crate::{detector::Detector, learned::tests::alone};
 
     #[test]
     fn a_model_is_almost_the_same_and_a_broken_file_is_refused() {
+        let _alone = alone();
         let device = Device::default();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);

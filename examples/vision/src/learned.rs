@@ -71,3 +71,15 @@ impl ModuleMapper for Half {
         param.map(|tensor| tensor.cast(DType::F16))
     }
 }
+
+#[cfg(test)]
+pub mod tests {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// Holds for one test Burn's generators, of which a process has one.
+    pub fn alone() -> MutexGuard<'static, ()> {
+        static TURN: Mutex<()> = Mutex::new(());
+        // A failed test must fail alone.
+        TURN.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -217,3 +217,6 @@ fn check(recipe: &Recipe, devices: usize) -> Result<(), Error> {
         false => Err(format!("{devices} devices cannot share a batch of {batch} equally").into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

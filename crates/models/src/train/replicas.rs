@@ -131,7 +131,8 @@ impl Replicas {
     /// A step of `model` on every shard of a batch: the outputs in the order of the shards, and the sum of the gradients, added up in that order.
     ///
     /// The losses of the shards must be made to add up to that of the batch, as by
-    /// [`divided_by`](super::TokenBatch::divided_by).
+    /// [`divided_by`](super::TokenBatch::divided_by). Running statistics, such as those of a batch norm, become those of the first replica, as in
+    /// PyTorch's `DistributedDataParallel` with `broadcast_buffers`.
     ///
     /// # Panics
     ///
@@ -162,6 +163,8 @@ impl Replicas {
             Err(shards) if self.devices.is_empty() => self.step_side_by_side(model, shards),
             Err(shards) => self.step_on_devices(model, shards),
         };
+        // Burn 0.22.1 keeps the newest update of running statistics aside, per thread, where a checkpoint does not see it.
+        drop(model.valid());
         let (outputs, mut gradients): (Vec<_>, Vec<_>) = steps
             .into_iter()
             .map(|TrainOutput { item, grads }| (item, grads))
@@ -243,9 +246,8 @@ impl Replicas {
             "Replicas: the model must be on one device, got {devices:?}"
         );
         let device = devices.into_iter().next().unwrap_or_default();
-        self.side_by_side(model, shards, |_, model, shard| {
-            // Graphs that share parameters would wait for each other.
-            model.fork(&device).step(shard)
+        self.side_by_side(model, shards, |replica, model, shard| {
+            replica_of(model, replica, &device).step(shard)
         })
     }
 
@@ -260,10 +262,11 @@ impl Replicas {
             let threads: Vec<_> = shards
                 .into_iter()
                 .zip(&self.devices)
-                .map(|(shard, device)| {
+                .enumerate()
+                .map(|(replica, (shard, device))| {
                     let model = model.clone();
                     scope.spawn(move || {
-                        let model = model.fork(device);
+                        let model = replica_of(model, replica, device);
                         match exchanges {
                             true => model.map(&mut Exchanged).step(shard),
                             false => model.step(shard),
@@ -335,6 +338,17 @@ impl Replicas {
             threads.into_iter().map(joined).collect()
         })
     }
+}
+
+/// The model on the device of a replica, with a graph of its own: graphs that share parameters would wait for each other.
+///
+/// The first replica updates the running statistics of the model, which clones share; the others update copies.
+fn replica_of<M: Module>(model: M, replica: usize, device: &Device) -> M {
+    let model = match replica {
+        0 => model,
+        _ => model.valid().train(),
+    };
+    model.fork(device)
 }
 
 /// What a thread has returned; its panic goes on here.
