@@ -135,9 +135,10 @@ impl fmt::Display for MapError {
                 out,
                 "{classes} classes are not one for each pixel of an image of {height} × {width}"
             ),
-            MapError::PatchWeight { patch, weight } => {
-                write!(out, "the weight of patch {patch} is {weight}")
-            }
+            MapError::PatchWeight { patch, weight } => write!(
+                out,
+                "the weight of patch {patch} is {weight}, which is not finite and at least 0"
+            ),
             MapError::HiddenWeight(weight) => write!(
                 out,
                 "{weight}, and the key is said to be hidden: pass true where a mask hides a key"

@@ -22,7 +22,7 @@ const COLORS: [Rgb; 10] = [
     [213, 94, 0],
     [204, 121, 167],
     [150, 90, 220],
-    [140, 140, 140],
+    [150, 80, 50],
     [160, 220, 90],
 ];
 
@@ -60,8 +60,8 @@ enum Layer {
     Nothing,
     /// Weights of the patches of a grid.
     Attention(Grid),
-    /// The class of every pixel.
-    Classes(Vec<usize>),
+    /// The class of every pixel, and that of the background.
+    Classes(Vec<usize>, Option<usize>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -135,11 +135,11 @@ impl ImageMap {
         })))
     }
 
-    /// A panel with every pixel in the [colour](class_color) of its class, `[height, width]`, row-major. Pixels of class 0, the ground, have none.
+    /// A panel with every pixel in the [colour](class_color) of its class, `[height, width]`, row-major. Pixels of the class `background` have none.
     ///
     /// # Errors
     /// A [`MapError`] if there is not one class for each pixel.
-    pub fn classes(self, classes: Vec<usize>) -> Result<Self, MapError> {
+    pub fn classes(self, classes: Vec<usize>, background: Option<usize>) -> Result<Self, MapError> {
         let [height, width] = self.size;
         if classes.len() != height * width {
             return Err(MapError::ClassCount {
@@ -148,11 +148,11 @@ impl ImageMap {
                 width,
             });
         }
-        Ok(self.panel(Layer::Classes(classes)))
+        Ok(self.panel(Layer::Classes(classes, background)))
     }
 
-    /// Draws a box on the last panel, and on the image itself: left, top, right and bottom (pixels of the image). It has the colour of the class
-    /// 1 + `color`. What is beyond the image is not drawn.
+    /// Draws a box on the last panel, and on the image itself: left, top, right and bottom (pixels of the image). It has the [colour of the class](class_color)
+    /// `color`. What is beyond the image is not drawn.
     pub fn boxed(mut self, corners: [f32; 4], color: usize) -> Self {
         let last = self.panels.len() - 1;
         for panel in if last > 0 { vec![0, last] } else { vec![0] } {
@@ -203,14 +203,14 @@ impl ImageMap {
             beyond.abs() <= LINE
         };
         if let Some((_, color)) = panel.boxes.iter().rev().find(is_on) {
-            return COLORS[color % COLORS.len()];
+            return class_color(*color);
         }
         let (color, share) = match &panel.layer {
             Layer::Nothing => return pixel,
-            Layer::Classes(classes) => match class_color(classes[at]) {
-                Some(color) => (color, MOST),
-                None => return pixel,
-            },
+            Layer::Classes(classes, background) if Some(classes[at]) == *background => {
+                return pixel;
+            }
+            Layer::Classes(classes, _) => (class_color(classes[at]), MOST),
             Layer::Attention(grid) => {
                 let row = place(y, height * zoom, grid.size[0]);
                 let weight = grid.between(row, place(x, width * zoom, grid.size[1]));
@@ -225,10 +225,9 @@ impl ImageMap {
     }
 }
 
-/// The colour of a class of pixels: red, green and blue. None for class 0, the ground; after ten classes they repeat.
-pub fn class_color(class: usize) -> Option<[u8; 3]> {
-    let color = class.checked_sub(1)?;
-    Some(COLORS[color % COLORS.len()])
+/// The colour of a class of pixels: red, green and blue. After ten classes they repeat.
+pub fn class_color(class: usize) -> [u8; 3] {
+    COLORS[class % COLORS.len()]
 }
 
 impl Grid {

@@ -15,7 +15,7 @@ use crate::{
     scenes::{Corners, intersection_over_union},
 };
 
-/// The least score of a digit that is printed.
+/// The least score of a digit that is printed; mean average precision counts all.
 const LEAST: f32 = 0.4;
 /// Two boxes that overlap more than this, as intersection over union, are of the same digit.
 const SAME: f32 = 0.6;

@@ -37,7 +37,7 @@ const D_FF: usize = 512;
 /// Boxes that the decoder refines.
 const N_QUERIES: usize = 10;
 const N_CLASSES: usize = 10;
-/// Height and width of the box of a place, of those of the image: the mean of what is sought.
+/// Height and width of the box of a place, of those of the image: the mean of the longer sides of what is sought.
 const BOX: f64 = 0.28;
 /// How probable an object is for a model that has learned nothing.
 const PRIOR: f64 = 0.01;

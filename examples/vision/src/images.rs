@@ -12,7 +12,7 @@ use example_common::{
     exit,
     files::{self, FileError},
 };
-use image::{DynamicImage, ImageDecoder, ImageReader};
+use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 
 /// Options of the commands that look at images.
 #[derive(Args)]
@@ -93,10 +93,11 @@ impl ImageArgs {
             image.invert();
         }
         let (width, height) = (image.width(), image.height());
-        let is_exact = matches!(model.processor().size, Some(ImageSize::Exact(_)));
-        if width != height && is_exact {
+        if let Some(ImageSize::Exact([rows, columns])) = model.processor().size
+            && u64::from(width) * rows as u64 != u64::from(height) * columns as u64
+        {
             exit::warn(&format!(
-                "{name}: {width} × {height} pixels become a square"
+                "{name}: {width} × {height} pixels are distorted to {columns} × {rows}"
             ));
         }
         if is_light(&image) && self.model.is_none() {
@@ -140,6 +141,8 @@ pub fn read(path: &Path) -> Result<DynamicImage, Error> {
         .map_err(FileError::of("read", path))?;
     let unreadable = |error| format!("{name} is not an image that can be read: {error}");
     let mut decoder = reader.into_decoder().map_err(unreadable)?;
+    let mut limits = Limits::default();
+    limits.reserve(decoder.total_bytes()).map_err(unreadable)?;
     let orientation = decoder.orientation().map_err(unreadable)?;
     let mut image = DynamicImage::from_decoder(decoder).map_err(unreadable)?;
     image.apply_orientation(orientation);

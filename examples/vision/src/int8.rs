@@ -1,65 +1,44 @@
-//! Models in Burn's format with matrices in int8: a byte for each parameter.
+//! Models in Burn's format with matrices in int8, everything else in f16.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use burn::{
-    module::{Module, ModuleMapper, Param},
+    module::Module,
     store::ModuleRecord,
-    tensor::{
-        DType, Tensor,
-        quantization::{QuantScheme, QuantValue},
-    },
+    tensor::{Bytes, Device},
 };
-use example_common::error::Error;
+use burn_attn_models::weights::{in_f32, in_int8};
+use example_common::{error::Error, files::FileError};
 
 /// The file of a model.
 pub const FILE: &str = "model.bpk";
 
 /// Writes a model.
 pub fn save(model: impl Module, folder: &Path) -> Result<(), Error> {
-    let record = model.map(&mut Quantize).into_record();
+    let record = in_int8(model).into_record();
     Ok(record.save(folder.join(FILE))?)
 }
 
-/// Reads a model of the size of this one, in f32.
-pub fn load<M: Module>(model: M, folder: &Path) -> Result<M, Error> {
+/// Reads a model of the size that `init` makes, in f32.
+pub fn load<M: Module>(
+    init: impl FnOnce(&Device) -> M,
+    folder: &Path,
+    device: &Device,
+) -> Result<M, Error> {
     let path = folder.join(FILE);
+    let bytes = fs::read(&path).map_err(FileError::of("read", &path))?;
     let unfit = |error| format!("{} is not such a model: {error}", path.display());
-    let record = ModuleRecord::load(&path).map_err(|error| unfit(error.to_string()))?;
-    let model = model.try_load_record(record);
+    let record = ModuleRecord::from_bytes(Bytes::from_bytes_vec(bytes));
+    let record = record.map_err(|error| unfit(error.to_string()))?;
+    // Other devices cannot read numbers in int8.
+    let model = init(&Device::flex()).try_load_record(record);
     let model = model.map_err(|error| unfit(error.to_string()))?;
-    Ok(model.map(&mut Dequantize))
-}
-
-struct Quantize;
-
-impl ModuleMapper for Quantize {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|tensor| {
-            // GPUs read four numbers at once.
-            match D == 2 && tensor.dims()[D - 1].is_multiple_of(4) {
-                true => {
-                    tensor.quantize_dynamic(&QuantScheme::default().with_value(QuantValue::Q8S))
-                }
-                false => tensor.cast(DType::F16),
-            }
-        })
-    }
-}
-
-struct Dequantize;
-
-impl ModuleMapper for Dequantize {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|tensor| tensor.dequantize().cast(DType::F32))
-    }
+    Ok(in_f32(model, device))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
-    use burn::tensor::{Device, Distribution};
+    use burn::tensor::{Device, Distribution, Tensor};
 
     use super::*;
     use crate::{detector::Detector, learned::tests::alone};
@@ -70,7 +49,7 @@ mod tests {
         let device = Device::default();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE);
-        let missing = load(Detector::new(&device), folder.path()).unwrap_err();
+        let missing = load(Detector::new, folder.path(), &device).unwrap_err();
         assert!(missing.to_string().contains(FILE), "{missing}");
         let model = Detector::new(&device);
         save(model.clone(), folder.path()).unwrap();
@@ -81,7 +60,7 @@ mod tests {
             "{}",
             bytes.len()
         );
-        let loaded = load(Detector::new(&device), folder.path()).unwrap();
+        let loaded = load(Detector::new, folder.path(), &device).unwrap();
         let images = Tensor::random([2, 1, 96, 96], Distribution::Default, &device);
         let [before, after] = [model, loaded].map(|model| {
             let output = model.forward(images.clone(), true);
@@ -104,7 +83,7 @@ mod tests {
             "{apart} of {largest}"
         );
         fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-        let broken = load(Detector::new(&device), folder.path()).unwrap_err();
+        let broken = load(Detector::new, folder.path(), &device).unwrap_err();
         assert!(
             broken.to_string().contains("is not such a model"),
             "{broken}"

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use burn::{
-    module::{Module, ModuleDisplay, ModuleMapper, Param},
-    tensor::{DType, Device, Tensor},
+    module::{Module, ModuleDisplay},
+    tensor::Device,
     train::{InferenceStep, SequenceOutput, TrainStep},
 };
 use burn_attn_models::{
     train::{TokenBatch, TrainingData},
-    weights::{self, Table},
+    weights::{self, Table, in_f16},
 };
 use example_common::error::Error;
 use serde::{Deserialize, Serialize};
@@ -60,16 +60,7 @@ pub trait Learned: TrainingData<Batch: TokenBatch> + Sized {
 /// Saves a model in f16 as `transformers` does.
 pub fn save_half(table: &Table, model: impl Module, folder: &Path) -> Result<(), Error> {
     let path = folder.join("model.safetensors");
-    Ok(weights::save(table, &model.map(&mut Half), path)?)
-}
-
-/// Casts parameters to f16.
-struct Half;
-
-impl ModuleMapper for Half {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|tensor| tensor.cast(DType::F16))
-    }
+    Ok(weights::save(table, &in_f16(model), path)?)
 }
 
 #[cfg(test)]

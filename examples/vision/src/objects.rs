@@ -89,5 +89,5 @@ impl Learned for Objects {
 
 /// A model that was saved.
 pub fn load(folder: &Path, device: &Device) -> Result<Detector, Error> {
-    int8::load(Detector::new(device), folder)
+    int8::load(Detector::new, folder, device)
 }

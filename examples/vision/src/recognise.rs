@@ -5,10 +5,13 @@ use std::path::Path;
 use burn::tensor::Device;
 use burn_attn_models::vision::{Guess, ImageClassifier, ImageProcessor};
 use burn_attn_viz::ImageMap;
-use example_common::error::Error;
+use example_common::{error::Error, text::printable};
 use image::DynamicImage;
 
-use crate::images::{self, Looks};
+use crate::{
+    images::{self, Looks},
+    segment::LONGEST,
+};
 
 /// The least probability of a class that is printed beside the first one.
 const LEAST: f32 = 0.005;
@@ -41,7 +44,13 @@ impl Looks for ImageClassifier {
                 (guesses, Some(map))
             }
         };
-        let text = |guess: &Guess| format!("{} ({:.2})", guess.label, guess.probability);
+        let text = |guess: &Guess| {
+            format!(
+                "{} ({:.2})",
+                printable(&guess.label, LONGEST),
+                guess.probability
+            )
+        };
         let (first, others) = guesses.split_first().ok_or("the model has no classes")?;
         let others = others
             .iter()

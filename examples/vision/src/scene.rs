@@ -24,7 +24,7 @@ pub struct SceneArgs {
 /// Writes a scene.
 pub fn run(args: &SceneArgs) -> Result<(), Error> {
     let mnist = Mnist::test(&args.data)?;
-    let scene = Scenes::unseen(0..mnist.len()).scene(&mnist, args.number);
+    let scene = Scenes::test(&mnist).scene(&mnist, args.number);
     let mut png = Cursor::new(Vec::new());
     scene.image().write_to(&mut png, ImageFormat::Png)?;
     Ok(files::replace(&args.file, png.get_ref())?)

@@ -68,12 +68,17 @@ pub struct Scenes {
 }
 
 impl Scenes {
+    /// The scenes on which models are measured, of the test part of MNIST.
+    pub fn test(mnist: &Mnist) -> Self {
+        Self::unseen(0..mnist.len(), 0)
+    }
+
     /// Scenes of scans that no model has seen.
-    pub fn unseen(scans: Range<usize>) -> Self {
+    pub fn unseen(scans: Range<usize>, seed: u64) -> Self {
         Self {
             scans,
             augments: false,
-            seed: 0,
+            seed,
         }
     }
 
@@ -112,7 +117,7 @@ impl Scenes {
         }
     }
 
-    /// Adds a digit, unless it would cover too much of another.
+    /// Adds a digit, unless its box and that of another overlap too much, as intersection over union.
     fn add_digit(&self, scene: &mut Scene, mnist: &Mnist, random: &mut impl Rng) {
         let index = random.random_range(self.scans.clone());
         let seed = random.random();
@@ -130,9 +135,8 @@ impl Scenes {
         let left = random.random_range(0..=SIDE - width);
         let top = random.random_range(0..=SIDE - height);
         let corners = [left, top, left + width, top + height].map(|side| side as f32);
-        let is_hidden =
-            |other: &Object| intersection_over_union(&other.corners, &corners) > OVERLAP;
-        if scene.objects.iter().any(is_hidden) {
+        let overlaps = |other: &Object| intersection_over_union(&other.corners, &corners) > OVERLAP;
+        if scene.objects.iter().any(overlaps) {
             return;
         }
         let object = Object {

@@ -5,13 +5,17 @@ use std::path::Path;
 use burn::tensor::Device;
 use burn_attn_models::vision::{ImageProcessor, ImageSegmenter};
 use burn_attn_viz::{ImageMap, class_color};
-use example_common::error::Error;
+use example_common::{error::Error, text::printable};
 use image::DynamicImage;
 
 use crate::{
     images::{self, Looks},
-    int8, segments,
+    int8,
+    segments::{self, BACKGROUND},
 };
+
+/// The most characters of a class that are printed.
+pub const LONGEST: usize = 60;
 
 impl Looks for ImageSegmenter {
     const MODEL: &str = "models/segment";
@@ -32,27 +36,33 @@ impl Looks for ImageSegmenter {
         &self.processor
     }
 
-    /// Pixels of each class, the largest first, with their colours in the picture.
+    /// How much of the image each class has, the largest first, with their colours in the picture.
     fn look(&self, image: DynamicImage, draw: bool) -> Result<(String, Option<ImageMap>), Error> {
         let seen = self.processor.cropped(&image)?;
         let classes = self.segment(&image)?;
+        let background = self.labels.iter().position(|label| label == BACKGROUND);
         let mut counts = vec![0; self.labels.len()];
         for &class in &classes {
             counts[class] += 1;
         }
         let mut found: Vec<usize> = (0..counts.len()).collect();
-        found.retain(|&class| counts[class] > 0 && (class > 0 || counts[0] == classes.len()));
+        let is_background =
+            |class: usize| Some(class) == background && counts[class] < classes.len();
+        found.retain(|&class| counts[class] > 0 && !is_background(class));
         found.sort_by_key(|&class| usize::MAX - counts[class]);
         let text = |class: usize| {
-            let color = class_color(class).filter(|_| draw);
-            let color = color.map_or(String::new(), |[red, green, blue]| {
-                format!(", #{red:02x}{green:02x}{blue:02x}")
-            });
-            format!("{} ({} pixels{color})", self.labels[class], counts[class])
+            let [red, green, blue] = class_color(class);
+            let color = match draw && Some(class) != background {
+                true => format!(", #{red:02x}{green:02x}{blue:02x}"),
+                false => String::new(),
+            };
+            let percent = 100.0 * counts[class] as f64 / classes.len() as f64;
+            let label = printable(&self.labels[class], LONGEST);
+            format!("{label} ({percent:.1} %{color})")
         };
         let texts: Vec<String> = found.into_iter().map(text).collect();
         let map = match draw {
-            true => Some(images::map_of(&seen)?.classes(classes)?),
+            true => Some(images::map_of(&seen)?.classes(classes, background)?),
             false => None,
         };
         Ok((texts.join(", "), map))

@@ -19,6 +19,9 @@ use crate::{
     training_scenes::{self, TrainingScenes},
 };
 
+/// The class of what is no digit.
+pub const BACKGROUND: &str = "background";
+
 /// What scenes of digits are learned from: batches of pixels.
 pub struct Segments(TrainingScenes);
 
@@ -116,12 +119,12 @@ impl TrainingData for Segments {
 /// What the classes are called.
 pub fn labels() -> Vec<String> {
     let digits = (0..10).map(|digit| digit.to_string());
-    std::iter::once("ground".into()).chain(digits).collect()
+    std::iter::once(BACKGROUND.into()).chain(digits).collect()
 }
 
 /// A model that was saved in int8.
 pub fn load(folder: &Path, device: &Device) -> Result<Segformer, Error> {
-    int8::load(config().init(device), folder)
+    int8::load(|device| config().init(device), folder, device)
 }
 
 /// A batch of scenes.

@@ -19,7 +19,7 @@ use crate::{
     images,
     mnist::Mnist,
     precision::mean_average_precision,
-    scenes::{Scene, Scenes, TEST, TEST_FINGERPRINT, fingerprint},
+    scenes::{SIDE, Scene, Scenes, TEST, TEST_FINGERPRINT, fingerprint},
 };
 
 /// How many digits there are.
@@ -32,7 +32,7 @@ const BATCH: usize = 100;
 pub struct TestArgs {
     /// What the model does
     task: Task,
-    /// The model: a folder that `train` or transformers saved [default: the one that this repository has]
+    /// The model: a folder that `train` saved, or, but for `detect`, transformers [default: the one that this repository has]
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
     /// The folder with MNIST
@@ -99,9 +99,10 @@ fn detected(mnist: &Mnist, detector: &SceneDetector, device: &Device) -> Result<
 fn segmented(mnist: &Mnist, segmenter: &ImageSegmenter, device: &Device) -> Result<(), Error> {
     let classes = segmenter.labels.len();
     if classes != DIGITS + 1 {
-        return Err(
-            format!("the model has {classes} classes, not the ground and {DIGITS} digits").into(),
-        );
+        return Err(format!(
+            "the model has {classes} classes, not the background and {DIGITS} digits"
+        )
+        .into());
     }
     let scenes = scenes(mnist)?;
     // For each class: pixels that are said to be of it, that are, and both.
@@ -113,7 +114,9 @@ fn segmented(mnist: &Mnist, segmenter: &ImageSegmenter, device: &Device) -> Resu
         &segmenter.processor,
         device,
         |first, images| {
-            let said = segmenter.model.segment(images).into_data();
+            // Of the size of scenes, whatever size the model sees.
+            let logits = segmenter.model.pixel_logits(images, [SIDE, SIDE]);
+            let said = logits.argmax(2).into_data();
             let pixels = scenes[first..].iter().flat_map(|scene| &scene.classes);
             for (said, &is) in said.iter::<u8>().zip(pixels) {
                 counts[usize::from(said)][0] += 1;
@@ -137,7 +140,7 @@ fn segmented(mnist: &Mnist, segmenter: &ImageSegmenter, device: &Device) -> Resu
 
 /// The scenes of the test part.
 fn scenes(mnist: &Mnist) -> Result<Vec<Scene>, Error> {
-    let scenes = Scenes::unseen(0..mnist.len());
+    let scenes = Scenes::test(mnist);
     let scenes: Vec<Scene> = (0..TEST)
         .map(|number| scenes.scene(mnist, number))
         .collect();
@@ -145,7 +148,7 @@ fn scenes(mnist: &Mnist) -> Result<Vec<Scene>, Error> {
     match found == TEST_FINGERPRINT {
         true => Ok(scenes),
         false => Err(format!(
-            "the scenes are {found}, not {TEST_FINGERPRINT}, on which models are measured"
+            "the data is not MNIST's, of which the scenes are made that models are measured on: their fingerprint is {found}, not {TEST_FINGERPRINT}"
         )
         .into()),
     }

@@ -58,7 +58,8 @@ impl TrainingScenes {
 
     /// The batches of the validation part.
     pub fn validation(&self) -> impl Iterator<Item = Vec<Scene>> {
-        let scenes = Scenes::unseen(self.training.scans.end..self.mnist.len());
+        // Another seed than that of the test, whose digits would stand at the same places.
+        let scenes = Scenes::unseen(self.training.scans.end..self.mnist.len(), u64::MAX);
         (0..HELD_OUT).step_by(AT_ONCE).map(move |first| {
             let numbers = first..first + AT_ONCE;
             numbers

@@ -152,7 +152,7 @@ fn digits_are_found_in_a_scene_and_drawn() {
     assert_eq!(width(), 2 * 288 + 12);
     let found = look("segment");
     assert!(found.starts_with(&format!("{scene}: 0 (")), "{found}");
-    assert!(found.contains(" pixels, #e69f00)"), "{found}");
+    assert!(found.contains(" %, #56b4e9)"), "{found}");
     assert_eq!(width(), 2 * 288 + 12);
 }
 
@@ -162,7 +162,10 @@ fn other_scenes_are_not_measured() {
     write_scans(folder.path(), "t10k", 20);
     for task in ["detect", "segment"] {
         let error = refused(run(folder.path(), &["test", task, "--data", "."]));
-        assert!(error.starts_with("error: the scenes are "), "{error}");
+        assert!(
+            error.starts_with("error: the data is not MNIST's, "),
+            "{error}"
+        );
     }
     assert_eq!(
         printed(run(folder.path(), &["scene", "3", "3.png", "--data", "."])),
@@ -296,14 +299,35 @@ fn what_cannot_be_recognised_has_a_sentence() {
     );
 }
 
-#[test]
-fn the_model_of_this_repository_recognises_mnist() {
+/// The numbers that a test of the model of this repository prints, if its data is there.
+fn measured(task: &str) -> Option<Vec<f64>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if !root.join("target/weights/mnist").is_dir() {
         println!("skipped: MNIST not fetched");
-        return;
+        return None;
     }
-    let out = printed(run(&root, &["test", "recognise"]));
-    let right: usize = out.split(' ').next().unwrap().parse().unwrap();
-    assert!(right >= 9_900, "{out}");
+    let out = printed(run(&root, &["test", task]));
+    let words = out.split([' ', ',']);
+    Some(words.filter_map(|word| word.parse().ok()).collect())
+}
+
+#[test]
+fn the_model_of_this_repository_recognises_mnist() {
+    if let Some(numbers) = measured("recognise") {
+        assert!(numbers[0] >= 9_900.0, "{numbers:?}");
+    }
+}
+
+#[test]
+fn the_model_of_this_repository_detects_digits() {
+    if let Some(numbers) = measured("detect") {
+        assert!(numbers[0] >= 0.92 && numbers[0] <= 1.0, "{numbers:?}");
+    }
+}
+
+#[test]
+fn the_model_of_this_repository_segments_digits() {
+    if let Some(numbers) = measured("segment") {
+        assert!(numbers[0] >= 0.8 && numbers[0] <= 1.0, "{numbers:?}");
+    }
 }

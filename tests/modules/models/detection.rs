@@ -86,6 +86,55 @@ fn a_match_is_the_best_of_all_not_of_each() {
 }
 
 #[test]
+fn a_match_is_of_the_class_too() {
+    let _alone = alone();
+    let device = devices::any();
+    // The box in the middle is as good as the last one, but it says the class more surely; no box with NaN is matched.
+    let right = [0.5, 0.5, 0.2, 0.2];
+    let boxes = [[f32::NAN, 0.5, 0.2, 0.2], right, right];
+    let boxes = Tensor::<3>::from_data([boxes], &device);
+    let logits = Tensor::<3>::from_data([[[9.0, 0.5], [2.0, 0.25], [0.0, 0.75]]], &device);
+    let batch = |objects| DetectionBatch::new(Tensor::zeros([1, 1, 2, 2], &device), vec![objects]);
+    let layer = [Predictions { logits, boxes }];
+    let (_, output) = batch(vec![(0, right)]).loss(&layer);
+    assert_eq!(numbers(output.logits.into_data()), [2.0, 0.25]);
+    let (_, output) = batch(vec![(0, right), (1, right)]).loss(&layer);
+    assert_eq!(numbers(output.logits.into_data()), [2.0, 0.25, 0.0, 0.75]);
+}
+
+#[test]
+fn images_without_objects_teach_what_nothing_is() {
+    let _alone = alone();
+    let device = devices::any().autodiff();
+    let images = Tensor::zeros([2, 1, 2, 2], &device);
+    let batch = DetectionBatch::new(images, vec![Vec::new(); 2]);
+    assert_eq!((batch.targets.count, batch.targets.divisor), (0, 1));
+    let logits = Tensor::<3>::zeros([2, 3, 4], &device).require_grad();
+    let boxes = Tensor::<3>::full([2, 3, 4], 0.5, &device);
+    let layer = Predictions {
+        logits: logits.clone(),
+        boxes,
+    };
+    let (loss, output) = batch.loss(&[layer]);
+    assert_eq!(output.logits.dims(), [2, 1, 4]);
+    // 2 · 0.75 · 0.5² · ln 2 for each.
+    let expected = 24.0 * 2.0 * 0.75 * 0.25 * 2f64.ln();
+    assert_close(
+        "loss",
+        &loss.clone().into_data(),
+        &TensorData::from([expected as f32]),
+        1e-5,
+    );
+    let gradient = numbers(
+        logits
+            .grad(&loss.backward())
+            .expect("a gradient")
+            .into_data(),
+    );
+    assert!(gradient.iter().all(|&number| number > 0.01));
+}
+
+#[test]
 fn mistakes_have_a_sentence() {
     let device = devices::any();
     let images = || Tensor::zeros([2, 1, 2, 2], &device);
@@ -94,9 +143,10 @@ fn mistakes_have_a_sentence() {
         sentence(|| DetectionBatch::new(images(), vec![vec![object]])),
         "DetectionBatch: there are 2 images, but objects of 1"
     );
+    let wide = (0, [40.0, 31.0, 20.0, 9.0]);
     assert_eq!(
-        sentence(|| DetectionBatch::new(images(), vec![Vec::new(); 2])),
-        "DetectionBatch: there are no objects"
+        sentence(|| DetectionBatch::new(images(), vec![Vec::new(), vec![object, wide]])),
+        "DetectionBatch: the box [40.0, 31.0, 20.0, 9.0] of image 1 is not in fractions of the image, from 0 to 1"
     );
     let batch = || DetectionBatch::new(images(), vec![vec![object; 3], Vec::new()]);
     let layer = |n_boxes, batch| Predictions {
@@ -114,6 +164,10 @@ fn mistakes_have_a_sentence() {
     assert_eq!(
         sentence(|| batch().loss(&[layer(3, 1)])),
         "DetectionBatch: logits of [2, 3, 4] and boxes of [1, 3, 4] for 2 images"
+    );
+    assert_eq!(
+        sentence(|| batch().smoothing(0.1).loss(&[layer(3, 2)])),
+        "DetectionBatch: labels of objects are not smoothed, got smoothing 0.1"
     );
     let other = DetectionBatch::new(images(), vec![vec![(4, [0.5; 4])], Vec::new()]);
     assert_eq!(

@@ -190,6 +190,11 @@ fn a_step_takes_the_mean_cross_entropy_of_the_classes() {
     let output = InferenceStep::step(&model.valid(), batch);
     assert_close("validation", &output.loss.into_data(), &loss, 1e-6);
 
+    let unknown = ImageBatch::new(images.clone(), &[4, 5, 2]);
+    assert_eq!(
+        sentence(|| TrainStep::step(&model, unknown.clone())),
+        "ImageBatch: class 5 for a model of 5 classes"
+    );
     assert_eq!(
         sentence(|| ImageBatch::new(images.clone(), &[1])),
         "ImageBatch: there are 3 images, but 1 classes"

@@ -138,7 +138,8 @@ impl Seq2SeqConfig {
         }
     }
 
-    fn block(&self) -> BlockConfig {
+    /// How every layer is built: [`block`](Self#structfield.block), or as in the paper.
+    pub fn block(&self) -> BlockConfig {
         self.block.clone().unwrap_or_else(|| {
             BlockConfig::new()
                 .with_dropout(self.dropout)

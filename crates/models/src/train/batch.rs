@@ -35,6 +35,8 @@ pub struct ImageBatch {
     pub images: Tensor<4>,
     /// The classes, `[batch, 1]` of images and `[batch, height · width]` of pixels.
     pub targets: Targets,
+    /// The largest class, which the model must have.
+    largest: u32,
 }
 
 /// What a model should predict, and how its loss is computed.
@@ -44,7 +46,7 @@ pub struct Targets {
     pub tokens: Tensor<2, Int>,
     /// `[batch, len]`: 1 for a token, 0 for padding.
     pub weights: Tensor<2>,
-    /// Number of tokens without padding.
+    /// Number of tokens without padding; 0 for images without objects, for instance.
     pub count: usize,
     /// What the sum of the tokens' losses is divided by for training.
     pub divisor: usize,
@@ -166,8 +168,11 @@ impl ImageBatch {
             classes.len()
         );
         let rows: Vec<&[u32]> = classes.chunks(1).collect();
-        let targets = Targets::of(&rows, &device);
-        Self { images, targets }
+        Self {
+            images,
+            targets: Targets::of(&rows, &device),
+            largest: largest(classes),
+        }
     }
 
     /// A batch of images and the classes of their pixels.
@@ -180,7 +185,7 @@ impl ImageBatch {
     ///
     /// # Panics
     ///
-    /// When the numbers of pixels and classes differ, and when no pixel is left.
+    /// When the numbers of pixels and classes differ.
     pub fn of_pixels(images: Tensor<4>, classes: &[u32], ignored: Option<u32>) -> Self {
         let ([batch, _, height, width], device) = (images.dims(), images.device());
         assert!(
@@ -190,7 +195,6 @@ impl ImageBatch {
         );
         let is_seen = |class: &u32| ignored != Some(*class);
         let count = classes.iter().filter(|class| is_seen(class)).count();
-        assert!(count > 0, "ImageBatch: there are no pixels to predict");
         let weights: Vec<f32> = classes.iter().map(|class| is_seen(class).into()).collect();
         let classes = classes.iter();
         let classes: Vec<u32> = classes
@@ -201,11 +205,33 @@ impl ImageBatch {
         let targets = Targets {
             weights: Tensor::from_data(weights, &device),
             count,
-            divisor: count,
+            divisor: count.max(1),
             ..Targets::of(&rows, &device)
         };
-        Self { images, targets }
+        Self {
+            images,
+            targets,
+            largest: largest(&classes),
+        }
     }
+
+    /// Panics unless logits `[batch, len, n_classes]` have the largest class: GPUs would read and write beyond them.
+    pub(super) fn check(largest: u32, logits: &Tensor<3>) {
+        let [_, _, n_classes] = logits.dims();
+        assert!(
+            (largest as usize) < n_classes,
+            "ImageBatch: class {largest} for a model of {n_classes} classes"
+        );
+    }
+
+    /// The images, the targets and the largest class.
+    pub(super) fn into_parts(self) -> (Tensor<4>, Targets, u32) {
+        (self.images, self.targets, self.largest)
+    }
+}
+
+fn largest(classes: &[u32]) -> u32 {
+    classes.iter().copied().max().unwrap_or(0)
 }
 
 impl TokenBatch for ImageBatch {
@@ -242,6 +268,13 @@ fn shifted(batch: &str, row: &str, rows: &[&[u32]], device: &Device) -> (Tensor<
 }
 
 impl Targets {
+    /// The seed of all that a step on the batch draws, for [`with_dropout_seed`](burn_attn::with_dropout_seed).
+    pub fn step_seed(&self) -> u64 {
+        // An odd factor keeps different seeds apart.
+        let [of_tokens, seed] = self.dropout_seed;
+        of_tokens ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
     /// These classes of the members of the batch.
     pub(super) fn of<T: AsRef<[u32]>>(classes: &[T], device: &Device) -> Self {
         let rows: Vec<&[u32]> = classes.iter().map(AsRef::as_ref).collect();
@@ -256,7 +289,7 @@ impl Targets {
             tokens: padded_tokens(rows, device),
             weights: Tensor::from_data(TensorData::new(weights, shape), device),
             count,
-            divisor: count,
+            divisor: count.max(1),
             smoothing: 0.0,
             dropout_seed: [dropout_seed, 0],
         }

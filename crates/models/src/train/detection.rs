@@ -7,7 +7,7 @@ use burn::tensor::{
 use burn::train::SequenceOutput;
 use pathfinding::{kuhn_munkres::kuhn_munkres_min, matrix::Matrix};
 
-use super::{Targets, TokenBatch};
+use super::{Targets, TokenBatch, step::for_metrics};
 
 /// What the class, the distance and the overlap of a box count, in the matching and in the loss.
 const CLASS: f64 = 2.0;
@@ -16,8 +16,12 @@ const OVERLAP: f64 = 2.0;
 /// The share of objects in the focal loss, and how much less than the others a pair counts that is easy.
 const ALPHA: f64 = 0.25;
 const GAMMA: i32 = 2;
+/// How far a box may be beyond the image: its sides are rounded.
+const SLACK: f32 = 1e-3;
+/// What a box costs whose numbers are not finite: more than any other.
+const UNFIT: f64 = 1e6;
 
-/// Images to train a detector on. Each object counts as one token, whose number is its class.
+/// Images to train a detector on. Each object counts as one token, whose number is its class. Labels are not smoothed.
 #[derive(Clone, Debug)]
 pub struct DetectionBatch {
     /// `[batch, channels, height, width]`: what the model sees.
@@ -28,10 +32,10 @@ pub struct DetectionBatch {
     pub objects: Vec<Vec<(u32, [f32; 4])>>,
 }
 
-/// What a detector, or one of its layers, says of images.
+/// What a detector, or one of its layers, says of images. It is not the output of [`Detr`](crate::detr::Detr), whose last class is for no object.
 #[derive(Clone, Debug)]
 pub struct Predictions {
-    /// A logit of every class for every box, `[batch, boxes, n_classes]`, each of its own: there is no class for nothing.
+    /// A logit of every class for every box, `[batch, boxes, n_classes]`, each for a sigmoid: there is no class for no object.
     pub logits: Tensor<3>,
     /// Centre x, centre y, width and height, `[batch, boxes, 4]`, from 0 to 1.
     pub boxes: Tensor<3>,
@@ -42,7 +46,7 @@ impl DetectionBatch {
     ///
     /// # Panics
     ///
-    /// When the numbers of images and lists of objects differ, and when there is no object.
+    /// When the numbers of images and lists of objects differ, and when a side of a box is not a fraction of the image.
     pub fn new(images: Tensor<4>, objects: Vec<Vec<(u32, [f32; 4])>>) -> Self {
         let ([batch, ..], device) = (images.dims(), images.device());
         assert!(
@@ -50,13 +54,29 @@ impl DetectionBatch {
             "DetectionBatch: there are {batch} images, but objects of {}",
             objects.len()
         );
+        for (image, objects) in objects.iter().enumerate() {
+            let is_fraction = |side: &f32| (-SLACK..=1.0 + SLACK).contains(side);
+            let unfit = objects
+                .iter()
+                .find(|(_, sides)| !sides.iter().all(is_fraction));
+            if let Some((_, sides)) = unfit {
+                panic!(
+                    "DetectionBatch: the box {sides:?} of image {image} is not in fractions of the image, from 0 to 1"
+                );
+            }
+        }
+        let count: usize = objects.iter().map(Vec::len).sum();
         let classes = objects.iter().map(|objects| {
             let classes = objects.iter().map(|(class, _)| *class);
             classes.collect::<Vec<u32>>()
         });
         let classes: Vec<Vec<u32>> = classes.collect();
-        let targets = Targets::of(&classes, &device);
-        assert!(targets.count > 0, "DetectionBatch: there are no objects");
+        let mut targets = Targets::of(&classes, &device);
+        if count == 0 {
+            // Metrics need a token for each image.
+            targets.tokens = Tensor::zeros([batch, 1], &device);
+            targets.weights = Tensor::zeros([batch, 1], &device);
+        }
         Self {
             images,
             targets,
@@ -67,12 +87,18 @@ impl DetectionBatch {
     /// The loss of what the layers of a detector say of the batch, first to last, divided by the batch's divisor, `[1]`, with a graph if they have
     /// one; and what metrics see: the loss, and the logits of the boxes that the last layer's objects were matched with.
     ///
-    /// For each layer, objects and boxes are matched one to one such that the sum of the costs is smallest (the Hungarian algorithm); a cost is
-    /// `2 · focal + 5 · |a − b| + 2 · (1 − GIoU)`. The loss is the sum of these for the pairs, and of the focal loss for all other boxes and classes.
+    /// For each layer, objects and boxes are matched one to one such that the sum of the costs is smallest (the Hungarian algorithm). The loss is the
+    /// sum over the layers. Of boxes without a finite number, a match is the last resort.
+    ///
+    /// ```text
+    /// cost = 2 · (focal(p, 1) − focal(p, 0)) + 5 · |a − b| − 2 · GIoU(a, b)             p of the object's class
+    /// loss = 2 · focal of all boxes and classes + 5 · |a − b| + 2 · (1 − GIoU(a, b)) of the pairs
+    /// ```
     ///
     /// # Panics
     ///
-    /// When there is no layer, shapes differ, an object has a class that the model does not know, or an image has more objects than boxes.
+    /// When there is no layer, shapes differ, an object has a class that the model does not know, an image has more objects than boxes, or the
+    /// labels are smoothed.
     ///
     /// # Cost
     ///
@@ -84,6 +110,11 @@ impl DetectionBatch {
     /// (arXiv:2005.12872), section 3.1, the focal loss that of arXiv:1708.02002, GIoU that of arXiv:1902.09630.
     pub fn loss(&self, layers: &[Predictions]) -> (Tensor<1>, SequenceOutput) {
         assert!(!layers.is_empty(), "DetectionBatch: there is no layer");
+        let smoothing = self.targets.smoothing;
+        assert!(
+            smoothing == 0.0,
+            "DetectionBatch: labels of objects are not smoothed, got smoothing {smoothing}"
+        );
         let (mut sum, mut last) = (None, None);
         for layer in layers {
             let pairs = self.pairs(layer);
@@ -98,7 +129,7 @@ impl DetectionBatch {
             unreachable!("there is a layer")
         };
         let Targets { count, divisor, .. } = self.targets;
-        let shown = sum.clone().inner() / count as f64;
+        let shown = sum.clone().inner() / count.max(1) as f64;
         let logits = self.of_objects(layer, &pairs);
         let output = SequenceOutput::new(shown, logits, None, self.targets.tokens.clone());
         (sum / divisor as f64, output)
@@ -141,8 +172,14 @@ impl DetectionBatch {
                 let at = image * n_boxes + index;
                 let found = std::array::from_fn(|side| boxes[at * 4 + side]);
                 let logit = logits[at * n_classes + class as usize];
+                let cost = cost(logit, found, expected);
+                let cost = if cost.is_finite() {
+                    cost.min(UNFIT)
+                } else {
+                    UNFIT
+                };
                 // Whole numbers, so that it ends.
-                (1e6 * cost(logit, found, expected)) as i64
+                (1e6 * cost) as i64
             };
             let costs = Matrix::from_fn(objects.len(), n_boxes, cost);
             kuhn_munkres_min(&costs).1
@@ -156,16 +193,19 @@ impl DetectionBatch {
         let mut hits = vec![0.0f32; batch * n_boxes * n_classes];
         let (mut rows, mut expected) = (Vec::new(), Vec::<f32>::new());
         for (image, (objects, boxes)) in self.objects.iter().zip(pairs).enumerate() {
-            for ((class, corners), index) in objects.iter().zip(boxes) {
+            for ((class, sides), index) in objects.iter().zip(boxes) {
                 let row = image * n_boxes + index;
                 hits[row * n_classes + *class as usize] = 1.0;
                 rows.push(row as i32);
-                expected.extend(corners);
+                expected.extend(sides);
             }
         }
         let hits = TensorData::new(hits, [batch, n_boxes, n_classes]);
         let hits = Tensor::from_data(hits, (&device, DType::F32));
         let classes = focal(layer.logits.clone().cast(DType::F32), hits);
+        if rows.is_empty() {
+            return classes * CLASS;
+        }
         let expected = TensorData::new(expected, [rows.len(), 4]);
         let expected = Tensor::<2>::from_data(expected, (&device, DType::F32));
         let rows = Tensor::<1, Int>::from_data(rows.as_slice(), &device);
@@ -188,7 +228,7 @@ impl DetectionBatch {
         let logits = layer.logits.clone().inner();
         let logits = logits.reshape([batch * n_boxes, n_classes]);
         let rows = Tensor::<1, Int>::from_data(rows.as_slice(), &logits.device());
-        logits.select(0, rows).reshape([batch, most, n_classes])
+        for_metrics(logits.select(0, rows).reshape([batch, most, n_classes]))
     }
 }
 

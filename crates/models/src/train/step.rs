@@ -65,9 +65,8 @@ impl TrainStep for Vit {
     type Output = SequenceOutput;
 
     fn step(&self, batch: ImageBatch) -> TrainOutput<SequenceOutput> {
-        step(self, batch.targets, || {
-            self.logits(batch.images).unsqueeze_dim(1)
-        })
+        let (images, targets, largest) = batch.into_parts();
+        step(self, targets, || of_image(self, images, largest))
     }
 }
 
@@ -77,7 +76,8 @@ impl InferenceStep for Vit {
     type Output = SequenceOutput;
 
     fn step(&self, batch: ImageBatch) -> SequenceOutput {
-        validation(self.logits(batch.images).unsqueeze_dim(1), batch.targets)
+        let (images, targets, largest) = batch.into_parts();
+        validation(of_image(self, images, largest), targets)
     }
 }
 
@@ -87,7 +87,8 @@ impl TrainStep for Segformer {
     type Output = SequenceOutput;
 
     fn step(&self, batch: ImageBatch) -> TrainOutput<SequenceOutput> {
-        step(self, batch.targets, || of_pixels(self, batch.images))
+        let (images, targets, largest) = batch.into_parts();
+        step(self, targets, || of_pixels(self, images, largest))
     }
 }
 
@@ -97,14 +98,24 @@ impl InferenceStep for Segformer {
     type Output = SequenceOutput;
 
     fn step(&self, batch: ImageBatch) -> SequenceOutput {
-        validation(of_pixels(self, batch.images), batch.targets)
+        let (images, targets, largest) = batch.into_parts();
+        validation(of_pixels(self, images, largest), targets)
     }
 }
 
+/// The logits of images, `[batch, 1, n_classes]`.
+fn of_image(model: &Vit, images: Tensor<4>, largest: u32) -> Tensor<3> {
+    let logits = model.logits(images).unsqueeze_dim(1);
+    ImageBatch::check(largest, &logits);
+    logits
+}
+
 /// The logits of all pixels, `[batch, height · width, n_classes]`.
-fn of_pixels(model: &Segformer, images: Tensor<4>) -> Tensor<3> {
+fn of_pixels(model: &Segformer, images: Tensor<4>, largest: u32) -> Tensor<3> {
     let [.., height, width] = images.dims();
-    model.pixel_logits(images, [height, width])
+    let logits = model.pixel_logits(images, [height, width]);
+    ImageBatch::check(largest, &logits);
+    logits
 }
 
 fn step<M: Module>(
@@ -112,21 +123,18 @@ fn step<M: Module>(
     targets: Targets,
     logits: impl FnOnce() -> Tensor<3>,
 ) -> TrainOutput<SequenceOutput> {
+    let logits = with_dropout_seed(targets.step_seed(), logits);
     let Targets {
         tokens,
         weights,
         count,
         divisor,
         smoothing,
-        dropout_seed,
+        ..
     } = targets;
-    // An odd factor keeps different seeds apart.
-    let [of_tokens, seed] = dropout_seed;
-    let seed = of_tokens ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let logits = with_dropout_seed(seed, logits);
     let loss = smoothed_cross_entropy(logits.clone(), tokens.clone(), weights, divisor, smoothing);
     let output = SequenceOutput::new(
-        loss.value * (divisor as f64 / count as f64),
+        loss.value * (divisor as f64 / count.max(1) as f64),
         for_metrics(logits.inner()),
         None,
         tokens,
@@ -141,12 +149,12 @@ fn validation(logits: Tensor<3>, targets: Targets) -> SequenceOutput {
         count,
         ..
     } = targets;
-    let loss = validation_loss(logits.clone(), tokens.clone(), weights, count);
+    let loss = validation_loss(logits.clone(), tokens.clone(), weights, count.max(1));
     SequenceOutput::new(loss, for_metrics(logits), None, tokens)
 }
 
 /// Burn's metrics compute in the type of the logits, and half precision has too few digits for a perplexity.
-fn for_metrics(logits: Tensor<3>) -> Tensor<3> {
+pub(super) fn for_metrics(logits: Tensor<3>) -> Tensor<3> {
     let dtype = wide(logits.dtype());
     logits.cast(dtype)
 }

@@ -32,6 +32,7 @@ mod load;
 mod numbers;
 mod pattern;
 mod plan;
+mod precision;
 mod save;
 mod source;
 mod table;
@@ -40,6 +41,9 @@ pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
 pub(crate) use error::{Reason, ensure, list};
 pub use fit::NotLoaded;
 pub use load::Weights;
+#[cfg(feature = "flex")]
+pub use precision::in_int8;
+pub use precision::{in_f16, in_f32};
 pub use save::save;
 pub(crate) use source::{Format, format, gguf_metadata, is_float, lfs_pointer};
 #[cfg(feature = "hub")]

@@ -50,8 +50,8 @@ fn a_small_image_is_enlarged() {
 fn classes_and_boxes_have_their_colours() {
     let map = ImageMap::new([300, 400], vec![100; 300 * 400 * 3]).unwrap();
     let mut classes = vec![0; 300 * 400];
-    (classes[0], classes[1], classes[2]) = (1, 2, 11);
-    let map = map.classes(classes).unwrap();
+    (classes[0], classes[1], classes[2]) = (10, 1, 20);
+    let map = map.classes(classes.clone(), Some(0)).unwrap();
     let map = map.boxed([100.0, 50.0, 200.0, 150.0], 4);
     let (size, pixels) = decoded(&map.to_png());
     assert_eq!(size, [300, 2 * 400 + GAP]);
@@ -73,8 +73,11 @@ fn classes_and_boxes_have_their_colours() {
         assert_eq!(at(50, panel + 150), [0, 114, 178]);
         assert_eq!(at(100, panel + 150), [100; 3]);
     }
-    assert_eq!(class_color(5), Some([0, 114, 178]));
-    assert_eq!(class_color(0), None);
+    assert_eq!(class_color(4), [0, 114, 178]);
+    // Without a background, every class has a colour.
+    let map = ImageMap::new([300, 400], vec![100; 300 * 400 * 3]).unwrap();
+    let (_, pixels) = decoded(&map.classes(classes, None).unwrap().to_png());
+    assert_eq!(pixels[(second + 3) * 3..][..3], [204, 147, 20]);
 }
 
 #[test]
@@ -98,15 +101,15 @@ fn numbers_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         error([2, 3], 18, [1, 2], vec![0.5, -0.5]),
-        "the weight of patch 1 is -0.5"
+        "the weight of patch 1 is -0.5, which is not finite and at least 0"
     );
     assert_eq!(
         error([2, 3], 18, [1, 2], vec![f32::NAN, 0.5]),
-        "the weight of patch 0 is NaN"
+        "the weight of patch 0 is NaN, which is not finite and at least 0"
     );
     let map = ImageMap::new([2, 3], vec![0; 18]).unwrap();
     assert_eq!(
-        map.classes(vec![0; 5]).unwrap_err().to_string(),
+        map.classes(vec![0; 5], None).unwrap_err().to_string(),
         "5 classes are not one for each pixel of an image of 2 × 3"
     );
 }

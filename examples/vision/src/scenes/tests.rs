@@ -16,7 +16,7 @@ fn mnist() -> Option<Mnist> {
 #[test]
 fn the_test_part_is_the_one_that_models_are_measured_on() {
     let Some(mnist) = mnist() else { return };
-    let scenes = Scenes::unseen(0..mnist.len());
+    let scenes = Scenes::test(&mnist);
     let scenes: Vec<Scene> = (0..TEST)
         .map(|number| scenes.scene(&mnist, number))
         .collect();
@@ -28,7 +28,7 @@ fn scenes_are_what_they_are_said_to_be() {
     let Some(mnist) = mnist() else { return };
     let scenes = Scenes {
         augments: true,
-        ..Scenes::unseen(100..200)
+        ..Scenes::unseen(100..200, 0)
     };
     let mut digits = [0; MOST + 1];
     for number in 0..200 {

@@ -1,20 +1,27 @@
-use std::{ops::ControlFlow, path::Path};
+use std::{fs, ops::ControlFlow, path::Path};
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Device, Distribution, Tensor, TensorData},
 };
-use burn_attn_models::train::{Checkpoint, CurvePoint, Trainer, TrainingData};
+use burn_attn_models::{
+    segformer::Segformer,
+    train::{Checkpoint, CurvePoint, Trainer, TrainingData},
+    vision::ImageSegmenter,
+};
 use example_common::{error::Error, run_folder::RunFolder};
 use tempfile::tempdir;
 
 use super::{RESULTS, Run, trainer};
 use crate::{
+    detect::SceneDetector,
+    detector::Detector,
     digits::Digits,
+    images,
     learned::{Learned, Recipe, tests::alone},
     mnist::Mnist,
     objects::Objects,
-    segments::Segments,
+    segments::{self, Segments},
 };
 
 const EPOCHS: usize = 2;
@@ -107,6 +114,49 @@ fn resumes_on_the_same_curve<D: Learned>(devices: usize) {
     assert_eq!(curve.len(), EPOCHS);
     assert_eq!(resumed.0, curve);
     assert!(resumed.1 == numbers, "the models differ");
+}
+
+/// What `train` saves is what the other commands read.
+#[test]
+fn models_of_scenes_are_saved_and_read() {
+    let _alone = alone();
+    let device = Device::default();
+    let folder = tempdir().unwrap();
+    let images = Tensor::random([2, 1, 96, 96], Distribution::Default, &device);
+    // Coordinates of boxes and logits are near each other in int8 and in f16.
+    let close = |expected: Tensor<3>, actual: Tensor<3>| {
+        let largest = expected.clone().abs().max().into_scalar::<f32>();
+        let apart = (expected - actual).abs().max().into_scalar::<f32>();
+        assert!(
+            apart > 0.0 && apart < 0.03 * largest,
+            "{apart} of {largest}"
+        );
+    };
+    let model = Objects::init(&device);
+    Objects::save(model.clone(), folder.path()).unwrap();
+    let detector: SceneDetector = images::model(Some(folder.path()), &device).unwrap();
+    let proposals = |model: &Detector| {
+        model.forward(images.clone(), false).layers[0]
+            .logits
+            .clone()
+    };
+    close(proposals(&model), proposals(&detector.model));
+    let model = Segments::init(&device);
+    Segments::save(model.clone(), folder.path()).unwrap();
+    let pixels = |model: &Segformer| model.pixel_logits(images.clone(), [96, 96]);
+    let half: ImageSegmenter = images::model(Some(folder.path()), &device).unwrap();
+    close(pixels(&model), pixels(&half.model));
+    assert_eq!(half.labels, segments::labels());
+    fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+    let int8: ImageSegmenter = images::model(Some(folder.path()), &device).unwrap();
+    close(pixels(&model), pixels(&int8.model));
+    fs::remove_file(folder.path().join("model.bpk")).unwrap();
+    let missing = images::model::<SceneDetector>(Some(folder.path()), &device);
+    let missing = missing.err().expect("there is no model").to_string();
+    assert!(
+        missing.starts_with("cannot read ") && missing.contains("model.bpk"),
+        "{missing}"
+    );
 }
 
 #[test]

@@ -78,13 +78,15 @@ where
             .map(|(number, shard)| data.batch(shard, device(number).unwrap_or(&self.config.device)))
             .collect();
         let counts: Vec<usize> = batches.iter_mut().map(|one| one.targets().count).collect();
-        let tokens = counts.iter().sum();
+        let tokens: usize = counts.iter().sum();
+        // A step on images without objects has none, and a loss all the same.
+        let divisor = tokens.max(1);
         let weights = batches.iter_mut().map(|one| one.targets().weights.clone());
         let weights: Vec<_> = weights.collect();
         // Divided by the tokens of the whole batch, gradients of shards add up to its own.
         let batches = batches.into_iter();
         let batches = batches
-            .map(|one| one.divided_by(tokens).seed(seed))
+            .map(|one| one.divided_by(divisor).seed(seed))
             .collect();
         let model = MixedPrecision::new(self.model().clone(), self.config.precision);
         let (outputs, gradients) = replicas.step(&model, batches);
@@ -100,7 +102,7 @@ where
         let losses = outputs
             .into_iter()
             .zip(counts)
-            .map(|(output, count)| output.loss.to_device(&main) * (count as f64 / tokens as f64));
+            .map(|(output, count)| output.loss.to_device(&main) * (count as f64 / divisor as f64));
         let loss = losses.reduce(|sum, loss| sum + loss);
         let loss = loss.expect("a batch is not empty");
         (loss, right, gradients, tokens)

@@ -1,0 +1,66 @@
+//! Models whose parameters take fewer bytes in a file.
+//!
+//! Of Burn 0.22.1's backends, only flex can both make quantised numbers and read them.
+
+#[cfg(feature = "flex")]
+use burn::tensor::quantization::{QuantScheme, QuantValue};
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{DType, Device, Tensor},
+};
+
+/// A model with its parameters in f16, without autodiff.
+pub fn in_f16<M: Module>(model: M) -> M {
+    apart(model).map(&mut F16)
+}
+
+/// A model on flex with its matrices in int8, with one scale each, and everything else in f16, without autodiff. A matrix whose rows are no multiple of 4 numbers
+/// stays in f16.
+#[cfg(feature = "flex")]
+pub fn in_int8<M: Module>(model: M) -> M {
+    apart(model).to_device(&Device::flex()).map(&mut Int8)
+}
+
+/// A model on `device` with its parameters in f32, whatever they were in. Those in int8 must be on flex.
+pub fn in_f32<M: Module>(model: M, device: &Device) -> M {
+    model.map(&mut F32).to_device(device)
+}
+
+/// The model with running statistics that no clone shares: Burn 0.22.1 would cast those of the clones too.
+fn apart<M: Module>(model: M) -> M {
+    model.valid()
+}
+
+struct F16;
+
+impl ModuleMapper for F16 {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.cast(DType::F16))
+    }
+}
+
+#[cfg(feature = "flex")]
+struct Int8;
+
+#[cfg(feature = "flex")]
+impl ModuleMapper for Int8 {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| {
+            // GPUs read four numbers at once.
+            match D == 2 && tensor.dims()[D - 1].is_multiple_of(4) {
+                true => {
+                    tensor.quantize_dynamic(&QuantScheme::default().with_value(QuantValue::Q8S))
+                }
+                false => tensor.cast(DType::F16),
+            }
+        })
+    }
+}
+
+struct F32;
+
+impl ModuleMapper for F32 {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.dequantize().cast(DType::F32))
+    }
+}
