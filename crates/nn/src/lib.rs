@@ -12,6 +12,7 @@ mod parameter;
 pub mod positions;
 mod softcap;
 mod tied_embedding;
+mod trace;
 mod transformer;
 
 pub use attention::{
@@ -34,6 +35,7 @@ pub use ops::{
 };
 pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
+pub use trace::Trace;
 pub use transformer::{
     BlockConfig, ExpertsConfig, FeedForward, FeedForwardActivation, FeedForwardConfig, LayerCache,
     LayerInput, LayerOutput, LayerPattern, MixtureOfExperts, MixtureOfExpertsConfig,

@@ -15,7 +15,7 @@
 //! | the output | [`attention`] |
 //! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
 //! | to merge attention over the parts of a split context | [`merge_partial`] |
-//! | to inspect the weights | [`attention_weights`] |
+//! | to inspect the weights, or every step | [`attention_weights`], [`attention_steps`] |
 //! | to say which keys each query sees | [`AttentionMask`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, query offsets, dropout) | [`AttentionOptions`] |
@@ -52,6 +52,7 @@ pub mod pytorch {}
 mod rotation;
 mod seed;
 mod segments;
+mod steps;
 mod union;
 
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
@@ -70,6 +71,7 @@ pub use rotation::{RotaryLayout, rotate};
 pub use seed::seed;
 #[cfg(feature = "std")]
 pub use seed::with_dropout_seed;
+pub use steps::{AttentionSteps, attention_steps};
 
 /// The README's example.
 #[cfg(doctest)]

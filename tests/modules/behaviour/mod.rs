@@ -14,4 +14,5 @@ mod padding;
 mod positions;
 mod qk_norm;
 mod token_positions;
+mod trace;
 mod weights;

@@ -201,7 +201,11 @@ impl Seq2Seq {
         }
     }
 
-    fn encoder_input(&self, source: Tensor<2, Int>, lengths: &Tensor<1, Int>) -> LayerInput {
+    pub(super) fn encoder_input(
+        &self,
+        source: Tensor<2, Int>,
+        lengths: &Tensor<1, Int>,
+    ) -> LayerInput {
         LayerInput::new(self.embed(source, 0)).mask(AttentionMask::key_lengths(lengths.clone()))
     }
 

@@ -9,7 +9,7 @@ use burn_attn_derive::Config;
 
 use super::{
     context::{AttentionContext, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Sizes, split},
+    heads::{AttentionOutput, Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     memory::{CrossMemory, ProjectedMemory},
     projections::ProjectionBias,
@@ -18,6 +18,7 @@ use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply, apply_without_bias, fitted, gated, kaiming_uniform, side_by_side},
     positions::{Position, Positions, QueryOffset},
+    trace::{Kept, Recorder, Trace},
 };
 
 const NAME: &str = "CrossAttention";
@@ -188,13 +189,22 @@ impl CrossAttention {
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: CrossAttentionInput) -> Tensor<3> {
-        self.run(input, false).0
+        self.run(input, &mut Recorder::default())
     }
 
     /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len_q, len_kv]`. This takes
     /// the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
-        self.run(input, true).into()
+        let mut recorder = Recorder::new(Kept::Weights);
+        let states = self.run(input, &mut recorder);
+        AttentionOutput::of(states, recorder)
+    }
+
+    /// Every step of [`forward`](Self::forward), by name. This takes the scores several times more, with memory for all of them, and waits for the device.
+    pub fn forward_traced(&self, input: CrossAttentionInput) -> Trace {
+        let mut recorder = Recorder::new(Kept::Steps);
+        self.run(input, &mut recorder);
+        recorder.into_trace()
     }
 
     /// Keys and values of a memory, `[batch, len_kv, d_memory]`, for any number of calls with [`CrossAttentionInput::new`]: while decoding,
@@ -202,7 +212,8 @@ impl CrossAttention {
     ///
     /// It takes `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations, and memory for the keys and values.
     pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {
-        self.project_keys_and_values(memory, None, (&self.heads.position, &Positions::default()))
+        let place = (&self.heads.position, &Positions::default());
+        self.project_keys_and_values(memory, None, place, &mut Recorder::default())
     }
 
     /// Keys and values of a memory, for the keys with the `embedding` added to it.
@@ -211,12 +222,15 @@ impl CrossAttention {
         memory: Tensor<3>,
         embedding: Option<Tensor<3>>,
         (position, positions): (&Position, &Positions),
+        recorder: &mut Recorder,
     ) -> ProjectedMemory {
         let [d_memory, _] = self.key_value.weight.dims();
         assert_shape!(memory, [_, _, d_memory]);
         let shape = memory.dims();
         let [_, of_key, of_value] = self.heads.sizes.parts();
-        let [mut key, value] = split(apply(&self.key_value, memory), [of_key, of_value]);
+        let projected = apply(&self.key_value, memory);
+        recorder.step("projected_memory", &projected);
+        let [mut key, value] = split(projected, [of_key, of_value]);
         if let Some(embedding) = embedding {
             let added = apply_without_bias(&self.key_value, fitted(embedding, shape));
             let [added, _] = split(added, [of_key, of_value]);
@@ -252,7 +266,7 @@ impl CrossAttention {
         }
     }
 
-    pub(crate) fn run(&self, input: CrossAttentionInput, with_weights: bool) -> Attended {
+    pub(crate) fn run(&self, input: CrossAttentionInput, recorder: &mut Recorder) -> Tensor<3> {
         let CrossAttentionInput { query, context, .. } = input;
         let [d_model, _] = self.query.weight.dims();
         let [d_memory, _] = self.key_value.weight.dims();
@@ -265,7 +279,8 @@ impl CrossAttention {
                 assert_shape!(memory, [batch, _, d_memory]);
                 let positions = context.positions_of_keys(NAME, false);
                 let place = (position, &positions);
-                self.project_keys_and_values(memory, input.key_position_embedding, place)
+                let embedding = input.key_position_embedding;
+                self.project_keys_and_values(memory, embedding, place, recorder)
             }
             CrossMemory::Projected(memory) => {
                 assert!(
@@ -284,10 +299,15 @@ impl CrossAttention {
             None => query,
         };
         let [of_query, _, _] = heads.sizes.parts();
-        let [query] = split(apply(&self.query, query), [of_query]);
+        let query = apply(&self.query, query);
+        recorder.step("projected_query", &query);
+        let [query] = split(query, [of_query]);
         let operands = [query, key, value];
-        let (merged, weights) = heads.attend_pair(operands, context, (NAME, false), with_weights);
+        let merged = heads.attend_pair(operands, context, (NAME, false), recorder);
         let merged = gated(&self.gate, merged, of_gate);
-        (apply(&self.output, merged), weights)
+        recorder.step("merged", &merged);
+        let output = apply(&self.output, merged);
+        recorder.step("output", &output);
+        output
     }
 }

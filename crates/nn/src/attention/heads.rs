@@ -6,8 +6,8 @@ use burn::{
     tensor::Tensor,
 };
 use burn_attn_ops::{
-    AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights,
-    backend::next_dropout_seed, split_heads,
+    AttentionBias, AttentionMask, AttentionOptions, attention, backend::next_dropout_seed,
+    split_heads,
 };
 
 use super::qk_norm::QkNorm;
@@ -15,6 +15,7 @@ use crate::{
     dropout::is_active,
     parameter::floats,
     positions::{Position, Positions},
+    trace::Recorder,
 };
 
 /// Output of `forward_with_weights` of an attention module.
@@ -26,15 +27,16 @@ pub struct AttentionOutput {
     pub weights: Tensor<4>,
 }
 
-impl From<Attended> for AttentionOutput {
-    fn from((states, weights): Attended) -> Self {
-        let weights = weights.expect("weights were requested");
-        Self { states, weights }
+impl AttentionOutput {
+    /// The states, and the weights that were kept.
+    pub(super) fn of(states: Tensor<3>, mut recorder: Recorder) -> Self {
+        let weights = recorder.take_weights();
+        Self {
+            states,
+            weights: weights.expect("weights were requested"),
+        }
     }
 }
-
-/// The states, and the weights of the heads if they were requested.
-pub(crate) type Attended = (Tensor<3>, Option<Tensor<4>>);
 
 /// The heads of an attention module: everything but its projections.
 ///
@@ -149,17 +151,18 @@ impl Heads {
         self.prepared(key, QkNorm::key, |key| position.rotate(key, positions))
     }
 
-    /// Attention of prepared queries and keys over all heads, which are merged again. The weights are those before dropout.
+    /// Attention of prepared queries and keys over all heads, which are merged again.
     pub(super) fn attend(
         &self,
         [query, key, value]: Projected,
         options: AttentionOptions,
-        with_weights: bool,
-    ) -> Attended {
-        let weights =
-            with_weights.then(|| attention_weights(query.clone(), key.clone(), options.clone()));
+        recorder: &mut Recorder,
+    ) -> Tensor<3> {
+        recorder.attends([&query, &key, &value], &options);
         let options = self.in_training(options, &query);
-        (merge(attention(query, key, value, options)), weights)
+        let mixed = attention(query, key, value, options);
+        recorder.step("mixed", &mixed);
+        merge(mixed)
     }
 
     /// `options`, in training with dropout.

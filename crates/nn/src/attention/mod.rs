@@ -18,7 +18,6 @@ mod shared_prefix;
 pub use context::AttentionContext;
 pub(crate) use context::context_builders;
 pub use cross_attention::{CrossAttention, CrossAttentionConfig, CrossAttentionInput};
-pub(crate) use heads::Attended;
 pub use heads::{AttentionOutput, Heads};
 pub use heads_config::HeadsConfig;
 pub(crate) use heads_config::heads_builders;

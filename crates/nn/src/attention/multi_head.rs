@@ -9,7 +9,7 @@ use burn_attn_derive::Config;
 
 use super::{
     context::{AttentionContext, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Projected, Sizes, split},
+    heads::{AttentionOutput, Heads, Projected, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::by_position,
     projections::ProjectionBias,
@@ -19,6 +19,7 @@ use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply, gated, kaiming_uniform, place, side_by_side},
     positions::{Positions, QueryOffset},
+    trace::{Kept, Recorder, Trace},
 };
 
 const NAME: &str = "MultiHeadAttention";
@@ -202,13 +203,22 @@ impl MultiHeadAttention {
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: MultiHeadAttentionInput) -> Tensor<3> {
-        self.run(input, false).0
+        self.run(input, &mut Recorder::default())
     }
 
     /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len_q, len_kv]`. This takes
     /// the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
-        self.run(input, true).into()
+        let mut recorder = Recorder::new(Kept::Weights);
+        let states = self.run(input, &mut recorder);
+        AttentionOutput::of(states, recorder)
+    }
+
+    /// Every step of [`forward`](Self::forward), by name. This takes the scores several times more, with memory for all of them, and waits for the device.
+    pub fn forward_traced(&self, input: MultiHeadAttentionInput) -> Trace {
+        let mut recorder = Recorder::new(Kept::Steps);
+        self.run(input, &mut recorder);
+        recorder.into_trace()
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes. Panics when the module is not causal, or no
@@ -240,15 +250,16 @@ impl MultiHeadAttention {
             "{NAME}: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and {len_kv} keys"
         );
         let x = self.gate.is_some().then(|| input.query.clone());
-        let projected = self.project(input.query, input.key, input.value);
+        let sequences = [input.query, input.key, input.value];
+        let projected = self.project(sequences, &mut Recorder::default());
         let (heads, context) = (&self.heads, input.context);
         let (merged, _) = heads.attend_cached(projected, context, self.window, cache);
         apply(&self.output, gated(&self.gate, merged, x))
     }
 
-    fn run(&self, input: MultiHeadAttentionInput, with_weights: bool) -> Attended {
+    fn run(&self, input: MultiHeadAttentionInput, recorder: &mut Recorder) -> Tensor<3> {
         let x = self.gate.is_some().then(|| input.query.clone());
-        let [query, key, value] = self.project(input.query, input.key, input.value);
+        let [query, key, value] = self.project([input.query, input.key, input.value], recorder);
         let (heads, context) = (&self.heads, input.context);
         let context = context.mask(by_position(self.causal, self.window));
         let position = context.position.as_ref().unwrap_or(&heads.position);
@@ -256,11 +267,15 @@ impl MultiHeadAttention {
         let positions = context.positions_of_keys(NAME, one_sequence);
         let key = heads.prepare_key(key, position, &positions);
         let operands = [query, key, value];
-        let (merged, weights) = heads.attend_pair(operands, context, (NAME, true), with_weights);
-        (apply(&self.output, gated(&self.gate, merged, x)), weights)
+        let merged = heads.attend_pair(operands, context, (NAME, true), recorder);
+        let merged = gated(&self.gate, merged, x);
+        recorder.step("merged", &merged);
+        let output = apply(&self.output, merged);
+        recorder.step("output", &output);
+        output
     }
 
-    fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Projected {
+    fn project(&self, [query, key, value]: [Tensor<3>; 3], recorder: &mut Recorder) -> Projected {
         let [d_model, _] = self.query.weight.dims();
         let [d_key_in, _] = self.key.weight.dims();
         let [d_value_in, _] = self.value.weight.dims();
@@ -270,9 +285,16 @@ impl MultiHeadAttention {
         assert_shape!(key, [batch, _, d_key_in]);
         assert_shape!(value, [batch, len_kv, d_value_in]);
         let [of_query, of_key, of_value] = self.heads.sizes.parts();
-        let [query] = split(apply(&self.query, query), [of_query]);
-        let [key] = split(apply(&self.key, key), [of_key]);
-        let [value] = split(apply(&self.value, value), [of_value]);
-        [query, key, value]
+        let mut part = |name: &str, linear: &Linear, x: Tensor<3>, heads| {
+            let projected = apply(linear, x);
+            recorder.step(name, &projected);
+            let [split] = split(projected, [heads]);
+            split
+        };
+        [
+            part("projected_query", &self.query, query, of_query),
+            part("projected_key", &self.key, key, of_key),
+            part("projected_value", &self.value, value, of_value),
+        ]
     }
 }

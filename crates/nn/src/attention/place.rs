@@ -5,10 +5,13 @@ use burn_attn_ops::{AttentionMask, AttentionOptions, CausalAlignment};
 
 use super::{
     context::AttentionContext,
-    heads::{Attended, Heads, Projected},
+    heads::{Heads, Projected},
     masks::hide_padding,
 };
-use crate::positions::{Positions, QueryOffset, ResolvedOffset};
+use crate::{
+    positions::{Positions, QueryOffset, ResolvedOffset},
+    trace::Recorder,
+};
 
 /// `options` for queries and keys at these positions: windows and biases count between them. If the queries are simply from some offset
 /// among the keys on, `options` as they are, and the offsets. Panics, in the name of `module`, when positions do not fit.
@@ -70,8 +73,8 @@ impl Heads {
         [query, key, value]: Projected,
         context: AttentionContext,
         (module, may_be_one_sequence): (&str, bool),
-        with_weights: bool,
-    ) -> Attended {
+        recorder: &mut Recorder,
+    ) -> Tensor<3> {
         let position = context.position.as_ref().unwrap_or(&self.position);
         let ([batch, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
         let of_keys = context.positions_of_keys(module, may_be_one_sequence && len_q == len_kv);
@@ -124,7 +127,7 @@ impl Heads {
             (None, Some(offset)) => position.rotate_from(query, offset),
             (None, None) => query,
         });
-        self.attend([query, key, value], options, with_weights)
+        self.attend([query, key, value], options, recorder)
     }
 }
 

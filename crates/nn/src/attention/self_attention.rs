@@ -11,7 +11,7 @@ use burn_attn_ops::{AttentionMask, AttentionOptions};
 use super::{
     cached::CachedKeys,
     context::{AttentionContext, KEYS_ARE_QUERIES, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Sizes, split},
+    heads::{AttentionOutput, Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::{by_position, hide_padding},
     place::at_positions,
@@ -21,6 +21,7 @@ use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
     linear::{apply, apply_without_bias, fitted, gated, kaiming_uniform, place, side_by_side},
+    trace::{Kept, Recorder, Trace},
 };
 
 const NAME: &str = "SelfAttention";
@@ -208,15 +209,23 @@ impl SelfAttention {
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len² · d_model` for the attention.
     pub fn forward(&self, input: impl Into<SelfAttentionInput>) -> Tensor<3> {
-        self.run(input.into(), false, &mut SharedKeyValue::default())
-            .0
+        let shared = &mut SharedKeyValue::default();
+        self.run(input.into(), &mut Recorder::default(), shared)
     }
 
     /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len, len]`. This takes
     /// the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: impl Into<SelfAttentionInput>) -> AttentionOutput {
-        self.run(input.into(), true, &mut SharedKeyValue::default())
-            .into()
+        let mut recorder = Recorder::new(Kept::Weights);
+        let states = self.run(input.into(), &mut recorder, &mut SharedKeyValue::default());
+        AttentionOutput::of(states, recorder)
+    }
+
+    /// Every step of [`forward`](Self::forward), by name. This takes the scores several times more, with memory for all of them, and waits for the device.
+    pub fn forward_traced(&self, input: impl Into<SelfAttentionInput>) -> Trace {
+        let mut recorder = Recorder::new(Kept::Steps);
+        self.run(input.into(), &mut recorder, &mut SharedKeyValue::default());
+        recorder.into_trace()
     }
 
     /// Whether the module has no keys and values of its own, and runs only in a stack:
@@ -256,7 +265,8 @@ impl SelfAttention {
     ) -> Tensor<3> {
         input.context.check_cacheable(NAME, self.causal);
         let x = self.gate.is_some().then(|| input.x.clone());
-        let (query, own) = self.project(input.x, input.query_key_position_embedding);
+        let embedding = input.query_key_position_embedding;
+        let (query, own) = self.project(input.x, embedding, &mut Recorder::default());
         let (heads, context) = (&self.heads, input.context);
         let merged = match own {
             Some([key, value]) => {
@@ -276,9 +286,9 @@ impl SelfAttention {
     pub(crate) fn run(
         &self,
         input: SelfAttentionInput,
-        with_weights: bool,
+        recorder: &mut Recorder,
         shared: &mut SharedKeyValue,
-    ) -> Attended {
+    ) -> Tensor<3> {
         let SelfAttentionInput { x, context, .. } = input;
         assert!(
             context.offset.is_none(),
@@ -297,7 +307,7 @@ impl SelfAttention {
         let position = context.position.as_ref().unwrap_or(&heads.position);
         let options = heads.options(mask, context.bias.and(position.bias()));
         let of_gate = self.gate.is_some().then(|| x.clone());
-        let (query, own) = self.project(x, input.query_key_position_embedding);
+        let (query, own) = self.project(x, input.query_key_position_embedding, recorder);
         let positions = context.positions.unwrap_or_default();
         let (options, _) = at_positions(options, (NAME, true), [&positions; 2], (&query, len));
         let query = heads.prepare_query(query, |query| position.rotate(query, &positions));
@@ -309,9 +319,12 @@ impl SelfAttention {
             }
             None => shared.whole.clone().expect(NO_KEYS),
         };
-        let (merged, weights) = heads.attend([query, key, value], options, with_weights);
+        let merged = heads.attend([query, key, value], options, recorder);
         let merged = gated(&self.gate, merged, of_gate);
-        (apply(&self.output, merged), weights)
+        recorder.step("merged", &merged);
+        let output = apply(&self.output, merged);
+        recorder.step("output", &output);
+        output
     }
 
     /// All that the module hides of `x`, where a call hides what `mask` does and what is after the `lengths`.
@@ -344,11 +357,17 @@ impl SelfAttention {
     }
 
     /// The query of `x`, and key and value unless they are another layer's; for query and key, with the `embedding` added to `x`.
-    fn project(&self, x: Tensor<3>, embedding: Option<Tensor<3>>) -> (Tensor<4>, Option<KeyValue>) {
+    fn project(
+        &self,
+        x: Tensor<3>,
+        embedding: Option<Tensor<3>>,
+        recorder: &mut Recorder,
+    ) -> (Tensor<4>, Option<KeyValue>) {
         let [d_model, _] = self.query_key_value.weight.dims();
         assert_shape!(x, [_, _, d_model]);
         let parts = self.heads.sizes.parts();
         let projected = apply(&self.query_key_value, x.clone());
+        recorder.step("projected", &projected);
         let added = embedding.map(|embedding| {
             let embedding = fitted(embedding, x.dims());
             apply_without_bias(&self.query_key_value, embedding)

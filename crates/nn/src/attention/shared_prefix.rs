@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use burn_attn_ops::{AttentionOptions, attention_with_logsumexp, merge_partial};
 
 use super::heads::{Heads, Projected, merge};
-use crate::{cache::KvCache, positions::Position};
+use crate::{cache::KvCache, positions::Position, trace::Recorder};
 
 /// Output and logsumexp of attention to some of the keys.
 pub(super) type Partial = (Tensor<4>, Tensor<3>);
@@ -65,7 +65,7 @@ impl Heads {
         other: Option<Partial>,
     ) -> Tensor<3> {
         let Some(other) = other else {
-            return self.attend(operands, options, false).0;
+            return self.attend(operands, options, &mut Recorder::default());
         };
         let options = self.in_training(options, &operands[0]);
         let [query, key, value] = operands;

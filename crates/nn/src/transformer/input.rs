@@ -5,7 +5,7 @@ use burn_attn_ops::{AttentionMask, CausalAlignment};
 
 use crate::{
     AttentionContext, CrossAttentionInput, CrossMemory, ProjectedMemory, SelfAttentionInput,
-    attention::context_builders,
+    attention::context_builders, trace::Kept,
 };
 
 /// Input of a [`TransformerLayer`](crate::TransformerLayer) or of a stack of them.
@@ -26,8 +26,8 @@ pub(super) struct LayerOptions {
     pub(super) memory: Option<CrossMemory>,
     pub(super) memory_context: AttentionContext,
     memory_position_embedding: Option<Tensor<3>>,
-    /// Whether attention weights are requested.
-    pub(super) weights: bool,
+    /// What is requested besides the states.
+    pub(super) kept: Kept,
 }
 
 context_builders!(LayerInput);
@@ -84,8 +84,16 @@ impl LayerInput {
 
     /// Whether a layer returns attention weights. Default: no. A stack returns them from
     /// [`forward_with_weights`](crate::TransformerStack::forward_with_weights).
-    pub fn weights(mut self, weights: bool) -> Self {
-        self.more.weights = weights;
+    pub fn weights(self, weights: bool) -> Self {
+        self.kept(if weights {
+            Kept::Weights
+        } else {
+            Kept::Nothing
+        })
+    }
+
+    pub(super) fn kept(mut self, kept: Kept) -> Self {
+        self.more.kept = kept;
         self
     }
 
@@ -97,7 +105,7 @@ impl LayerInput {
             "TransformerLayer: a memory was given beside that of the cache"
         );
         assert!(
-            !self.more.weights,
+            self.more.kept == Kept::Nothing,
             "TransformerLayer: attention weights cannot be returned with a cache"
         );
         let alignment = self.more.memory_context.mask.named_alignment();

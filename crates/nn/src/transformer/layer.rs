@@ -8,14 +8,15 @@ use burn_attn_derive::Config;
 
 use super::{
     BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput, MixtureOfExperts,
-    MixtureOfExpertsConfig, NormPlacement, SublayerConnection, input::LayerOptions,
+    MixtureOfExpertsConfig, NormPlacement, SublayerConnection,
 };
 use crate::{
-    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, SelfAttention,
+    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCacheConfig, SelfAttention,
     SelfAttentionConfig,
-    attention::{Attended, SharedKeyValue},
+    attention::SharedKeyValue,
     error::{ConfigError, expect_valid},
     positions::PositionEncoding,
+    trace::{Kept, Trace},
 };
 
 /// Configuration of [`TransformerLayer`].
@@ -241,7 +242,7 @@ pub struct TransformerLayer {
     /// The residual sum and norm of the feed-forward network. In parallel layers it has a norm only if the norms are separate, and only
     /// those with pre-norm have it.
     pub feed_forward_residual: Option<SublayerConnection>,
-    parallel: bool,
+    pub(super) parallel: bool,
 }
 
 /// Output of a [`TransformerLayer`].
@@ -256,6 +257,7 @@ pub struct LayerOutput {
     /// `[batch · len, n_experts]`, if the layer has experts: for [`load_balancing_loss`](crate::load_balancing_loss), which is not for
     /// routers with `sigmoid` or `expert_bias`.
     pub router_logits: Option<Tensor<2>>,
+    pub(super) trace: Trace,
 }
 
 impl TransformerLayer {
@@ -268,6 +270,13 @@ impl TransformerLayer {
     /// cross-attention without a memory, or the layer has [shared keys and values](BlockConfig::shared_key_value), which only a stack gives it.
     pub fn forward(&self, input: impl Into<LayerInput>) -> LayerOutput {
         self.run(input.into(), None, &mut SharedKeyValue::default())
+    }
+
+    /// Every step of [`forward`](Self::forward), by name. Panics as that does; cost as
+    /// [`SelfAttention::forward_traced`](crate::SelfAttention::forward_traced).
+    pub fn forward_traced(&self, input: impl Into<LayerInput>) -> Trace {
+        let input = input.into().kept(Kept::Steps);
+        self.run(input, None, &mut SharedKeyValue::default()).trace
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs a memory in it:
@@ -307,80 +316,5 @@ impl TransformerLayer {
     /// Whether attention and feed-forward network are summed, instead of following each other.
     pub fn is_parallel(&self) -> bool {
         self.parallel
-    }
-
-    pub(super) fn run(
-        &self,
-        input: LayerInput,
-        cache: Option<&mut KvCache>,
-        shared: &mut SharedKeyValue,
-    ) -> LayerOutput {
-        let LayerInput { x, context, more } = input;
-        more.check_memory(self.cross_attention.is_some());
-        let normalised = self.self_attention_residual.input(x.clone());
-        let attention = &self.self_attention;
-        let attention_input = more.self_attention(normalised.clone(), context);
-        let (attended, self_weights) = match cache {
-            Some(cache) => {
-                let attended = attention.run_cached(attention_input, cache, shared);
-                (attended, None)
-            }
-            None => attention.run(attention_input, more.weights, shared),
-        };
-        if self.parallel {
-            let residual = self.feed_forward_residual.as_ref();
-            let normalised = match residual.filter(|residual| residual.norm.is_some()) {
-                Some(residual) => residual.input(x.clone()),
-                None => normalised,
-            };
-            let (output, router_logits) = self.feed(normalised);
-            let of_attention = &self.self_attention_residual;
-            let states = match residual {
-                Some(residual) => residual.sum(of_attention.sum(x, attended), output),
-                None => of_attention.sum(x, attended + output),
-            };
-            return LayerOutput {
-                states,
-                self_weights,
-                cross_weights: None,
-                router_logits,
-            };
-        }
-        let x = self.self_attention_residual.sum(x, attended);
-        let (x, cross_weights) = self.cross_attend(x, more);
-        let residual = self.feed_forward_residual.as_ref();
-        let residual = residual.expect("only some parallel layers have no such sum");
-        let (output, router_logits) = self.feed(residual.input(x.clone()));
-        LayerOutput {
-            states: residual.sum(x, output),
-            self_weights,
-            cross_weights,
-            router_logits,
-        }
-    }
-
-    /// The output of the feed-forward network, or of the experts with the logits of their router.
-    fn feed(&self, x: Tensor<3>) -> (Tensor<3>, Option<Tensor<2>>) {
-        match (&self.feed_forward, &self.mixture_of_experts) {
-            (_, Some(experts)) => {
-                let output = experts.forward_with_logits(x);
-                (output.states, Some(output.router_logits))
-            }
-            (Some(feed_forward), None) => (feed_forward.forward(x), None),
-            (None, None) => {
-                panic!("TransformerLayer: there is neither a feed-forward network nor experts")
-            }
-        }
-    }
-
-    fn cross_attend(&self, x: Tensor<3>, more: LayerOptions) -> Attended {
-        let parts = self.cross_attention.as_ref();
-        let Some((attention, residual)) = parts.zip(self.cross_attention_residual.as_ref()) else {
-            return (x, None);
-        };
-        let with_weights = more.weights;
-        let input = more.cross_attention(residual.input(x.clone()));
-        let (attended, weights) = attention.run(input, with_weights);
-        (residual.sum(x, attended), weights)
     }
 }

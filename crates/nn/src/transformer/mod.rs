@@ -12,6 +12,7 @@ mod load_balancing;
 mod mixture_of_experts;
 mod pattern;
 mod residual;
+mod run;
 mod shared_key_value;
 mod stack;
 

@@ -17,6 +17,7 @@ use crate::{
     attention::SharedKeyValue,
     error::{ConfigError, expect_valid},
     positions::{Position, PositionEncoding},
+    trace::{Kept, Trace},
 };
 
 const NAME: &str = "TransformerStackConfig";
@@ -226,6 +227,21 @@ impl TransformerStack {
     /// `batch · heads · len · (len + len_kv)` weights per layer with cross-attention, `batch · heads · len²` per layer without it.
     pub fn forward_with_weights(&self, input: impl Into<LayerInput>) -> TransformerStackOutput {
         self.traced(input.into().weights(true), |_| {})
+    }
+
+    /// Every step of [`forward`](Self::forward), by name: those of the layers as `0.…`, `1.…`, in the order in which they run, then `output`. Panics as
+    /// [`forward`](Self::forward); cost as [`SelfAttention::forward_traced`](crate::SelfAttention::forward_traced), layer by layer.
+    pub fn forward_traced(&self, input: impl Into<LayerInput>) -> Trace {
+        let (mut trace, mut number) = (Trace::new(), 0);
+        let input = input.into().kept(Kept::Steps);
+        let states = self.fold_whole(input, |layer, input, shared| {
+            let output = layer.run(input, None, shared);
+            trace.extend(&number.to_string(), output.trace);
+            number += 1;
+            output.states
+        });
+        trace.add("output", self.finish(states));
+        trace
     }
 
     /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts).

@@ -1,0 +1,138 @@
+//! The steps of attention, one after the other: for inspection.
+
+use burn::tensor::{Bool, Tensor};
+use burn_attn_kernels_cpu::PositionMask;
+
+use crate::{AttentionMask, AttentionOptions, attention_weights};
+
+/// What [`attention`](crate::attention) computes on the way to its output and never forms; all tensors are `[batch, heads_q, len_q, len_kv]`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AttentionSteps {
+    /// `query · keyᵀ`.
+    pub scores: Tensor<4>,
+    /// The scores times the scale, and capped.
+    pub scaled: Tensor<4>,
+    /// True where a part of the mask hides a key: `causal`, `window` (of what causality shows), `padding` (key lengths), `segments`, `blocks`, `mask` (dense) and
+    /// `union`, as far as the mask has them. A bias of −∞ hides as well.
+    pub hidden: Vec<(&'static str, Tensor<4, Bool>)>,
+    /// `softmax(scaled + bias)` of what is not hidden, before dropout: [`attention_weights`].
+    pub weights: Tensor<4>,
+}
+
+/// The steps of attention one after the other, for inspection. Panics as [`attention`](crate::attention) does.
+///
+/// # Cost
+///
+/// That of [`attention_weights`] twice, and once more for each part of the mask.
+pub fn attention_steps(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    options: AttentionOptions,
+) -> AttentionSteps {
+    let weights = attention_weights(query.clone(), key.clone(), options.clone());
+    let [batch, heads_q, len_q, dim_qk] = query.dims();
+    let [_, heads_kv, len_kv, _] = key.dims();
+    let members = heads_q / heads_kv;
+    let shared = key.clone().unsqueeze_dim::<5>(2).swap_dims(3, 4);
+    let grouped = query
+        .clone()
+        .reshape([batch, heads_kv, members, len_q, dim_qk]);
+    let scores = grouped.matmul(shared.expand([batch, heads_kv, members, dim_qk, len_kv]));
+    let scores: Tensor<4> = scores.reshape([batch, heads_q, len_q, len_kv]);
+    let scale = options.scale.unwrap_or(1.0 / (dim_qk as f64).sqrt());
+    let scaled = scores.clone() * scale;
+    let scaled = match options.softcap {
+        Some(softcap) => (scaled / softcap).tanh() * softcap,
+        None => scaled,
+    };
+    let hidden = hidden([query, key], &options);
+    AttentionSteps {
+        scores,
+        scaled,
+        hidden,
+        weights,
+    }
+}
+
+/// What each part of the mask hides: weights of equal scores are 0 exactly where a key is hidden.
+fn hidden(
+    [query, key]: [Tensor<4>; 2],
+    options: &AttentionOptions,
+) -> Vec<(&'static str, Tensor<4, Bool>)> {
+    let [query, key] = [query, key].map(|x| x.zeros_like());
+    let by = |mask: AttentionMask| {
+        let mut alone = AttentionOptions::default().mask(mask);
+        alone.query_offsets = options.query_offsets.clone();
+        attention_weights(query.clone(), key.clone(), alone).equal_elem(0.0)
+    };
+    let mask = &options.mask;
+    let none = AttentionMask::none;
+    let mut parts = Vec::new();
+    let causal = mask.by_position.causal.map(|alignment| {
+        by(AttentionMask {
+            by_position: PositionMask {
+                causal: Some(alignment),
+                ..PositionMask::default()
+            },
+            ..none()
+        })
+    });
+    if mask.by_position.window.is_some() {
+        let both = by(AttentionMask {
+            by_position: mask.by_position,
+            ..none()
+        });
+        let window = match &causal {
+            Some(causal) => both.bool_and(causal.clone().bool_not()),
+            None => both,
+        };
+        parts.push(("window", window));
+    }
+    parts.extend(causal.map(|causal| ("causal", causal)));
+    let others = [
+        (
+            "padding",
+            mask.key_lengths.is_some(),
+            AttentionMask {
+                key_lengths: mask.key_lengths.clone(),
+                ..none()
+            },
+        ),
+        (
+            "segments",
+            mask.segments.is_some(),
+            AttentionMask {
+                segments: mask.segments.clone(),
+                ..none()
+            },
+        ),
+        (
+            "blocks",
+            !mask.visible_blocks.is_empty(),
+            AttentionMask {
+                visible_blocks: mask.visible_blocks.clone(),
+                ..none()
+            },
+        ),
+        (
+            "mask",
+            mask.masked.is_some(),
+            AttentionMask {
+                masked: mask.masked.clone(),
+                ..none()
+            },
+        ),
+        (
+            "union",
+            !mask.unions.is_empty(),
+            AttentionMask {
+                unions: mask.unions.clone(),
+                ..none()
+            },
+        ),
+    ];
+    let others = others.into_iter().filter(|(_, is_there, _)| *is_there);
+    parts.extend(others.map(|(name, _, mask)| (name, by(mask))));
+    parts
+}
