@@ -46,6 +46,12 @@ fn models() -> [Model<Clip>; 3] {
     ]
 }
 
+/// The one with this name.
+pub(super) fn named(name: &str) -> Model<Clip> {
+    let mut models = models().into_iter();
+    models.find(|model| model.name == name).expect("a model")
+}
+
 /// The states of an encoder, and those after each of its layers, are the reference's.
 fn assert_encoder(what: &str, name: &str, output: TransformerStackOutput, values: &GoldenFile) {
     let device = output.states.device();

@@ -3,6 +3,7 @@
 mod bare;
 mod bert;
 mod changed_configs;
+mod changed_vision_and_speech;
 mod chat;
 mod clip;
 mod detection;

@@ -53,6 +53,12 @@ fn models() -> [Model<Segformer>; 3] {
     })
 }
 
+/// The one with this name.
+pub(super) fn named(name: &str) -> Model<Segformer> {
+    let mut models = models().into_iter();
+    models.find(|model| model.name == name).expect("a model")
+}
+
 fn images(values: &GoldenFile, device: &Device) -> Tensor<4> {
     let bytes = values.data("images").convert::<f32>();
     Tensor::from_data(bytes, device) / 64.0 - 2.0
@@ -270,8 +276,7 @@ fn fields_that_change_nothing_and_fields_that_are_refused() {
         config.remove("num_encoder_blocks");
         config.remove("hidden_act");
     });
-    let what =
-        "config.json: depths is [1,1,1], but SegFormer supports 4 whole numbers from 1 to 65536";
+    let what = "config.json: depths is [1,1,1], but SegFormer supports 4 whole numbers from 1 to 65536, as num_encoder_blocks says";
     model.assert_refused("depths", json!([1, 1, 1]), what);
     let many =
         "config.json: depths is [1,1,1,998], but SegFormer supports at most 1000 blocks together";

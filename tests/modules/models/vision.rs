@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use super::{folder, refused::copied};
 
 /// The image of `make_image_processors.py`.
-fn formula() -> DynamicImage {
+pub(super) fn formula() -> DynamicImage {
     let pixel = |column: u32, row: u32| {
         let value = |channel: u32| row * row * 3 + column * 5 * (channel + 1) + row * column;
         image::Rgb([0, 1, 2].map(|channel| (value(channel) % 256) as u8))
@@ -73,12 +73,7 @@ fn settings_that_are_not_supported_are_refused() {
         ImageProcessor::from_pretrained(folder.path())
     };
     assert!(read("resample", json!(3)).is_ok());
-    for field in [
-        "do_center_crop",
-        "crop_size",
-        "do_convert_rgb",
-        "rescale_factor",
-    ] {
+    for field in ["do_center_crop", "crop_size", "do_convert_rgb"] {
         let nulls = read(field, json!(null)).unwrap();
         assert_eq!(nulls, read("do_resize", json!(true)).unwrap());
     }
@@ -152,7 +147,7 @@ fn with_processor(model: &str) -> TempDir {
     let copy = copied(model, |config| {
         config.insert("id2label".into(), json!({"0": "cat", "3": "dog"}));
     });
-    let processor = json!({"size": 12, "resample": 2, "image_mean": 0.5, "image_std": 0.5});
+    let processor = json!({"image_processor_type": "ViTImageProcessor", "size": 12, "resample": 2, "image_mean": 0.5, "image_std": 0.5});
     let file = copy.path().join("preprocessor_config.json");
     fs::write(file, processor.to_string()).unwrap();
     copy

@@ -50,6 +50,12 @@ fn models() -> [Model<Vit>; 6] {
     ]
 }
 
+/// The one with this name.
+pub(super) fn named(name: &str) -> Model<Vit> {
+    let mut models = models().into_iter();
+    models.find(|model| model.name == name).expect("a model")
+}
+
 #[test]
 fn states_and_logits_are_the_references() {
     let mut count = 0;

@@ -158,6 +158,28 @@ impl ConfigFile {
         Ok(self.size_if_any(field)?.unwrap_or(missing))
     }
 
+    /// Refuses a size, which is `missing` in a file without the field, if it is not that of the field `other`.
+    pub(crate) fn size_as(
+        &mut self,
+        field: &str,
+        missing: usize,
+        (other, size): (&str, usize),
+    ) -> Result<()> {
+        match self.size_or(field, missing)? == size {
+            true => Ok(()),
+            false => Err(self.unsupported(field, format!("{size}, as {other}"))),
+        }
+    }
+
+    /// A list of sizes, or `missing` if the field is not there. Null is refused, as by transformers.
+    pub(crate) fn sizes_or(&mut self, field: &str, missing: Vec<usize>) -> Result<Vec<usize>> {
+        let expected = "a list of numbers up to 65535";
+        self.check_not_null(field, expected)?;
+        let sizes = self.list::<u16>(field, expected)?;
+        let sizes = sizes.map(|sizes| sizes.into_iter().map(usize::from).collect());
+        Ok(sizes.unwrap_or(missing))
+    }
+
     /// A list of numbers, if the field is there and not null.
     pub(crate) fn list<T: DeserializeOwned>(
         &mut self,
@@ -173,7 +195,7 @@ impl ConfigFile {
         Ok(self.number_if_any(field)?.unwrap_or(missing))
     }
 
-    fn check_not_null(&self, field: &str, expected: &str) -> Result<()> {
+    pub(crate) fn check_not_null(&self, field: &str, expected: &str) -> Result<()> {
         match self.fields.get(field) {
             Some(Value::Null) => Err(self.unsupported(field, expected)),
             _ => Ok(()),

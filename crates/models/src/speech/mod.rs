@@ -21,7 +21,7 @@
 //!
 //! Texts are chosen greedily and without timestamps, as by `generate(task="transcribe")` of Hugging Face's `transformers`. A recording of more
 //! than 30 seconds is cut into windows, at 30 seconds each, also within a word, while `transformers` cuts it at timestamps. There is no translation.
-//! A Whisper's `preprocessor_config.json` is not read: spectrograms have the windows and frequencies of published models.
+//! Spectrograms have the windows and frequencies of published Whispers; a `preprocessor_config.json` with others is refused.
 //!
 //! [`AudioProcessor`] reads that of a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2), which hears samples instead of spectrograms.
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use burn::tensor::Tensor;
 
 use super::{
-    Alignment, LogMel, SpeechError, SpeechSettings, alignment::first_frames, words::words,
+    Alignment, LogMel, SpeechError, SpeechSettings, alignment::first_frames,
+    settings::check_spectrograms, words::words,
 };
 use crate::{
     generate::{Autoregressive, FinishReason, GenerateOptions, stream},
@@ -63,6 +64,7 @@ impl SpeechRecognizer {
     ) -> Result<Self, SpeechError> {
         let model = whisper::from_pretrained(source.as_ref(), options)?;
         let folder = folder_with(source.as_ref(), Wanted::Speech)?;
+        check_spectrograms(&folder, &model)?;
         Ok(Self {
             tokenizer: pretrained::tokenizer(&folder)?,
             settings: SpeechSettings::of(&folder, &model)?,

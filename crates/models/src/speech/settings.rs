@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    pretrained::{ConfigFile, PretrainedError, object},
+    pretrained::{ConfigFile, PretrainedError, Wanted, object},
     whisper::Whisper,
 };
 
@@ -140,6 +140,31 @@ impl SpeechSettings {
         }
         prompt
     }
+}
+
+/// Refuses a `preprocessor_config.json` in this folder, if there is one, with other spectrograms than those of [`LogMel`](super::LogMel).
+pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<(), PretrainedError> {
+    let path = folder.join(Wanted::Preprocessor.file());
+    if !path.exists() {
+        return Ok(());
+    }
+    let fields = object(&path, "the settings of an audio processor")?;
+    let mut file = ConfigFile::of_fields(path, "Whisper", fields);
+    file.only("feature_extractor_type", json!("WhisperFeatureExtractor"))?;
+    file.only("sampling_rate", json!(16_000))?;
+    file.only("n_fft", json!(400))?;
+    file.only("hop_length", json!(160))?;
+    file.only("dither padding_value", json!(0.0))?;
+    file.only("padding_side", json!("right"))?;
+    file.size_as("feature_size", 80, ("num_mel_bins", model.n_mels()))?;
+    let seconds = model.max_frames() / 50;
+    let window = ("max_source_positions at 50 a second", seconds);
+    file.size_as("chunk_length", 30, window)?;
+    // Names, the form of results, and what follows from the others.
+    file.ignore(
+        "processor_class return_attention_mask return_tensors mel_filters n_samples nb_max_frames",
+    );
+    file.finish().map(drop)
 }
 
 /// The code in the name of a language's token: `en` in `<|en|>`.

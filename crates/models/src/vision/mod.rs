@@ -27,6 +27,7 @@ pub use image;
 mod classifier;
 mod detector;
 mod error;
+mod kind;
 mod processor;
 mod rollout;
 mod segmenter;

@@ -10,10 +10,23 @@ use image::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::VisionError;
+use super::{
+    VisionError,
+    kind::{KINDS, Kind},
+};
 use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, object};
 
 const EXPECTED: &str = "the settings of an image processor";
+/// What a processor does or does not; a null turns them off.
+const FLAGS: [&str; 5] = [
+    "do_resize",
+    "do_center_crop",
+    "do_rescale",
+    "do_normalize",
+    "default_to_square",
+];
+/// The longest side of an image for a DETR whose file does not say it.
+const LONGEST: usize = 1333;
 /// What an image may become at most (pixels): more is a mistake, or an attack.
 const MOST_PIXELS: u64 = 1 << 28;
 
@@ -53,28 +66,34 @@ pub struct ImageProcessor {
 }
 
 impl ImageProcessor {
-    /// What `preprocessor_config.json` says, in a folder or of a [name on the Hub](crate::pretrained).
+    /// What `preprocessor_config.json` says, in a folder or of a [name on the Hub](crate::pretrained). If it does not name its kind, that is the kind
+    /// for the `model_type` of the `config.json` beside it, or else ViT's.
     ///
     /// # Errors
     ///
     /// When the file is missing, or has a setting that is not supported.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
         let wanted = Wanted::Preprocessor;
-        let path = folder_with(source.as_ref(), wanted)?.join(wanted.file());
+        let folder = folder_with(source.as_ref(), wanted)?;
+        let path = folder.join(wanted.file());
         let mut fields = object(&path, EXPECTED)?;
-        // A null stands for the default, as if the field were missing.
-        fields.retain(|_, value| !value.is_null());
+        for flag in FLAGS {
+            let nulls = fields.get_mut(flag).filter(|value| value.is_null());
+            if let Some(value) = nulls {
+                *value = false.into();
+            }
+        }
         let mut file = ConfigFile::of_fields(path, "vision", fields);
         let mut kind = None;
         for field in ["image_processor_type", "feature_extractor_type"] {
-            let named = file.parsed(field, KINDS, |value| kind_of(value.as_str()?))?;
+            let named = file.parsed(field, KINDS, |value| Kind::of(value.as_str()?))?;
             kind = kind.or(named);
         }
         let Kind {
             is_square,
             crops,
             of_detr,
-        } = kind.unwrap_or(Kind::VIT);
+        } = kind.unwrap_or_else(|| Kind::beside(&folder));
         // Names, and the form of results.
         file.ignore("processor_class data_format input_data_format return_tensors device");
         file.ignore("disable_grouping do_convert_rgb image_seq_length _valid_processor_keys _valid_kwargs_names");
@@ -87,14 +106,21 @@ impl ImageProcessor {
         } else {
             file.only("do_pad", json!(false))?;
         }
-        let to_square = file.flag("default_to_square", is_square)?;
+        let to_square = file.flag("default_to_square", is_square)? && !of_detr;
         let mut size = size(&mut file, "size", to_square)?;
-        let longer = match of_detr {
-            true => file.size_if_any("max_size")?,
-            false => None,
-        };
-        if let Some((ImageSize::ShorterSide(shorter), longer)) = size.zip(longer) {
-            size = Some(ImageSize::Limits { shorter, longer });
+        if of_detr {
+            let is_number = file.number_if_any("size").is_ok();
+            let longer = file.size_if_any("max_size")?.unwrap_or(LONGEST);
+            size = match size {
+                Some(ImageSize::ShorterSide(_)) if !is_number => {
+                    let supported = "{\"height\", \"width\"}, {\"shortest_edge\", \"longest_edge\"} or one number";
+                    return Err(file.unsupported("size", supported));
+                }
+                Some(ImageSize::ShorterSide(shorter)) => {
+                    Some(ImageSize::Limits { shorter, longer })
+                }
+                size => size,
+            };
         }
         let crop = size_of_crop(&mut file)?;
         let supported = "2 (bilinear) or 3 (bicubic)";
@@ -111,20 +137,20 @@ impl ImageProcessor {
         if does_resize && size.is_none() {
             return Err(file.unsupported("size", SIZES));
         }
-        let does_crop = file.flag("do_center_crop", crops)?;
+        let does_crop = file.flag("do_center_crop", crops == Some(true))?;
         if does_crop && crop.is_none() {
             return Err(file.unsupported("crop_size", SIZES));
         }
-        let scale = file.number("rescale_factor", 1.0 / 255.0)?;
-        let scale = if file.flag("do_rescale", true)? {
-            scale
-        } else {
-            1.0
+        let scale = match file.flag("do_rescale", true)? {
+            true => file.number("rescale_factor", 1.0 / 255.0)?,
+            false => 1.0,
         };
+        file.ignore("rescale_factor");
         let normalizes = file.flag("do_normalize", true)?;
-        if normalizes {
-            file.needs("image_mean")?;
-            file.needs("image_std")?;
+        for field in ["image_mean", "image_std"] {
+            if normalizes && !file.has(field) {
+                return Err(file.unsupported(field, NUMBERS));
+            }
         }
         let mean = channels(&mut file, "image_mean", 0.0)?;
         let std = channels(&mut file, "image_std", 1.0)?;
@@ -137,7 +163,7 @@ impl ImageProcessor {
         Ok(Self {
             size: size.filter(|_| does_resize),
             filter: filter.unwrap_or(FilterType::Triangle),
-            crop: crop.filter(|_| does_crop),
+            crop: crop.filter(|_| does_crop && crops.is_some()),
             scale,
             mean: if normalizes {
                 mean
@@ -279,47 +305,6 @@ impl ImageProcessor {
     }
 }
 
-/// What a kind of image processor does where its file does not say it.
-#[derive(Clone, Copy)]
-struct Kind {
-    /// Whether a single number as the size means both sides, not the shorter one.
-    is_square: bool,
-    /// Whether there is a centre crop.
-    crops: bool,
-    /// Whether it pads images of several sizes.
-    of_detr: bool,
-}
-
-impl Kind {
-    const VIT: Self = Self {
-        is_square: true,
-        crops: false,
-        of_detr: false,
-    };
-}
-
-const KINDS: &str = "the image processors of ViT, DeiT, BiT, CLIP, SigLIP, DETR and SegFormer";
-
-/// By a name such as `ViTImageProcessorFast` or `ViTFeatureExtractor`.
-fn kind_of(name: &str) -> Option<Kind> {
-    let name = name.trim_end_matches("Fast").trim_end_matches("Pil");
-    let name = name
-        .strip_suffix("ImageProcessor")
-        .or(name.strip_suffix("FeatureExtractor"))?;
-    let (is_square, crops) = match name {
-        "ViT" | "Siglip" | "Segformer" => (true, false),
-        "DeiT" => (true, true),
-        "Bit" | "CLIP" => (false, true),
-        "Detr" => (false, false),
-        _ => return None,
-    };
-    Some(Kind {
-        is_square,
-        crops,
-        of_detr: name == "Detr",
-    })
-}
-
 /// Grey as PIL makes it (ITU-R 601-2).
 fn grey(image: &DynamicImage) -> GrayImage {
     if !image.color().has_color() {
@@ -382,9 +367,11 @@ fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>, PretrainedE
     }
 }
 
+const NUMBERS: &str = "one or three numbers";
+
 /// A number for each channel.
 fn channels(file: &mut ConfigFile, field: &str, missing: f64) -> Result<Vec<f64>, PretrainedError> {
-    let numbers = file.parsed(field, "one or three numbers", |value| {
+    let numbers = file.parsed(field, NUMBERS, |value| {
         let numbers = match value.as_f64() {
             Some(number) => vec![number; 3],
             None => Vec::deserialize(value).ok()?,

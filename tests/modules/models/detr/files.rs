@@ -159,7 +159,7 @@ fn what_differs_is_refused() {
     refused(
         ["", "decoder_attention_heads"],
         json!(4),
-        "decoder_attention_heads is 4, but DETR supports 2",
+        "decoder_attention_heads is 4, but DETR supports 2, as encoder_attention_heads",
     );
     let part = "backbone_config";
     refused(
@@ -175,12 +175,12 @@ fn what_differs_is_refused() {
     refused(
         [part, "out_features"],
         json!(["stage1"]),
-        "out_features is [\"stage1\"], but DETR supports a list with \"stage2\"",
+        "out_features is [\"stage1\"], but DETR supports a list with \"stage2\", the last of its depths",
     );
     refused(
         [part, "out_indices"],
         json!([1]),
-        "out_indices is [1], but DETR supports a list with 2",
+        "out_indices is [1], but DETR supports a list with 2, the last of its depths",
     );
     refused(
         [part, "depths"],

@@ -28,8 +28,12 @@ use super::{
 impl Logits for Detr {
     fn logits_of(&self, values: &GoldenFile) -> TensorData {
         let device = devices::any();
-        let images = formula([2, 3, 29, 43], &device);
-        self.forward(images, mask(values, &device))
+        let mask = mask(values, &device);
+        let shape = match mask {
+            Some(_) => [2, 3, 29, 43],
+            None => [2, 1, 21, 37],
+        };
+        self.forward(formula(shape, &device), mask)
             .logits
             .into_data()
     }
@@ -41,6 +45,12 @@ fn model(name: &'static str) -> Model<Detr> {
         from_pretrained: |folder, device| detr::from_pretrained(folder, device),
         table: detr::table(ResNetNames::Transformers),
     }
+}
+
+/// The one with this name.
+pub(super) fn named(name: &str) -> Model<Detr> {
+    let mut models = models().into_iter().map(|(model, _)| model);
+    models.find(|model| model.name == name).expect("a model")
 }
 
 /// The images of `make_detr.py`.

@@ -53,6 +53,12 @@ fn models() -> [Model<Wav2Vec2>; 3] {
     })
 }
 
+/// The one with this name.
+pub(super) fn named(name: &str) -> Model<Wav2Vec2> {
+    let mut models = models().into_iter();
+    models.find(|model| model.name == name).expect("a model")
+}
+
 fn samples(values: &GoldenFile, device: &Device) -> Tensor<2> {
     let bytes = values.data("samples").convert::<f32>();
     Tensor::from_data(bytes, device) / 64.0 - 2.0

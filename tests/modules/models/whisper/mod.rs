@@ -38,7 +38,7 @@ fn target(device: &Device) -> Tensor<2, Int> {
     Tensor::from_data([[29, 30, 33, 34, 9, 2, 14, 4]], device)
 }
 
-fn model() -> Model<Whisper> {
+pub(super) fn model() -> Model<Whisper> {
     Model {
         name: "whisper",
         from_pretrained: |folder, device| whisper::from_pretrained(folder, device),
@@ -154,7 +154,9 @@ fn sizes_that_do_not_fit_are_refused() {
     });
     let error = error.expect_err("it is refused");
     assert!(
-        error.ends_with("decoder_attention_heads is 4, but Whisper supports 3"),
+        error.ends_with(
+            "decoder_attention_heads is 4, but Whisper supports 3, as encoder_attention_heads"
+        ),
         "{error}"
     );
 }

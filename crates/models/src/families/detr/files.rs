@@ -114,12 +114,11 @@ fn read(file: &mut ConfigFile) -> Result<(DetrConfig, ResNetNames), PretrainedEr
     );
     let (backbone, names) = backbone(file)?;
     let n_heads = file.size_or("encoder_attention_heads", 8)?;
-    file.only(
-        "decoder_attention_heads num_attention_heads",
-        json!(n_heads),
-    )?;
+    let of_encoder = ("encoder_attention_heads", n_heads);
+    file.size_as("decoder_attention_heads", 8, of_encoder)?;
+    file.only("num_attention_heads", json!(n_heads))?;
     let d_ff = file.size_or("encoder_ffn_dim", 2048)?;
-    file.only("decoder_ffn_dim", json!(d_ff))?;
+    file.size_as("decoder_ffn_dim", 2048, ("encoder_ffn_dim", d_ff))?;
     let n_encoder_layers = file.layers("encoder_layers")?;
     file.only("num_hidden_layers", json!(n_encoder_layers))?;
     let d_model = file.size_or("d_model", 256)?;

@@ -85,6 +85,7 @@ pub(in crate::families) fn backbone(
     if let Some(mut part) = file.part("backbone_config")? {
         // Beside it, nothing else counts.
         file.ignore("use_timm_backbone backbone backbone_kwargs num_channels");
+        part.needs("model_type")?;
         let names = part.choice(
             "model_type",
             &[("resnet", Transformers), ("timm_backbone", Timm)],
@@ -138,13 +139,8 @@ fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedErro
         json!(false),
     )?;
     let default = ResNetConfig::new();
-    let mut sizes = |field, default| {
-        let sizes = file.list::<u16>(field, "a list of numbers up to 65535")?;
-        let sizes = sizes.map(|sizes| sizes.into_iter().map(usize::from).collect());
-        Ok::<Vec<usize>, PretrainedError>(sizes.unwrap_or(default))
-    };
-    let widths = sizes("hidden_sizes", default.widths)?;
-    let depths = sizes("depths", default.depths)?;
+    let widths = file.sizes_or("hidden_sizes", default.widths)?;
+    let depths = file.sizes_or("depths", default.depths)?;
     if depths.iter().sum::<usize>() > MOST_LAYERS {
         return Err(file.unsupported("depths", format!("at most {MOST_LAYERS} layers")));
     }
@@ -167,7 +163,7 @@ fn check_outputs(
             let list = list.as_array()?;
             names.iter().any(|name| list.contains(name)).then_some(())
         };
-        let expected = format!("a list with {}", names[0]);
+        let expected = format!("a list with {}, the last of its depths", names[0]);
         file.parsed(field, &expected, has).map(|_| ())
     };
     let name = json!(format!("{stage}{last}"));

@@ -144,10 +144,7 @@ fn read(file: &mut ConfigFile) -> Result<Wav2Vec2Config, PretrainedError> {
 fn features(file: &mut ConfigFile) -> Result<Vec<FeatureLayerConfig>, PretrainedError> {
     let base = Wav2Vec2Config::base_features();
     let mut sizes = |field, size: fn(&FeatureLayerConfig) -> usize| {
-        let sizes = file.list::<u16>(field, "a list of numbers up to 65535")?;
-        let sizes = sizes.map(|sizes| sizes.into_iter().map(usize::from).collect());
-        let missing = || base.iter().map(size).collect();
-        Ok::<Vec<usize>, PretrainedError>(sizes.unwrap_or_else(missing))
+        file.sizes_or(field, base.iter().map(size).collect())
     };
     let channels = sizes("conv_dim", |layer| layer.n_channels)?;
     let kernels = sizes("conv_kernel", |layer| layer.kernel_size)?;

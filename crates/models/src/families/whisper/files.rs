@@ -107,9 +107,10 @@ fn read(file: &mut ConfigFile) -> Result<WhisperConfig, PretrainedError> {
     );
     file.only("median_filter_width", json!(7))?;
     let n_heads = file.size("encoder_attention_heads")?;
-    file.only("decoder_attention_heads", json!(n_heads))?;
+    let of_encoder = ("encoder_attention_heads", n_heads);
+    file.size_as("decoder_attention_heads", 6, of_encoder)?;
     let d_ff = file.size("encoder_ffn_dim")?;
-    file.only("decoder_ffn_dim", json!(d_ff))?;
+    file.size_as("decoder_ffn_dim", 1536, ("encoder_ffn_dim", d_ff))?;
     let n_encoder_layers = file.layers("encoder_layers")?;
     file.only("num_hidden_layers", json!(n_encoder_layers))?;
     let activation = file.activation("activation_function", FeedForwardActivation::Gelu)?;
