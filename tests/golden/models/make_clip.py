@@ -71,10 +71,18 @@ def made(name, kind, config):
 
 
 def alone(name, kind, whole):
-    """A folder of one encoder of a whole model."""
+    """A folder of one encoder of a whole model, and what it sees or reads."""
     model = kind(whole.config)
     model.load_state_dict(whole.state_dict())
     model.float().save_pretrained(OUT / name)
+    model = kind.from_pretrained(OUT / name, attn_implementation="eager").double().eval()
+    given, norm = ("texts", None) if kind is CLIPTextModel else ("images", model.post_layernorm)
+    inputs = TEXTS if kind is CLIPTextModel else torch.randn(2, 3, 7, 7, generator=torch.Generator().manual_seed(3)).float()
+    with torch.no_grad():
+        output = model(inputs if inputs is TEXTS else inputs.double(), output_hidden_states=True)
+        values = {**states(given, output, norm), f"{given}.pooled": output.pooler_output}
+    values = {given: inputs} | {key: value.float().contiguous() for key, value in values.items()}
+    save_file(values, OUT / name / "values.safetensors")
 
 
 # The end token of the first configurations.

@@ -150,6 +150,28 @@ fn an_encoder_alone_is_that_of_the_whole_model() {
 }
 
 #[test]
+fn an_encoder_alone_is_the_references() {
+    let open = |name: &str| GoldenFile::open(&format!("models/{name}/values"));
+    let [of_images, of_texts] = ["clip_vision", "clip_text"].map(open);
+    for (backend, device) in devices::named() {
+        let vision = ClipVision::from_pretrained(folder("clip_vision"), &device).unwrap();
+        let text = ClipText::from_pretrained(folder("clip_text"), &device).unwrap();
+        let pixels: Tensor<4> = of_images.tensor("images", &device);
+        let tokens = Tensor::<2, Int>::from_data(of_texts.data("texts"), &device);
+        let seen = vision.forward_with_hidden_states(pixels.clone());
+        let read = text.forward_with_hidden_states(tokens.clone());
+        let pooled = [vision.features(pixels), text.features(tokens)];
+        let outputs = [("images", seen, &of_images), ("texts", read, &of_texts)];
+        for ((name, output, values), pooled) in outputs.into_iter().zip(pooled) {
+            let what = format!("{name} alone on {backend}");
+            assert_encoder(&what, name, output, values);
+            let expected = values.data(&format!("{name}.pooled"));
+            assert_close_to_largest(&what, &pooled.into_data(), &expected, TOLERANCE, 0.0);
+        }
+    }
+}
+
+#[test]
 fn configurations_as_they_are_published() {
     let [clip, _, siglip] = models();
     // What version 4 of transformers wrote of each encoder.
@@ -237,6 +259,40 @@ fn mistakes_have_a_sentence() {
         ),
     ] {
         let config = ClipConfig::new(ClipFamily::Clip, vision, text);
+        assert_eq!(sentence(|| config.init(&device)), expected);
+    }
+    let siglip = |vision, text| ClipConfig::new(ClipFamily::Siglip, vision, text);
+    let stack = TransformerStackConfig::encoder(12, 17, 3, 1);
+    let stack = stack.with_block(ClipFamily::Siglip.block());
+    let sees = vision().with_encoder(stack.clone());
+    let reads = text().with_encoder(stack.clone());
+    assert!(siglip(sees.clone(), reads.clone()).validate().is_ok());
+    let of_clip = reads
+        .clone()
+        .with_encoder(stack.clone().with_block(ClipFamily::Clip.block()));
+    for (config, expected) in [
+        (
+            siglip(vision(), reads.clone()),
+            "ClipConfig: the encoder of images has CLIP's QuickGelu and LayerNorm { epsilon: 1e-5, bias: true, unit_offset: false }, \
+             but family is Siglip",
+        ),
+        (
+            siglip(sees.clone(), of_clip),
+            "ClipConfig: the encoder of texts has CLIP's QuickGelu and LayerNorm { epsilon: 1e-5, bias: true, unit_offset: false }, \
+             but family is Siglip",
+        ),
+        (
+            siglip(
+                sees.clone(),
+                reads.clone().with_encoder(stack.with_causal(true)),
+            ),
+            "ClipConfig: the encoder of texts has causal true, but that of family Siglip false",
+        ),
+        (
+            ClipConfig::new(ClipFamily::Clip, sees, reads),
+            "ClipConfig: the encoder of texts has causal false, but that of family Clip true",
+        ),
+    ] {
         assert_eq!(sentence(|| config.init(&device)), expected);
     }
     let model = ClipConfig::new(ClipFamily::Clip, vision(), text()).init(&device);

@@ -110,10 +110,26 @@ impl ClipConfig {
             let reason = format!("end_token {end_token} is not below vocab_size {vocab_size}");
             return Err(ConfigError::new(NAME, reason));
         }
-        for (encoder, d_projection) in [
-            (&vision.encoder, vision.d_projection),
-            (&text.encoder, text.d_projection),
+        let (family, clips) = (self.family, ClipFamily::Clip.block());
+        let is_clip = family == ClipFamily::Clip;
+        for (kind, encoder, causal, d_projection) in [
+            ("images", &vision.encoder, false, vision.d_projection),
+            ("texts", &text.encoder, is_clip, text.d_projection),
         ] {
+            if encoder.causal != causal {
+                let reason = format!(
+                    "the encoder of {kind} has causal {}, but that of family {family:?} {causal}",
+                    encoder.causal
+                );
+                return Err(ConfigError::new(NAME, reason));
+            }
+            let (activation, norm) = (encoder.block.activation, &encoder.block.norm);
+            if !is_clip && (activation, norm) == (clips.activation, &clips.norm) {
+                let reason = format!(
+                    "the encoder of {kind} has CLIP's {activation:?} and {norm:?}, but family is {family:?}"
+                );
+                return Err(ConfigError::new(NAME, reason));
+            }
             ConfigError::check_positive(NAME, &[("d_projection", d_projection.unwrap_or(1))])?;
             if let Some(d_memory) = encoder.d_memory {
                 let reason = format!("d_memory is {d_memory}, but an encoder has no memory");
