@@ -4,6 +4,7 @@ use std::{
     fs,
     panic::{self, AssertUnwindSafe},
     path::Path,
+    time::Instant,
 };
 
 use burn::{
@@ -12,9 +13,11 @@ use burn::{
 };
 use burn_attn_models::{
     bert::Bert,
-    gpt_neox, gpt2, llama,
-    speech::SpeechRecognizer,
+    clip, gpt_neox, gpt2, llama,
+    speech::{AudioProcessor, SpeechRecognizer},
     t5,
+    vision::{ImageClassifier, ImageProcessor, ImageSegmenter, ObjectDetector},
+    wav2vec2,
     weights::{Table, Weights},
 };
 use burn_attn_tests::{
@@ -27,6 +30,8 @@ use crate::peak;
 
 /// Changed files of each kind.
 const CASES: u64 = 1000;
+/// Of those of models that see and hear, of which there are many.
+const FEWER_CASES: u64 = 200;
 /// The most that reading one may take: the models and their files have some ten thousand bytes.
 const MOST: usize = 16 << 20;
 
@@ -116,12 +121,22 @@ fn copied(from: &Path) -> TempDir {
 
 /// Changes a file of a folder again and again, and reads what came of it.
 fn survives(folder: &Path, file: &str, read: impl Fn(&Path) -> Result<(), String>) {
+    survives_each(CASES, folder, file, read);
+}
+
+fn survives_each(
+    cases: u64,
+    folder: &Path,
+    file: &str,
+    read: impl Fn(&Path) -> Result<(), String>,
+) {
     let _alone = alone();
+    let started = Instant::now();
     let copy = copied(folder);
     let original = fs::read(folder.join(file)).expect("read");
     assert_eq!(read(copy.path()), Ok(()), "as it was");
     let (mut refused, mut most) = (0, 0);
-    for seed in 0..CASES {
+    for seed in 0..cases {
         let bytes = SplitMix(seed).changed(&original);
         fs::write(copy.path().join(file), &bytes).expect("written");
         let mut result = Ok(Ok(()));
@@ -143,9 +158,10 @@ fn survives(folder: &Path, file: &str, read: impl Fn(&Path) -> Result<(), String
             refused += 1;
         }
     }
-    println!("{file}: {refused} of {CASES} refused, at most {most} bytes");
+    let time = started.elapsed();
+    println!("{file}: {refused} of {cases} refused, at most {most} bytes, {time:.1?}");
     // The others are changes of numbers, of names that nobody reads, or none.
-    assert!(refused > CASES / 4, "{refused} refused");
+    assert!(refused > cases / 4, "{refused} refused");
 }
 
 fn bert(folder: &Path) -> Result<(), String> {
@@ -183,12 +199,77 @@ fn a_configuration_of_t5() {
 
 #[test]
 fn files_of_whisper() {
-    for file in ["config.json", "generation_config.json"] {
-        survives(&golden::path("models/whisper"), file, |folder| {
-            let recognizer = SpeechRecognizer::from_pretrained(folder, &devices::any());
-            recognizer.map(drop).map_err(|error| error.to_string())
+    let folder = copied(&golden::path("models/whisper"));
+    let settings = r#"{"chunk_length": 1, "dither": 0.0, "feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 8,
+        "hop_length": 160, "n_fft": 400, "padding_value": 0.0, "sampling_rate": 16000}"#;
+    let preprocessor = "preprocessor_config.json";
+    fs::write(folder.path().join(preprocessor), settings).expect("written");
+    for (file, cases) in [
+        ("config.json", CASES),
+        ("generation_config.json", CASES),
+        (preprocessor, FEWER_CASES),
+        ("model.safetensors", FEWER_CASES),
+    ] {
+        survives_each(cases, folder.path(), file, |folder| {
+            said(SpeechRecognizer::from_pretrained(folder, &devices::any()).map(drop))
         });
     }
+}
+
+/// Each of the files of a model that sees or hears.
+fn survives_with_processor(
+    family: &str,
+    processor: &str,
+    read: impl Fn(&Path) -> Result<(), String>,
+) {
+    let folder = copied(&golden::path("models").join(family));
+    let preprocessor = "preprocessor_config.json";
+    let settings = golden::path("models").join(processor).join(preprocessor);
+    fs::copy(settings, folder.path().join(preprocessor)).expect("copied");
+    for file in ["config.json", preprocessor, "model.safetensors"] {
+        survives_each(FEWER_CASES, folder.path(), file, &read);
+    }
+}
+
+fn said(result: Result<(), impl ToString>) -> Result<(), String> {
+    result.map_err(|error| error.to_string())
+}
+
+#[test]
+fn files_of_classifiers() {
+    survives_with_processor("vit", "image_processors/vit", |folder| {
+        said(ImageClassifier::from_pretrained(folder, &devices::any()).map(drop))
+    });
+}
+
+#[test]
+fn files_of_detectors() {
+    survives_with_processor("detr", "image_processors/detr", |folder| {
+        said(ObjectDetector::from_pretrained(folder, &devices::any()).map(drop))
+    });
+}
+
+#[test]
+fn files_of_segmenters() {
+    survives_with_processor("segformer", "image_processors/enlarged", |folder| {
+        said(ImageSegmenter::from_pretrained(folder, &devices::any()).map(drop))
+    });
+}
+
+#[test]
+fn files_of_clip() {
+    survives_with_processor("clip", "image_processors/larger_crop", |folder| {
+        said(clip::from_pretrained(folder, &devices::any()).map(drop))?;
+        said(ImageProcessor::from_pretrained(folder).map(drop))
+    });
+}
+
+#[test]
+fn files_of_wav2vec2() {
+    survives_with_processor("wav2vec2", "wav2vec2", |folder| {
+        said(wav2vec2::from_pretrained(folder, &devices::any()).map(drop))?;
+        said(AudioProcessor::from_pretrained(folder).map(drop))
+    });
 }
 
 #[test]
