@@ -50,10 +50,10 @@ MODELS = {
 }
 # Names, the form of a result, random initialisation, generation, and what is not part of the model that is read.
 LEFT_OUT = (
-    "model_type text_config.model_type vision_config.model_type architectures dtype id2label label2id transformers_version use_cache "
-    "return_dict stage_names problem_type initializer_factor initializer_range pad_token_id decoder_start_token_id reshape_last_stage use_mask_token _name_or_path text_config.bos_token_id text_config.pad_token_id "
-    "text_config.projection_dim vision_config.projection_dim text_config.initializer_factor vision_config.initializer_factor "
-    "text_config.initializer_range vision_config.initializer_range"
+    "model_type text_config.model_type vision_config.model_type architectures dtype id2label label2id transformers_version use_cache return_dict "
+    "stage_names problem_type initializer_factor initializer_range pad_token_id decoder_start_token_id reshape_last_stage use_mask_token "
+    "_name_or_path text_config.bos_token_id text_config.pad_token_id text_config.projection_dim vision_config.projection_dim "
+    "text_config.initializer_factor vision_config.initializer_factor text_config.initializer_range vision_config.initializer_range"
 ).split()
 LEFT_OUT_OF = {
     "dinov2": ["out_features", "out_indices"],
@@ -68,6 +68,8 @@ GONE_SETTINGS = [{field: GONE} for field in ("size", "resample", "image_mean", "
 SIZES = [{"size": [9, 10]}, {"size": {"max_height": 9, "max_width": 20}}]
 FILTERS = [{"resample": 0}, {"resample": 1}]
 PADDED = {"pad_size": {"height": 40, "width": 40}}
+# A SigLIP with the block of a CLIP is taken for a mistake.
+OF_CLIP = {"text_config.hidden_act": "quick_gelu", "text_config.layer_norm_eps": 1e-5}
 NOT_HERE = {
     "vit": [{"image_size": [12, 12]}],
     "dinov2": [{"image_size": 13}, {"image_size": 15}],
@@ -80,6 +82,7 @@ NOT_HERE = {
     "segformer": [{"depths": [1] * 5}],
     "clip": [{"text_config.eos_token_id": GONE}],
     "clip_gelu": [{"text_config.eos_token_id": GONE}],
+    "siglip": [OF_CLIP],
     "wav2vec2": [{"adapter_attn_dim": 3}],
     "whisper": [*({HEADS: heads} for heads in (GONE, 4)), *({OTHER_HEADS: heads} for heads in (GONE, 4)), {"median_filter_width": 8}, {"scale_embedding": True}],
 }  # fmt: skip
@@ -162,7 +165,7 @@ def others(value):
 def more_rows(model):
     both = [HEADS, OTHER_HEADS]
     return {
-        "vit": [{"num_attention_heads": 4}, {"image_size": 8}, {"hidden_act": "silu"}, {"hidden_act": "quick_gelu"}, {"image_size": [12, 12]}],
+        "vit": [{"num_attention_heads": 4}, {"image_size": 8}, {"hidden_act": "quick_gelu"}, {"image_size": [12, 12]}],
         "dinov2": [{"num_attention_heads": 4}, {"image_size": 15}, {"mlp_ratio": 2.5}, {"layerscale_value": 0.1}],
         "detr": [
             dict.fromkeys(both, 4), {both[0]: 4}, {both[1]: 4}, dict.fromkeys(both, GONE), {"num_hidden_layers": 2}, {"num_hidden_layers": 3},
@@ -172,9 +175,9 @@ def more_rows(model):
         "segformer": [{"num_encoder_blocks": 3}, {"depths": [1] * 5}, {"strides": [4, 2, 1, 1]}, {"image_size": 3}],
         "clip": [
             {"text_config": None}, {"text_config": GONE}, {"vision_config": None}, {"vision_config_dict": {"hidden_size": 9}}, {"text_config.num_attention_heads": 2},
-            {"vision_config.num_attention_heads": 3}, {"text_config.eos_token_id": 9}, {"text_config.hidden_act": "silu"},
+            {"vision_config.num_attention_heads": 3}, {"text_config.eos_token_id": 9},
         ],
-        "siglip": [{"text_config": None}, {"vision_config.num_attention_heads": 3}, {"text_config.num_attention_heads": 2}],
+        "siglip": [OF_CLIP, {"text_config": None}, {"vision_config.num_attention_heads": 3}, {"text_config.num_attention_heads": 2}],
         "wav2vec2": [
             {"num_attention_heads": 4}, {"adapter_attn_dim": 3}, {"conv_dim": [5, 7], "conv_kernel": [5, 3], "conv_stride": [3, 2], "num_feat_extract_layers": 2},
             {"num_conv_pos_embedding_groups": 3}, {"feat_extract_norm": "layer"}, {"feat_extract_activation": "silu"},
