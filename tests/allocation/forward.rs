@@ -3,7 +3,7 @@
 use burn::tensor::{Distribution, Tensor};
 use burn_attn::{
     AttentionMask, BlockConfig, CausalAlignment, LayerInput, LayerPattern, SelfAttentionConfig,
-    SelfAttentionInput, TransformerStackConfig,
+    SelfAttentionInput, StatisticsOptions, TransformerStackConfig,
 };
 use burn_attn_tests::{devices, numbers::alone};
 
@@ -90,4 +90,21 @@ fn layers_share_their_mask() {
         println!("{name}: two layers take {one} bytes more, eight {many}");
         assert!(many < one + LEN * LEN / 2);
     }
+}
+
+/// All weights would be four bytes for each pair and head.
+#[test]
+fn statistics_take_linear_memory() {
+    let _alone = alone();
+    let config = SelfAttentionConfig::new(D_MODEL, HEADS).with_causal(true);
+    let module = config.init(&devices::any());
+    let statistics = |len: usize| {
+        let x = Tensor::<3>::random([1, len, D_MODEL], Distribution::Default, &devices::any());
+        let options = StatisticsOptions::new().max_distance(7);
+        peak(|| drop(module.forward_with_statistics(x, options)))
+    };
+    statistics(8);
+    let [short, long] = [LEN, 2 * LEN].map(statistics);
+    println!("{short} bytes, of twice as many tokens {long}");
+    assert!(long < 2 * short && long < LEN * LEN * HEADS);
 }

@@ -31,7 +31,8 @@ pub use norm::{Norm, NormConfig};
 pub use ops::with_dropout_seed;
 pub use ops::{
     AttentionBias, AttentionDropout, AttentionMask, AttentionOptions, BlockSize, CausalAlignment,
-    DropoutError, RelativeBuckets, RelativeBucketsError, Window, alibi_slopes, seed,
+    DropoutError, RelativeBuckets, RelativeBucketsError, StatisticsOptions, Window, alibi_slopes,
+    seed,
 };
 pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};

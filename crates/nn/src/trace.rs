@@ -1,7 +1,9 @@
 //! Every step of a computation, by name.
 
 use burn::tensor::{Tensor, TensorData, kind::Basic};
-use burn_attn_ops::{AttentionOptions, attention_steps, attention_weights};
+use burn_attn_ops::{
+    AttentionOptions, StatisticsOptions, attention_statistics, attention_steps, attention_weights,
+};
 
 /// Every step of a computation, by name, in the order in which they were made: what `forward_traced` returns. The numbers are those of the call, on the host.
 ///
@@ -24,6 +26,9 @@ use burn_attn_ops::{AttentionOptions, attention_steps, attention_weights};
 /// A [`TransformerLayer`](crate::TransformerLayer) has `input`, `self.normed` (what its self-attention reads), the steps of the attention as `self.…`, `after_self` (the
 /// residual sum), with cross-attention `cross.normed`, `cross.…` and `after_cross`, then `feed_forward.normed`, `feed_forward.output` and `output`; a parallel layer has no
 /// `after_self`. A [`TransformerStack`](crate::TransformerStack) has those of its layers as `0.…`, `1.…` and so on, then `output`.
+///
+/// `forward_with_statistics` returns instead what the weights look like, in memory that is linear in the lengths: `entropy`, `first_key`, `distances`, `top_keys` and
+/// `top_weights` of every attention, as [`AttentionStatistics`](burn_attn_ops::AttentionStatistics) describes them.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -84,6 +89,8 @@ pub(crate) enum Kept {
     Weights,
     /// Every step.
     Steps,
+    /// Statistics of the attention weights.
+    Statistics(StatisticsOptions),
 }
 
 /// Keeps what a call was asked for. Nothing is computed or cloned for what it was not asked for.
@@ -118,6 +125,15 @@ impl Recorder {
         let operands = || (query.clone(), key.clone(), options.clone());
         match self.kept {
             Kept::Nothing => {}
+            Kept::Statistics(statistics) => {
+                let (query, key, options) = operands();
+                let statistics = attention_statistics(query, key, options, statistics);
+                self.trace.add("entropy", statistics.entropy);
+                self.trace.add("first_key", statistics.first_key);
+                self.trace.add("distances", statistics.distances);
+                self.trace.add("top_keys", statistics.top_keys);
+                self.trace.add("top_weights", statistics.top_weights);
+            }
             Kept::Weights => {
                 let (query, key, options) = operands();
                 self.weights = Some(attention_weights(query, key, options));

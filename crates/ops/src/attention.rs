@@ -163,7 +163,7 @@ pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, options: AttentionOpt
     Tensor::from_dispatch(<Dispatch as AttentionOps>::attention_weights(inputs))
 }
 
-fn score_inputs(
+pub(crate) fn score_inputs(
     query: Tensor<4>,
     key: Tensor<4>,
     options: AttentionOptions,

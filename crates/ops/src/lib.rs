@@ -16,6 +16,7 @@
 //! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
 //! | to merge attention over the parts of a split context | [`merge_partial`] |
 //! | to inspect the weights, or every step | [`attention_weights`], [`attention_steps`] |
+//! | to know what the weights of long sequences look like | [`attention_statistics`] |
 //! | to say which keys each query sees | [`AttentionMask`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, query offsets, dropout) | [`AttentionOptions`] |
@@ -52,6 +53,7 @@ pub mod pytorch {}
 mod rotation;
 mod seed;
 mod segments;
+mod statistics;
 mod steps;
 mod union;
 
@@ -71,6 +73,7 @@ pub use rotation::{RotaryLayout, rotate};
 pub use seed::seed;
 #[cfg(feature = "std")]
 pub use seed::with_dropout_seed;
+pub use statistics::{AttentionStatistics, StatisticsOptions, attention_statistics};
 pub use steps::{AttentionSteps, attention_steps};
 
 /// The README's example.

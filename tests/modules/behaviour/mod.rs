@@ -13,6 +13,7 @@ mod own_module;
 mod padding;
 mod positions;
 mod qk_norm;
+mod statistics;
 mod token_positions;
 mod trace;
 mod weights;

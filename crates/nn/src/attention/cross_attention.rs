@@ -18,7 +18,7 @@ use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply, apply_without_bias, fitted, gated, kaiming_uniform, side_by_side},
     positions::{Position, Positions, QueryOffset},
-    trace::{Kept, Recorder, Trace},
+    trace::{Kept, Recorder},
 };
 
 const NAME: &str = "CrossAttention";
@@ -198,13 +198,6 @@ impl CrossAttention {
         let mut recorder = Recorder::new(Kept::Weights);
         let states = self.run(input, &mut recorder);
         AttentionOutput::of(states, recorder)
-    }
-
-    /// Every step of [`forward`](Self::forward), by name. This takes the scores several times more, with memory for all of them, and waits for the device.
-    pub fn forward_traced(&self, input: CrossAttentionInput) -> Trace {
-        let mut recorder = Recorder::new(Kept::Steps);
-        self.run(input, &mut recorder);
-        recorder.into_trace()
     }
 
     /// Keys and values of a memory, `[batch, len_kv, d_memory]`, for any number of calls with [`CrossAttentionInput::new`]: while decoding,

@@ -14,6 +14,7 @@ mod projections;
 mod qk_norm;
 mod self_attention;
 mod shared_prefix;
+mod traced;
 
 pub use context::AttentionContext;
 pub(crate) use context::context_builders;

@@ -19,7 +19,7 @@ use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply, gated, kaiming_uniform, place, side_by_side},
     positions::{Positions, QueryOffset},
-    trace::{Kept, Recorder, Trace},
+    trace::{Kept, Recorder},
 };
 
 const NAME: &str = "MultiHeadAttention";
@@ -214,13 +214,6 @@ impl MultiHeadAttention {
         AttentionOutput::of(states, recorder)
     }
 
-    /// Every step of [`forward`](Self::forward), by name. This takes the scores several times more, with memory for all of them, and waits for the device.
-    pub fn forward_traced(&self, input: MultiHeadAttentionInput) -> Trace {
-        let mut recorder = Recorder::new(Kept::Steps);
-        self.run(input, &mut recorder);
-        recorder.into_trace()
-    }
-
     /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes. Panics when the module is not causal, or no
     /// cache can be made: see [`KvCacheConfig`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
@@ -257,7 +250,7 @@ impl MultiHeadAttention {
         apply(&self.output, gated(&self.gate, merged, x))
     }
 
-    fn run(&self, input: MultiHeadAttentionInput, recorder: &mut Recorder) -> Tensor<3> {
+    pub(super) fn run(&self, input: MultiHeadAttentionInput, recorder: &mut Recorder) -> Tensor<3> {
         let x = self.gate.is_some().then(|| input.query.clone());
         let [query, key, value] = self.project([input.query, input.key, input.value], recorder);
         let (heads, context) = (&self.heads, input.context);

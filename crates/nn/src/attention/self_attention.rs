@@ -21,7 +21,7 @@ use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
     linear::{apply, apply_without_bias, fitted, gated, kaiming_uniform, place, side_by_side},
-    trace::{Kept, Recorder, Trace},
+    trace::{Kept, Recorder},
 };
 
 const NAME: &str = "SelfAttention";
@@ -219,13 +219,6 @@ impl SelfAttention {
         let mut recorder = Recorder::new(Kept::Weights);
         let states = self.run(input.into(), &mut recorder, &mut SharedKeyValue::default());
         AttentionOutput::of(states, recorder)
-    }
-
-    /// Every step of [`forward`](Self::forward), by name. This takes the scores several times more, with memory for all of them, and waits for the device.
-    pub fn forward_traced(&self, input: impl Into<SelfAttentionInput>) -> Trace {
-        let mut recorder = Recorder::new(Kept::Steps);
-        self.run(input.into(), &mut recorder, &mut SharedKeyValue::default());
-        recorder.into_trace()
     }
 
     /// Whether the module has no keys and values of its own, and runs only in a stack:

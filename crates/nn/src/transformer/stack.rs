@@ -7,7 +7,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::AttentionMask;
+use burn_attn_ops::{AttentionMask, StatisticsOptions};
 
 use super::{
     BlockConfig, LayerInput, LayerPattern, NormPlacement, TransformerLayer, TransformerLayerConfig,
@@ -232,16 +232,31 @@ impl TransformerStack {
     /// Every step of [`forward`](Self::forward), by name: those of the layers as `0.…`, `1.…`, in the order in which they run, then `output`. Panics as
     /// [`forward`](Self::forward); cost as [`SelfAttention::forward_traced`](crate::SelfAttention::forward_traced), layer by layer.
     pub fn forward_traced(&self, input: impl Into<LayerInput>) -> Trace {
+        let (mut trace, states) = self.kept(input.into().kept(Kept::Steps));
+        trace.add("output", states);
+        trace
+    }
+
+    /// What the attention weights look like, by name: the statistics that [`Trace`] lists, as `0.self.…`, `1.self.…`, layer by layer. Panics as
+    /// [`forward`](Self::forward); cost as [`SelfAttention::forward_with_statistics`](crate::SelfAttention::forward_with_statistics).
+    pub fn forward_with_statistics(
+        &self,
+        input: impl Into<LayerInput>,
+        options: StatisticsOptions,
+    ) -> Trace {
+        self.kept(input.into().kept(Kept::Statistics(options))).0
+    }
+
+    /// What the layers keep, and the states.
+    fn kept(&self, input: LayerInput) -> (Trace, Tensor<3>) {
         let (mut trace, mut number) = (Trace::new(), 0);
-        let input = input.into().kept(Kept::Steps);
         let states = self.fold_whole(input, |layer, input, shared| {
             let output = layer.run(input, None, shared);
             trace.extend(&number.to_string(), output.trace);
             number += 1;
             output.states
         });
-        trace.add("output", self.finish(states));
-        trace
+        (trace, self.finish(states))
     }
 
     /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts).

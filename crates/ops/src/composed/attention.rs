@@ -108,9 +108,14 @@ pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
     if shape.num_elements() == 0 {
         return B::float_zeros(shape, &inputs.query.device(), dtype);
     }
-    let whole = Part::whole(len_q, len_kv);
+    weights_of_part::<B>(aligned::<B>(inputs), &Part::whole(len_q, len_kv))
+}
+
+/// The weights of the [`aligned`] operands of a part with all keys.
+pub(crate) fn weights_of_part<B: Backend>(inputs: ScoreInputs<B>, part: &Part) -> FloatTensor<B> {
+    let dtype = float_dtype(inputs.query.dtype());
     let sinks = inputs.sinks.clone();
-    let (scores, _) = scores::<B>(aligned::<B>(inputs), &whole, statistics_dtype(dtype));
+    let (scores, _) = scores::<B>(inputs, part, statistics_dtype(dtype));
     let Exponentials { tensor, sum, .. } = Exponentials::<B>::new(scores, sinks);
     cast::<B>(B::float_div(tensor, sum), dtype)
 }

@@ -1,0 +1,184 @@
+//! What the weights of long sequences look like, in memory that is linear in the lengths.
+
+use burn::{
+    backend::Dispatch,
+    tensor::{Device, Int, Tensor},
+};
+
+use crate::{
+    AttentionOptions,
+    attention::score_inputs,
+    composed::{
+        part::{Part, aligned},
+        weights_of_part,
+    },
+};
+
+/// Weights of each head that exist at a time, as far as one row has no more.
+const AREA: usize = 1 << 16;
+
+/// What [`attention_statistics`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatisticsOptions {
+    /// How many keys are listed for each query.
+    pub top_k: usize,
+    /// The largest distance that is counted by itself.
+    pub max_distance: usize,
+}
+
+impl StatisticsOptions {
+    /// The four keys with the largest weights of each query, and distances up to 64.
+    pub fn new() -> Self {
+        Self {
+            top_k: 4,
+            max_distance: 64,
+        }
+    }
+
+    /// How many keys are listed for each query.
+    pub fn top_k(mut self, top_k: usize) -> Self {
+        self.top_k = top_k;
+        self
+    }
+
+    /// The largest distance that is counted by itself.
+    pub fn max_distance(mut self, max_distance: usize) -> Self {
+        self.max_distance = max_distance;
+        self
+    }
+}
+
+impl Default for StatisticsOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Statistics of the weights of every head. Means are over the queries that see a key.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AttentionStatistics {
+    /// The mean entropy of a query's weights in bits, `[batch, heads_q]`.
+    pub entropy: Tensor<2>,
+    /// The mean weight of the first key, `[batch, heads_q]`.
+    pub first_key: Tensor<2>,
+    /// The mean weight of the keys at each distance from the query, before or after it, `[batch, heads_q, max_distance + 2]`; the last number is that of all that are
+    /// further away. Query `i` and key `i` have the distance 0.
+    pub distances: Tensor<3>,
+    /// The keys with the largest weights of each query, the largest first, `[batch, heads_q, len_q, top_k]`, or fewer if there are fewer keys.
+    pub top_keys: Tensor<4, Int>,
+    /// Their weights.
+    pub top_weights: Tensor<4>,
+}
+
+/// Statistics of the weights of [`attention_weights`](crate::attention_weights), without gradients. Panics as that does.
+///
+/// # Cost
+///
+/// The operations of [`attention_weights`](crate::attention_weights) and `2 · batch · heads_q · len_q · len_kv · max_distance` more. The weights of a block of queries exist at a time: at most
+/// 65,536 of each head or those of one query, so memory is linear in the lengths.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn_ops::{AttentionOptions, StatisticsOptions, attention_statistics};
+///
+/// let device = Device::default();
+/// let random = || Tensor::<4>::random([1, 2, 300, 8], Distribution::Default, &device);
+/// let options = AttentionOptions::default().causal();
+/// let statistics = attention_statistics(random(), random(), options, StatisticsOptions::new());
+/// assert_eq!(statistics.top_keys.dims(), [1, 2, 300, 4]);
+/// ```
+pub fn attention_statistics(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    options: AttentionOptions,
+    StatisticsOptions {
+        top_k,
+        max_distance,
+    }: StatisticsOptions,
+) -> AttentionStatistics {
+    let ([batch, heads, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
+    let device = query.device();
+    let dtype = query.dtype();
+    let (bins, top_k) = (max_distance + 2, top_k.min(len_kv));
+    let inputs = score_inputs(query, key, options);
+    let zeros = |columns: usize| Tensor::<3>::zeros([batch, heads, columns], (&device, dtype));
+    let mut sums = [zeros(1), zeros(1), zeros(1), zeros(bins)];
+    let (mut top_keys, mut top_weights) = (Vec::new(), Vec::new());
+    let rows = (AREA / len_kv.max(1)).max(1);
+    let has_scores = ![batch, heads, len_q, len_kv].contains(&0);
+    let inputs = has_scores.then(|| aligned::<Dispatch>(inputs));
+    for first in (0..len_q).step_by(rows) {
+        let Some(inputs) = &inputs else { break };
+        let part = Part {
+            queries: first..len_q.min(first + rows),
+            keys: 0..len_kv,
+            len_q,
+            len_kv,
+        };
+        let weights = weights_of_part::<Dispatch>(part.of(inputs), &part);
+        let weights: Tensor<4> = Tensor::from_dispatch(weights).detach();
+        let sees = weights
+            .clone()
+            .sum_dim(3)
+            .greater_elem(0.0)
+            .float()
+            .cast(dtype);
+        // A weight of 0 adds nothing.
+        let bits = (weights.clone() + f64::from(f32::MIN_POSITIVE)).log() / -std::f64::consts::LN_2;
+        let over_rows = |x: Tensor<4>| x.sum_dim(2).squeeze_dim::<3>(2);
+        let pairs = part.queries.len() * len_kv;
+        let flat = weights.clone().reshape([batch, heads, pairs]);
+        let more = [
+            over_rows(sees),
+            over_rows((weights.clone() * bits).sum_dim(3)),
+            over_rows(weights.clone().narrow(3, 0, 1)),
+            flat.matmul(
+                by_distance(&part, max_distance, &device)
+                    .cast(dtype)
+                    .unsqueeze(),
+            ),
+        ];
+        for (sum, more) in sums.iter_mut().zip(more) {
+            *sum = sum.clone() + more;
+        }
+        if top_k > 0 {
+            let (weights, keys) = weights.topk_with_indices(top_k, 3);
+            top_weights.push(weights);
+            top_keys.push(keys);
+        }
+    }
+    let [sees, entropy, first_key, distances] = sums;
+    let sees = sees.clamp_min(1.0);
+    let mean = |sum: Tensor<3>| sum / sees.clone();
+    let shape = [batch, heads, len_q, top_k];
+    AttentionStatistics {
+        entropy: mean(entropy).squeeze_dim(2),
+        first_key: mean(first_key).squeeze_dim(2),
+        distances: mean(distances),
+        top_keys: match top_keys.is_empty() {
+            true => Tensor::zeros(shape, &device),
+            false => Tensor::cat(top_keys, 2),
+        },
+        top_weights: match top_weights.is_empty() {
+            true => Tensor::zeros(shape, (&device, dtype)),
+            false => Tensor::cat(top_weights, 2),
+        },
+    }
+}
+
+/// For each pair of a query of the part and a key a row with 1 at its distance, `[pairs, max_distance + 2]`.
+fn by_distance(part: &Part, max_distance: usize, device: &Device) -> Tensor<2> {
+    let positions = |range: &std::ops::Range<usize>| {
+        Tensor::<1, Int>::arange(range.start as i64..range.end as i64, device)
+    };
+    let (queries, keys) = (positions(&part.queries), positions(&part.keys));
+    let distances = (queries.unsqueeze_dim::<2>(1) - keys.unsqueeze_dim::<2>(0)).abs();
+    let distances = distances.clamp_max(max_distance as i64 + 1);
+    let distances = distances.reshape([part.queries.len() * part.keys.len(), 1]);
+    let bins = Tensor::<1, Int>::arange(0..max_distance as i64 + 2, device);
+    let shape = [distances.dims()[0], max_distance + 2];
+    let bins = bins.unsqueeze_dim::<2>(0).expand(shape);
+    distances.expand(shape).equal(bins).float()
+}
