@@ -288,7 +288,7 @@ impl TransformerLayer {
         }
     }
 
-    /// As [`forward`](Self::forward), for the next tokens of each sequence, which are added to the [cache](KvCache#decoding). The memory is
+    /// As [`forward`](Self::forward), for the next tokens of each sequence, which are added to the [cache](crate::KvCache#decoding). The memory is
     /// that of the cache.
     ///
     /// # Panics
