@@ -187,7 +187,11 @@ fn of_processor(name: &str, settings: &Fields, row: &Row) -> Result<Given, Strin
             let recordings = [0, 1].map(recording);
             let recordings = recordings.each_ref().map(Vec::as_slice);
             (
-                processor.forward(&recordings, &device).samples.into_data(),
+                processor
+                    .forward(&recordings, 16_000, &device)
+                    .map_err(|error| shown(&error))?
+                    .samples
+                    .into_data(),
                 None,
             )
         }

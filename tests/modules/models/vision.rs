@@ -130,7 +130,7 @@ fn settings_that_are_not_supported_are_refused() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "an image of 0 × 3 pixels cannot be resized to 4 × 4"
+        "an image of 0 × 3 pixels cannot become one of 4 × 4"
     );
     let processor = read("size", json!({"shortest_edge": 65535})).unwrap();
     let error = processor
@@ -138,7 +138,7 @@ fn settings_that_are_not_supported_are_refused() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "an image of 3 × 3 pixels cannot be resized to 65535 × 65535"
+        "an image of 3 × 3 pixels cannot become one of 65535 × 65535"
     );
 }
 
@@ -221,7 +221,7 @@ fn a_model_without_classes_is_refused() {
     assert!(matches!(error, VisionError::NoHead), "{error}");
     assert_eq!(
         error.to_string(),
-        "the model has no classes: its weights have no head"
+        "the weights have no head of the kind that is needed"
     );
 }
 

@@ -56,6 +56,8 @@ pub(crate) enum Wanted {
     Speech,
     /// What images or recordings become before the model sees or hears them.
     Preprocessor,
+    /// `vocab.json`.
+    Vocabulary,
     /// `tokenizer.json`.
     Tokenizer,
 }
@@ -67,6 +69,7 @@ impl Wanted {
             Self::Config | Self::ModelConfig | Self::Model | Self::Sentences => "config.json",
             Self::Speech => "generation_config.json",
             Self::Preprocessor => "preprocessor_config.json",
+            Self::Vocabulary => "vocab.json",
             Self::Chat | Self::Tokenizer => "tokenizer.json",
         }
     }

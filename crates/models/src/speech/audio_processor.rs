@@ -5,6 +5,7 @@ use std::path::Path;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::json;
 
+use super::SpeechError;
 use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, object};
 
 const EXPECTED: &str = "the settings of an audio processor";
@@ -26,9 +27,10 @@ const EPSILON: f64 = 1e-7;
 /// use burn_attn_models::speech::AudioProcessor;
 ///
 /// let processor = AudioProcessor { has_lengths: true, ..AudioProcessor::default() };
-/// let batch = processor.forward(&[&[0.1, -0.2, 0.4], &[0.5, 0.3]], &Device::default());
+/// let batch = processor.forward(&[&[0.1, -0.2, 0.4], &[0.5, 0.3]], 16_000, &Device::default())?;
 /// assert_eq!(batch.samples.dims(), [2, 3]);
-/// assert_eq!(batch.lengths, Some(vec![3, 2]));
+/// assert_eq!(batch.seen_lengths(), Some(&[3, 2][..]));
+/// # Ok::<(), burn_attn_models::speech::SpeechError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct AudioProcessor {
@@ -42,13 +44,21 @@ pub struct AudioProcessor {
     pub has_lengths: bool,
 }
 
-/// Recordings as a model hears them: the arguments of [`Wav2Vec2::forward`](crate::wav2vec2::Wav2Vec2::forward).
+/// Recordings as a model hears them.
 #[derive(Clone, Debug)]
 pub struct AudioBatch {
     /// `[batch, len]`
     pub samples: Tensor<2>,
-    /// The number of samples of each recording, if the model is told.
-    pub lengths: Option<Vec<usize>>,
+    /// The number of samples of each recording: for [`Wav2Vec2::decode`](crate::wav2vec2::Wav2Vec2::decode).
+    pub lengths: Vec<usize>,
+    has_lengths: bool,
+}
+
+impl AudioBatch {
+    /// The lengths if the model is told, beside `samples` the argument of [`Wav2Vec2::forward`](crate::wav2vec2::Wav2Vec2::forward).
+    pub fn seen_lengths(&self) -> Option<&[usize]> {
+        self.has_lengths.then_some(self.lengths.as_slice())
+    }
 }
 
 impl Default for AudioProcessor {
@@ -73,7 +83,7 @@ impl AudioProcessor {
         let wanted = Wanted::Preprocessor;
         let path = folder_with(source.as_ref(), wanted)?.join(wanted.file());
         let fields = object(&path, EXPECTED)?;
-        let mut file = ConfigFile::of_fields(path, "speech", fields);
+        let mut file = ConfigFile::of_fields(path, "wav2vec 2.0", fields);
         file.only("feature_extractor_type", json!("Wav2Vec2FeatureExtractor"))?;
         file.only("feature_size", json!(1))?;
         file.only("padding_side", json!("right"))?;
@@ -90,25 +100,32 @@ impl AudioProcessor {
         Ok(processor)
     }
 
-    /// Recordings, [`sample_rate`](Self::sample_rate) samples a second in −1 to 1, as a batch `[recordings, len]` of the longest one's length.
+    /// Recordings, `sample_rate` samples a second in −1 to 1, as a batch `[recordings, len]` of the longest one's length.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// When a recording has no samples, or a sample is not finite.
+    /// When the sample rate is not [that of the model](Self::sample_rate), a recording has no samples, or a sample is not finite.
     ///
     /// # Cost
     ///
     /// A few operations for each number of the batch.
-    pub fn forward(&self, recordings: &[&[f32]], device: &Device) -> AudioBatch {
+    pub fn forward(
+        &self,
+        recordings: &[&[f32]],
+        sample_rate: usize,
+        device: &Device,
+    ) -> Result<AudioBatch, SpeechError> {
+        if sample_rate != self.sample_rate {
+            return Err(SpeechError::SampleRate {
+                found: sample_rate,
+                expected: self.sample_rate,
+            });
+        }
         for (row, samples) in recordings.iter().enumerate() {
-            assert!(
-                !samples.is_empty(),
-                "AudioProcessor: recording {row} has no samples"
-            );
-            if let Some(at) = samples.iter().position(|sample| !sample.is_finite()) {
-                let sample = samples[at];
-                panic!("AudioProcessor: sample {at} of recording {row} is {sample}");
+            if samples.is_empty() {
+                return Err(SpeechError::Empty(row));
             }
+            SpeechError::check(samples)?;
         }
         let lengths: Vec<usize> = recordings.iter().map(|samples| samples.len()).collect();
         let len = lengths.iter().copied().max().unwrap_or(0);
@@ -125,10 +142,11 @@ impl AudioProcessor {
             }
         }
         let batch = TensorData::new(batch, [recordings.len(), len]);
-        AudioBatch {
+        Ok(AudioBatch {
             samples: Tensor::from_data(batch, device),
-            lengths: self.has_lengths.then_some(lengths),
-        }
+            lengths,
+            has_lengths: self.has_lengths,
+        })
     }
 
     fn normalize(&self, samples: &mut [f32]) {

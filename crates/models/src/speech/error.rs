@@ -19,6 +19,27 @@ pub enum SpeechError {
         /// The most that the model reads at once.
         most: usize,
     },
+    /// The recording is shorter than a frame.
+    #[error("{samples} samples were given, but a frame has {least}")]
+    TooShort {
+        /// Number of samples.
+        samples: usize,
+        /// Samples of a frame.
+        least: usize,
+    },
+    /// The recording has another sample rate than those that the model was trained on.
+    #[error(
+        "the recording has {found} samples a second, but the model was trained on {expected}: resample it"
+    )]
+    SampleRate {
+        /// Samples a second of the recording.
+        found: usize,
+        /// Those of the model.
+        expected: usize,
+    },
+    /// A recording of a batch has no samples.
+    #[error("recording {0} has no samples")]
+    Empty(usize),
     /// A sample is NaN or infinite.
     #[error("sample {at} is {sample}")]
     Sample {
@@ -66,4 +87,17 @@ pub enum SpeechError {
     /// Nothing can be generated.
     #[error(transparent)]
     Generate(#[from] GenerateError),
+}
+
+impl SpeechError {
+    /// Refuses samples that are not finite.
+    pub(super) fn check(samples: &[f32]) -> Result<(), Self> {
+        match samples.iter().position(|sample| !sample.is_finite()) {
+            Some(at) => Err(Self::Sample {
+                at,
+                sample: samples[at],
+            }),
+            None => Ok(()),
+        }
+    }
 }

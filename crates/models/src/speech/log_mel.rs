@@ -70,7 +70,7 @@ impl LogMel {
     }
 
     /// The spectrogram of the first `160 · n_frames` samples, with silence after the last one, `[1, n_mels, n_frames]`. Samples are in −1 to 1, [`SAMPLE_RATE`](Self::SAMPLE_RATE) a
-    /// second. The powers are relative to the greatest: what is 80 dB below it is silence.
+    /// second. What is more than 80 dB below the greatest power counts as 80 dB below it.
     ///
     /// # Panics
     ///

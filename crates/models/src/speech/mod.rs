@@ -17,16 +17,17 @@
 //! | --- | --- |
 //! | `config.json`, weights | the model |
 //! | `tokenizer.json` | its tokens |
-//! | `generation_config.json` | `decoder_start_token_id`, `eos_token_id`, `no_timestamps_token_id`; `suppress_tokens`, which are never chosen, and `begin_suppress_tokens`, which are not chosen first; `alignment_heads`, whose attention says when a word begins; `is_multilingual`, `lang_to_id`, `task_to_id`, `language`; where no languages are named, `forced_decoder_ids`. Settings that would change the text, such as beams, are refused |
+//! | `generation_config.json` | `decoder_start_token_id`, `eos_token_id`, `no_timestamps_token_id`; `suppress_tokens`, which are never chosen, and `begin_suppress_tokens`, which are not chosen first; `alignment_heads`, whose attention says when a word begins; `is_multilingual`, `lang_to_id`, `task_to_id`, `language`; `max_new_tokens` and `max_length`; where no languages are named, `forced_decoder_ids`. Settings that would change the text, such as beams, are refused |
 //!
 //! Texts are chosen greedily and without timestamps, as by `generate(task="transcribe")` of Hugging Face's `transformers`. A recording of more
 //! than 30 seconds is cut into windows, at 30 seconds each, also within a word, while `transformers` cuts it at timestamps. There is no translation.
 //! Spectrograms have the windows and frequencies of published Whispers; a `preprocessor_config.json` with others is refused.
 //!
-//! [`AudioProcessor`] reads that of a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2), which hears samples instead of spectrograms.
+//! [`AudioProcessor`] reads that of a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2), which hears samples instead of spectrograms, and [`CtcVocabulary`] its letters.
 
 mod alignment;
 mod audio_processor;
+mod ctc_vocabulary;
 mod error;
 mod log_mel;
 mod recognizer;
@@ -34,6 +35,7 @@ mod settings;
 mod words;
 
 pub use audio_processor::{AudioBatch, AudioProcessor};
+pub use ctc_vocabulary::CtcVocabulary;
 pub use error::SpeechError;
 pub use log_mel::LogMel;
 pub use recognizer::{SpeechRecognizer, Transcript};

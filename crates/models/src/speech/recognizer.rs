@@ -108,7 +108,8 @@ impl SpeechRecognizer {
     ///
     /// # Errors
     ///
-    /// When there are more samples than a [`window`](Self::window) has, a sample is not finite, or generation fails.
+    /// When there are more samples than a [`window`](Self::window) has or fewer than a frame of 20 ms, a sample is not finite, or generation fails. Silence is no
+    /// error: the model invents a text for it, as it does in `transformers`.
     ///
     /// # Cost
     ///
@@ -119,10 +120,11 @@ impl SpeechRecognizer {
             let samples = samples.len();
             return Err(SpeechError::TooLong { samples, most });
         }
-        if let Some(at) = samples.iter().position(|sample| !sample.is_finite()) {
-            let sample = samples[at];
-            return Err(SpeechError::Sample { at, sample });
+        if samples.len() < SAMPLES_OF_FRAME {
+            let (samples, least) = (samples.len(), SAMPLES_OF_FRAME);
+            return Err(SpeechError::TooShort { samples, least });
         }
+        SpeechError::check(samples)?;
         let device = self.model.positions.table.device();
         let spectrogram = self
             .log_mel
@@ -238,6 +240,7 @@ impl SpeechRecognizer {
         let model = &self.model.seq2seq;
         let read = model.lengths(&state)[0];
         let most = model.max_len().saturating_sub(read + prompt.len());
+        let most = settings.max_tokens.map_or(most, |tokens| tokens.min(most));
         let options = GenerateOptions::new(most).stop_tokens(settings.ends.iter().copied());
         let before = prompt.len();
         let steps = stream(model, state, &[prompt], &options)?.logits_processor(

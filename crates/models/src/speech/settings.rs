@@ -36,6 +36,8 @@ pub struct SpeechSettings {
     pub transcribe: Option<u32>,
     /// The tokens after the first one in models whose files name no languages.
     pub forced: Vec<u32>,
+    /// The most tokens of a text. Default: as many as the model has positions for.
+    pub max_tokens: Option<usize>,
 }
 
 impl SpeechSettings {
@@ -49,6 +51,13 @@ impl SpeechSettings {
         file.only("repetition_penalty", json!(1.0))?;
         file.only("no_repeat_ngram_size", json!(0))?;
         file.only("task", json!("transcribe"))?;
+        file.only("min_length encoder_no_repeat_ngram_size", json!(0))?;
+        file.only("encoder_repetition_penalty guidance_scale", json!(1.0))?;
+        let others = "min_new_tokens forced_bos_token_id forced_eos_token_id bad_words_ids sequence_bias \
+             exponential_decay_length_penalty no_speech_threshold logprob_threshold compression_ratio_threshold prompt_ids";
+        file.only(others, Value::Null)?;
+        let max_new_tokens = file.parsed("max_new_tokens", "a number of tokens", count)?;
+        let max_length = file.parsed("max_length", "a number of tokens", count)?;
         let vocab_size = model.vocab_size();
         let token = |value: &Value| {
             let token = u32::deserialize(value).ok()?;
@@ -119,6 +128,8 @@ impl SpeechSettings {
             language,
             transcribe: transcribe.filter(|_| is_multilingual),
             forced: forced.collect(),
+            // Neither counts the tokens before a text.
+            max_tokens: max_new_tokens.or(max_length),
             languages,
         })
     }
@@ -165,6 +176,11 @@ pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<(), P
         "processor_class return_attention_mask return_tensors mel_filters n_samples nb_max_frames",
     );
     file.finish().map(drop)
+}
+
+/// A number of tokens.
+fn count(value: &Value) -> Option<usize> {
+    usize::deserialize(value).ok()
 }
 
 /// The code in the name of a language's token: `en` in `<|en|>`.

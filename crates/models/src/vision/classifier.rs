@@ -56,6 +56,9 @@ impl ImageClassifier {
         let model = vit::from_pretrained(source, options)?;
         let head = model.head.as_ref().ok_or(VisionError::NoHead)?;
         let [_, n_classes] = head.weight.dims();
+        if n_classes == 1 {
+            return Err(VisionError::OneClass);
+        }
         let config = config(source)?;
         let problem = config.get("problem_type").and_then(Value::as_str);
         if let Some(problem) = problem.filter(|&name| name != "single_label_classification") {

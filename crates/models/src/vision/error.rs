@@ -12,15 +12,18 @@ pub enum VisionError {
     #[error(transparent)]
     Pretrained(#[from] PretrainedError),
     /// The model has no head for classes.
-    #[error("the model has no classes: its weights have no head")]
+    #[error("the weights have no head of the kind that is needed")]
     NoHead,
+    /// The model has a single class, which would always be the answer.
+    #[error("the model has one class only, of which nothing can be said")]
+    OneClass,
     /// The classes of the model do not exclude each other, or are numbers.
     #[error(
         "the model's problem_type is {0:?}, but an image classifier has single_label_classification"
     )]
     ProblemType(String),
     /// The image has no pixels, or so many that it cannot be resized.
-    #[error("an image of {width} × {height} pixels cannot be resized to {to_width} × {to_height}")]
+    #[error("an image of {width} × {height} pixels cannot become one of {to_width} × {to_height}")]
     Size {
         /// Width of the image (pixels).
         width: u32,

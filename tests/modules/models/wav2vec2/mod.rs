@@ -139,6 +139,9 @@ fn padding_changes_nothing_where_frames_are_normalised() {
     assert_close_to_largest("padded", &padded, &alone.into_data(), 1e-5, 0.0);
     let nothing = loaded.forward(Tensor::zeros([0, 173], &device), Some(&[]));
     assert_eq!(nothing.dims(), [0, 11, 10]);
+    let nothing = loaded.logits(Tensor::zeros([0, 173], &device), Some(&[]));
+    let [batch, n_frames, _] = nothing.dims();
+    assert_eq!([batch, n_frames], [0, 11]);
 }
 
 #[test]

@@ -3,12 +3,11 @@
 use std::fs;
 
 use burn::tensor::Tensor;
-use burn_attn_models::speech::AudioProcessor;
+use burn_attn_models::speech::{AudioProcessor, CtcVocabulary};
 use burn_attn_tests::{
     compare::{assert_close_to_largest, assert_same},
     devices,
     golden::GoldenFile,
-    sentence,
 };
 use serde_json::{Value, json};
 
@@ -31,10 +30,16 @@ fn recordings_are_normalised_as_by_the_reference() {
     ] {
         let processor = AudioProcessor::from_pretrained(folder(name)).expect("a processor");
         assert_eq!(processor.sample_rate, rate);
-        let batch = processor.forward(&[long, short], &device);
-        let lengths = (name == "wav2vec2_large").then(|| LENGTHS.to_vec());
-        assert_eq!(batch.lengths, lengths);
-        let alone = processor.forward(&[short], &device).samples;
+        let batch = processor
+            .forward(&[long, short], rate, &device)
+            .expect("a batch");
+        assert_eq!(batch.lengths, LENGTHS);
+        let seen = (name == "wav2vec2_large").then_some(&LENGTHS[..]);
+        assert_eq!(batch.seen_lengths(), seen);
+        let alone = processor
+            .forward(&[short], rate, &device)
+            .expect("a batch")
+            .samples;
         for (key, actual) in [
             (name.to_owned(), batch.samples),
             (format!("{name}.alone"), alone),
@@ -44,16 +49,26 @@ fn recordings_are_normalised_as_by_the_reference() {
         }
     }
     let processor = AudioProcessor::default();
-    assert_eq!(processor.forward(&[], &device).samples.dims(), [0, 0]);
-    let silence = processor.forward(&[&[0.25; 7]], &device).samples;
+    let forward = |recordings: &[&[f32]], rate| processor.forward(recordings, rate, &device);
+    assert_eq!(
+        forward(&[], 16_000).expect("a batch").samples.dims(),
+        [0, 0]
+    );
+    let silence = forward(&[&[0.25; 7]], 16_000).expect("a batch").samples;
     assert_same(&silence, &Tensor::zeros([1, 7], &device));
     assert_eq!(
-        sentence(|| processor.forward(&[short, &[]], &device)),
-        "AudioProcessor: recording 1 has no samples"
+        forward(&[short, &[]], 16_000).unwrap_err().to_string(),
+        "recording 1 has no samples"
     );
     assert_eq!(
-        sentence(|| processor.forward(&[short, &[0.0, f32::NAN]], &device)),
-        "AudioProcessor: sample 1 of recording 1 is NaN"
+        forward(&[short, &[0.0, f32::NAN]], 16_000)
+            .unwrap_err()
+            .to_string(),
+        "sample 1 is NaN"
+    );
+    assert_eq!(
+        forward(&[short], 44_100).unwrap_err().to_string(),
+        "the recording has 44100 samples a second, but the model was trained on 16000: resample it"
     );
 }
 
@@ -73,25 +88,50 @@ fn settings_of_recordings_that_are_refused() {
         (
             "feature_size",
             json!(80),
-            "feature_size is 80, but speech supports 1",
+            "feature_size is 80, but wav2vec 2.0 supports 1",
         ),
         (
             "padding_side",
             json!("left"),
-            "padding_side is \"left\", but speech supports \"right\"",
+            "padding_side is \"left\", but wav2vec 2.0 supports \"right\"",
         ),
         (
             "feature_extractor_type",
             json!("WhisperFeatureExtractor"),
-            "feature_extractor_type is \"WhisperFeatureExtractor\", but speech supports \"Wav2Vec2FeatureExtractor\"",
+            "feature_extractor_type is \"WhisperFeatureExtractor\", but wav2vec 2.0 supports \"Wav2Vec2FeatureExtractor\"",
         ),
         (
             "do_resample",
             json!(true),
-            "speech does not know do_resample",
+            "wav2vec 2.0 does not know do_resample",
         ),
     ] {
         let error = changed(field, value).expect_err("it is refused");
         assert!(error.ends_with(expected), "{error}");
     }
+}
+
+#[test]
+fn letters_of_tokens() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |text: &str| fs::write(folder.path().join("vocab.json"), text).expect("written");
+    let read = || CtcVocabulary::from_pretrained(folder.path());
+    write(
+        r#"{"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "|": 4, "E": 5, "T": 6, "'": 7, "ß": 8}"#,
+    );
+    let letters = read().expect("a vocabulary");
+    // As by `Wav2Vec2CTCTokenizer.decode` with `skip_special_tokens=True`.
+    assert_eq!(
+        letters.text(&[1, 4, 6, 5, 5, 4, 4, 7, 6, 3, 8, 4, 2, 99]),
+        "TEE  'Tß"
+    );
+    assert_eq!(letters.text(&[]), "");
+    write(r#"{"eng": {"a": 1}}"#);
+    let error = read().expect_err("it is refused").to_string();
+    assert!(
+        error.ends_with("{\"a\":1} is not the number of a token"),
+        "{error}"
+    );
+    fs::remove_file(folder.path().join("vocab.json")).expect("removed");
+    assert!(read().is_err());
 }

@@ -102,13 +102,21 @@ fn a_recording_is_cut_into_windows() {
         error.to_string(),
         "25111 samples were given, but the model reads at most 16000 at once"
     );
-    let error = recognizer.recognize(&[0.5, f32::INFINITY]).unwrap_err();
+    let mut broken = recording(0);
+    broken[1] = f32::INFINITY;
+    let error = recognizer.recognize(&broken).unwrap_err();
     assert_eq!(error.to_string(), "sample 1 is inf");
-    let nothing = recognizer.recognize(&[]).unwrap();
-    assert_eq!(nothing.n_frames, 0);
+    let error = recognizer.recognize(&samples[..319]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "319 samples were given, but a frame has 320"
+    );
+    let mut nothing = recognizer.recognize(&samples[..320]).unwrap();
+    assert_eq!(nothing.n_frames, 1);
+    nothing.tokens.clear();
     let error = recognizer.align(&nothing).unwrap_err();
     assert!(
-        matches!(error, SpeechError::NothingToAlign { frames: 0, .. }),
+        matches!(error, SpeechError::NothingToAlign { tokens: 0, .. }),
         "{error}"
     );
     let error = recognizer.with_language("fr").unwrap_err();
@@ -141,12 +149,31 @@ fn recognizer(change: impl FnOnce(&mut Value)) -> Result<SpeechRecognizer, Speec
 }
 
 #[test]
+fn a_text_has_as_many_tokens_as_its_settings_say() {
+    let whole = recognizer(|_| {})
+        .unwrap()
+        .recognize(&recording(0))
+        .unwrap();
+    assert!(whole.tokens.len() > 3);
+    for field in ["max_length", "max_new_tokens"] {
+        let recognizer = recognizer(set(field, json!(3))).unwrap();
+        let cut = recognizer.recognize(&recording(0)).unwrap();
+        assert_eq!(cut.tokens, whole.tokens[..3]);
+    }
+}
+
+#[test]
 fn settings_that_do_not_fit_are_refused() {
     for (field, value, expected) in [
         (
             "no_timestamps_token_id",
             json!(35),
             "no_timestamps_token_id is 35, but Whisper supports a token below 35",
+        ),
+        (
+            "no_speech_threshold",
+            json!(0.6),
+            "no_speech_threshold is 0.6, but Whisper supports null",
         ),
         (
             "eos_token_id",

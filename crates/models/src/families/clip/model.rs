@@ -6,7 +6,7 @@ use burn::{
 };
 
 use super::{ClipText, ClipVision};
-use crate::bert::normalized;
+use crate::{bert::normalized, loss::wide};
 
 /// An encoder of images and one of texts.
 ///
@@ -65,7 +65,7 @@ impl Clip {
         self.text.features(tokens)
     }
 
-    /// How well every text fits every image, `[images, texts]`: CLIP's softmax over the texts says which of them an image shows, and SigLIP's sigmoid
+    /// How well every text fits every image, `[images, texts]`, in f32 at least: CLIP's softmax over the texts says which of them an image shows, and SigLIP's sigmoid
     /// whether an image shows one. PyTorch equivalent: `logits_per_image`.
     ///
     /// # Panics
@@ -89,10 +89,13 @@ impl Clip {
     ///
     /// `2 · images · texts · d` operations.
     pub fn similarities(&self, images: Tensor<2>, texts: Tensor<2>) -> Tensor<2> {
-        let cosines = normalized(images).matmul(normalized(texts).transpose());
-        let logits = cosines * self.logit_scale.val().exp().unsqueeze();
+        // Half precision has too few digits for what a softmax of differences reads.
+        let dtype = wide(images.dtype());
+        let [images, texts] = [images, texts].map(|vectors| normalized(vectors.cast(dtype)));
+        let scale = self.logit_scale.val().cast(dtype).exp();
+        let logits = images.matmul(texts.transpose()) * scale.unsqueeze();
         match &self.logit_bias {
-            Some(bias) => logits + bias.val().unsqueeze(),
+            Some(bias) => logits + bias.val().cast(dtype).unsqueeze(),
             None => logits,
         }
     }

@@ -16,6 +16,8 @@ use burn::{
     },
 };
 
+use crate::loss::wide;
+
 /// Added to a variance.
 const EPSILON: f64 = 1e-5;
 
@@ -145,7 +147,12 @@ impl NormedConv {
     /// The norm as a part of the convolution: activations, which are larger than weights, are not read again for it.
     fn forward(&self, x: Tensor<4>) -> Tensor<4> {
         // Fixed even after a model was frozen and unfrozen.
-        let fixed = |numbers: &Param<Tensor<1>>| numbers.val().detach();
+        // In half precision, the difference below would lose its digits.
+        let fixed = |numbers: &Param<Tensor<1>>| {
+            let numbers = numbers.val().detach();
+            let dtype = wide(numbers.dtype());
+            numbers.cast(dtype)
+        };
         let factor = fixed(&self.gamma) / (fixed(&self.variance) + EPSILON).sqrt();
         let bias = fixed(&self.beta) - fixed(&self.mean) * factor.clone();
         let Conv2d {
@@ -155,6 +162,8 @@ impl NormedConv {
             ..
         } = &self.convolution;
         let [d_output, ..] = weight.dims();
+        let dtype = weight.dtype();
+        let (factor, bias) = (factor.cast(dtype), bias.cast(dtype));
         let weight = weight.val() * factor.reshape([d_output, 1, 1, 1]);
         let padding = kernel_size.map(|kernel| kernel / 2);
         let options = ConvOptions::new(*stride, padding, [1, 1], 1);

@@ -8,6 +8,7 @@ use burn::{
 use burn_attn::dropout;
 
 use super::encoder::{to_map, to_sequence};
+use crate::loss::wide;
 
 /// The head that gives every pixel a class: linear layers alone, because the encoder has already seen what is around a pixel.
 ///
@@ -85,7 +86,9 @@ pub(super) fn upsampled(grid: Tensor<3>, old: [usize; 2], new: [usize; 2]) -> Te
     if old == new {
         return grid;
     }
-    let ([batch, _, channels], place) = (grid.dims(), (&grid.device(), grid.dtype()));
+    let ([batch, _, channels], dtype) = (grid.dims(), grid.dtype());
+    // Half precision has too few digits for weights that add up to 1.
+    let place = (&grid.device(), wide(dtype));
     let [rows, columns] = [0, 1].map(|axis| {
         let weights = TensorData::new(
             interpolation(old[axis], new[axis]),
@@ -93,9 +96,10 @@ pub(super) fn upsampled(grid: Tensor<3>, old: [usize; 2], new: [usize; 2]) -> Te
         );
         Tensor::<3>::from_data(weights, place)
     });
+    let grid = grid.cast(wide(dtype));
     let grid = rows.matmul(grid.reshape([batch, old[0], old[1] * channels]));
     let grid = columns.matmul(grid.reshape([batch * new[0], old[1], channels]));
-    grid.reshape([batch, new[0] * new[1], channels])
+    grid.reshape([batch, new[0] * new[1], channels]).cast(dtype)
 }
 
 /// How much each of `old` tokens is of each of `new` ones, `[new, old]`.

@@ -5,12 +5,11 @@
 //! x      = activation(norm(convolution(x)))                 layer by layer, from one channel, the samples, to frames of 20 ms
 //! x      = projection(norm(x))
 //! x      = x + activation(positions(x))                     a convolution over the frames around each one
-//! states = encoder(norm(x))  or  norm(encoder(x))           post-norm layers in the base model, pre-norm layers in the large one
-//! logits = head(states)                                     of each frame; one of the tokens, the blank, stands for none
+//! states = encoder(norm(x))  or  norm(encoder(x))           post-norm layers, or pre-norm layers in models of LV-60k and XLSR
+//! logits = head(states)                                     of each frame; one of the tokens is the CTC blank
 //! ```
 //!
-//! In the base model, the first convolution alone has a norm, of each channel over all frames; in the large one, every convolution has a norm of
-//! each frame.
+//! The first convolution alone has a norm, of each channel over all frames; in models of LV-60k and XLSR, every convolution has a norm of each frame.
 
 mod config;
 mod files;

@@ -53,7 +53,7 @@ pub struct Wav2Vec2 {
     pub encoder: TransformerStack,
     /// From states to logits of tokens, if the model has a head.
     pub head: Option<Linear>,
-    /// The token that stands for none.
+    /// The CTC blank: the token of frames that say nothing.
     pub blank: usize,
 }
 
@@ -71,7 +71,8 @@ impl Wav2Vec2 {
     ///
     /// # Cost
     ///
-    /// That of the convolutions, [`FeatureLayer::forward`] and [`PositionalConvolution::forward`], and of the encoder for `n_frames` tokens.
+    /// That of the convolutions, [`FeatureLayer::forward`] and [`PositionalConvolution::forward`], and of the encoder for `n_frames` tokens. In published
+    /// models, the first convolution alone keeps 410 bytes in f32 for each sample, 0.4 GB a minute: cut long recordings.
     pub fn forward(&self, samples: Tensor<2>, lengths: Option<&[usize]>) -> Tensor<3> {
         self.encoder.forward(self.embed(samples, lengths))
     }
@@ -109,11 +110,23 @@ impl Wav2Vec2 {
     pub fn logits(&self, samples: Tensor<2>, lengths: Option<&[usize]>) -> Tensor<3> {
         let head = self.head.as_ref();
         let head = head.expect("Wav2Vec2: the model has no head");
-        head.forward(self.forward(samples, lengths))
+        let states = self.forward(samples, lengths);
+        let ([batch, n_frames, _], [_, vocab_size]) = (states.dims(), head.weight.dims());
+        // As in `embed`.
+        match batch {
+            0 => Tensor::zeros(
+                [0, n_frames, vocab_size],
+                (&states.device(), states.dtype()),
+            ),
+            _ => head.forward(states),
+        }
     }
 
-    /// The tokens of each recording by its [`logits`](Self::logits), with the same lengths: the most probable of every frame, of which one stays where the same
-    /// follows itself, and none where it is the [`blank`](Self::blank). PyTorch equivalent: `argmax` and `decode` of `Wav2Vec2CTCTokenizer`.
+    /// The tokens of each recording by its [`logits`](Self::logits): the most probable of every frame, of which one stays where the same follows itself, and
+    /// none where it is the [`blank`](Self::blank). `speech::CtcVocabulary`, with the feature `speech`, has their text. PyTorch equivalent: `argmax`, and the
+    /// grouping in `decode` of `Wav2Vec2CTCTokenizer`.
+    ///
+    /// With lengths, frames of padding say nothing; give them here also for models that are not told the lengths.
     ///
     /// # Panics
     ///
