@@ -17,7 +17,7 @@ use burn_attn_ops::{
 /// | `query`, `key`, `value` | the heads, normalised and rotated as far as the module does that | `[batch, heads, len, d_head]` |
 /// | `scores` | `query · keyᵀ` | `[batch, heads, len_q, len_kv]` |
 /// | `scaled` | times the scale, and capped | as `scores` |
-/// | `hidden.causal`, `hidden.window`, `hidden.padding`, `hidden.segments`, `hidden.blocks`, `hidden.mask`, `hidden.union` | true where this part of the mask hides a key; a window only what causality shows | as `scores` |
+/// | `hidden.causal`, `hidden.window`, `hidden.padding`, `hidden.segments`, `hidden.blocks`, `hidden.mask`, `hidden.union` | true where this part of the mask hides a key; a window only what causality shows; with positions or offsets of one's own, any of them may be part of `hidden.mask` | as `scores` |
 /// | `weights` | `softmax(scaled + bias)` of what is not hidden, before dropout | as `scores` |
 /// | `mixed` | the output of the fused kernel: `weights · value`, in training after dropout | `[batch, heads, len_q, d_value_head]` |
 /// | `merged` | the heads side by side, gated if the module has a gate | `[batch, len_q, heads · d_value_head]` |
@@ -68,7 +68,11 @@ impl Trace {
 
     /// Adds a step. Waits for the device.
     pub fn add<const D: usize, K: Basic>(&mut self, name: &str, tensor: Tensor<D, K>) {
-        self.tensors.push((name.to_owned(), tensor.into_data()));
+        let data = tensor.into_data();
+        // A copy: what Burn 0.22.1 reads from wgpu may be the memory of the tensor, which the next operation overwrites.
+        let bytes = data.as_bytes().to_vec();
+        let copy = TensorData::from_bytes_vec(bytes, data.shape().to_vec(), data.dtype());
+        self.tensors.push((name.to_owned(), copy));
     }
 
     /// Adds the steps of a part, each as `part.name`.

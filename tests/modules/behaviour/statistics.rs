@@ -99,7 +99,8 @@ fn check(output: &AttentionOutput, trace: &Trace) {
 
 #[test]
 fn of_modules_with_masks_biases_and_positions() {
-    for (_, device) in devices::named() {
+    // Blocks of this size take minutes on a GPU in software.
+    for (_, device) in devices::cpu() {
         let attention = SelfAttentionConfig::new(14, 4)
             .with_n_kv_heads(Some(2))
             .with_d_head(Some(4))
@@ -157,7 +158,8 @@ fn operands(device: &Device) -> (Tensor<4>, Tensor<4>, AttentionOptions) {
 
 #[test]
 fn of_the_operation_with_every_kind_of_operand() {
-    for (_, device) in devices::named() {
+    // Blocks of this size take minutes on a GPU in software.
+    for (_, device) in devices::cpu() {
         let (query, key, of_call) = operands(&device);
         let weights = attention_weights(query.clone(), key.clone(), of_call.clone());
         let statistics = attention_statistics(query, key, of_call, options());
