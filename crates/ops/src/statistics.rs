@@ -2,7 +2,7 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{Device, Int, Tensor},
+    tensor::{DType, Device, Int, Tensor},
 };
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     attention::score_inputs,
     composed::{
         part::{Part, aligned},
-        weights_of_part,
+        statistics_dtype, weights_of_part,
     },
 };
 
@@ -55,7 +55,7 @@ impl Default for StatisticsOptions {
     }
 }
 
-/// Statistics of the weights of every head. Means are over the queries that see a key.
+/// Statistics of the weights of every head, in f32 at least. Means are over the queries that see a key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AttentionStatistics {
@@ -100,7 +100,8 @@ pub fn attention_statistics(
 ) -> AttentionStatistics {
     let ([batch, heads, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
     let device = query.device();
-    let dtype = query.dtype();
+    // Sums over many queries, and logarithms of small weights, are beyond half precision.
+    let dtype: DType = statistics_dtype(query.dtype().into()).into();
     let (bins, top_k) = (max_distance + 2, top_k.min(len_kv));
     let inputs = score_inputs(query, key, options);
     let zeros = |columns: usize| Tensor::<3>::zeros([batch, heads, columns], (&device, dtype));
@@ -118,7 +119,7 @@ pub fn attention_statistics(
             len_kv,
         };
         let weights = weights_of_part::<Dispatch>(part.of(inputs), &part);
-        let weights: Tensor<4> = Tensor::from_dispatch(weights).detach();
+        let weights: Tensor<4> = Tensor::from_dispatch(weights).detach().cast(dtype);
         let sees = weights
             .clone()
             .sum_dim(3)

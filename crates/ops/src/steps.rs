@@ -34,12 +34,19 @@ pub fn attention_steps(
     let [batch, heads_q, len_q, dim_qk] = query.dims();
     let [_, heads_kv, len_kv, _] = key.dims();
     let members = heads_q / heads_kv;
-    let shared = key.clone().unsqueeze_dim::<5>(2).swap_dims(3, 4);
-    let grouped = query
-        .clone()
-        .reshape([batch, heads_kv, members, len_q, dim_qk]);
-    let scores = grouped.matmul(shared.expand([batch, heads_kv, members, dim_qk, len_kv]));
-    let scores: Tensor<4> = scores.reshape([batch, heads_q, len_q, len_kv]);
+    let shape = [batch, heads_q, len_q, len_kv];
+    // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+    let scores: Tensor<4> = match shape.contains(&0) {
+        true => weights.zeros_like(),
+        false => {
+            let grouped = query
+                .clone()
+                .reshape([batch, heads_kv, members, len_q, dim_qk]);
+            let shared = key.clone().unsqueeze_dim::<5>(2).swap_dims(3, 4);
+            let shared = shared.expand([batch, heads_kv, members, dim_qk, len_kv]);
+            grouped.matmul(shared).reshape(shape)
+        }
+    };
     let scale = options.scale.unwrap_or(1.0 / (dim_qk as f64).sqrt());
     let scaled = scores.clone() * scale;
     let scaled = match options.softcap {

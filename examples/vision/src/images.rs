@@ -14,6 +14,9 @@ use example_common::{
 };
 use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 
+/// The most characters of the name of a class that are printed.
+pub const LONGEST: usize = 60;
+
 /// Options of the commands that look at images.
 #[derive(Args)]
 pub struct ImageArgs {

@@ -8,10 +8,7 @@ use burn_attn_viz::ImageMap;
 use example_common::{error::Error, text::printable};
 use image::DynamicImage;
 
-use crate::{
-    images::{self, Looks},
-    segment::LONGEST,
-};
+use crate::images::{self, LONGEST, Looks};
 
 /// The least probability of a class that is printed beside the first one.
 const LEAST: f32 = 0.005;

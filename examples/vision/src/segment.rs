@@ -9,13 +9,10 @@ use example_common::{error::Error, text::printable};
 use image::DynamicImage;
 
 use crate::{
-    images::{self, Looks},
+    images::{self, LONGEST, Looks},
     int8,
     segments::{self, BACKGROUND},
 };
-
-/// The most characters of a class that are printed.
-pub const LONGEST: usize = 60;
 
 impl Looks for ImageSegmenter {
     const MODEL: &str = "models/segment";

@@ -1,6 +1,6 @@
 //! Statistics of attention weights are those of the weights, block by block.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
 use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions, AttentionOutput, CrossAttentionConfig,
     CrossAttentionInput, LayerInput, SelfAttentionConfig, SelfAttentionInput, StatisticsOptions,
@@ -170,6 +170,33 @@ fn of_the_operation_with_every_kind_of_operand() {
         trace.add("top_keys", statistics.top_keys);
         trace.add("top_weights", statistics.top_weights);
         Expected::of(&weights).check("", &trace, &weights);
+    }
+}
+
+#[test]
+fn half_precision_has_statistics_in_f32() {
+    let devices = devices::cpu().into_iter().map(|(_, device)| device);
+    for device in devices.filter(|device| device.supports_dtype(FloatDType::BF16)) {
+        let [query, key] = [6, 7].map(|seed| tensor::<4>([1, 2, 301, 5], seed, &device));
+        let causal = || AttentionOptions::default().causal();
+        let [query, key] = [query, key].map(|x| x.cast(DType::BF16));
+        let half = attention_statistics(query.clone(), key.clone(), causal(), options());
+        let [query, key] = [query, key].map(|x| x.cast(DType::F32));
+        let whole = attention_statistics(query, key, causal(), options());
+        assert_eq!(half.entropy.dtype(), DType::F32);
+        // Weights in bf16 have 8 bits.
+        assert_close(
+            "entropy",
+            &half.entropy.into_data(),
+            &whole.entropy.into_data(),
+            0.02,
+        );
+        assert_close(
+            "distances",
+            &half.distances.into_data(),
+            &whole.distances.into_data(),
+            0.004,
+        );
     }
 }
 

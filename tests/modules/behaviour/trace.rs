@@ -183,6 +183,20 @@ fn data<const D: usize>(trace: &Trace, name: &str, device: &burn::tensor::Device
 }
 
 #[test]
+fn nothing_has_empty_steps() {
+    for (_, device) in devices::cpu() {
+        let attention = SelfAttentionConfig::new(12, 6).with_n_kv_heads(Some(2));
+        let attention = filled(attention.with_causal(true).init(&device), 1);
+        for [batch, len] in [[0, 5], [2, 0]] {
+            let x = || Tensor::<3>::zeros([batch, len, 12], &device);
+            let trace = attention.forward_traced(x());
+            assert_eq!(Step::of(&trace, "scores").shape, [batch, 6, len, len]);
+            assert_bits(&trace, "output", attention.forward(x()));
+        }
+    }
+}
+
+#[test]
 fn grouped_heads_with_softcap_scale_and_other_widths() {
     for (_, device) in devices::named() {
         let attention = SelfAttentionConfig::new(14, 6)

@@ -26,7 +26,7 @@ pub struct FeatureLayerConfig {
 
 /// Configuration of [`Wav2Vec2`], by default that of the base model without a head.
 ///
-/// The large model, for a vocabulary of 32 tokens:
+/// The large model of LV-60k, for a vocabulary of 32 tokens:
 ///
 /// ```
 /// use burn_attn::{BlockConfig, NormPlacement};
@@ -42,7 +42,7 @@ pub struct Wav2Vec2Config {
     /// The convolutions of the feature encoder, the first of which reads the samples.
     #[config(default = "Wav2Vec2Config::base_features()")]
     pub features: Vec<FeatureLayerConfig>,
-    /// Whether each of them has a norm of every frame over its channels, as in the large model. Otherwise the first alone has a norm, of every
+    /// Whether each of them has a norm of every frame over its channels, as in models of LV-60k. Otherwise the first alone has a norm, of every
     /// channel over all frames.
     #[config(default = false)]
     pub feature_layer_norm: bool,
@@ -72,7 +72,7 @@ pub struct Wav2Vec2Config {
     pub position_groups: usize,
     /// Number of tokens in the vocabulary, if the model has a head. Default: no head.
     pub vocab_size: Option<usize>,
-    /// The token that stands for none.
+    /// The CTC blank: the token of frames that say nothing.
     #[config(default = 0)]
     pub blank: usize,
     /// How every layer is built, post-norm (by default) or pre-norm; its `dropout` is also that of the frames before the layers, and its `norm` also
