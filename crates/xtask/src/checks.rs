@@ -3,14 +3,14 @@
 use crate::command::{cargo, run_tests, tool};
 use crate::examples::on_the_cpu;
 use crate::{
-    command, duplicates, examples, features, imports, kernels, lengths, newcomer, packages, page,
-    reading_list,
+    command, duplicates, examples, explorer, features, imports, kernels, lengths, newcomer,
+    packages, page, reading_list,
 };
 
 type Check = fn() -> Result<(), String>;
 
 /// The checks that are too long to be always run, and the options that ask for them.
-const ASKED_FOR: [(&str, Check); 9] = [
+const ASKED_FOR: [(&str, Check); 10] = [
     ("--types", features::other_backends),
     ("--remote", features::remote),
     ("--wasm", kernels::wasm),
@@ -19,6 +19,7 @@ const ASKED_FOR: [(&str, Check); 9] = [
     ("--loom", kernels::loom),
     ("--long", long),
     ("--newcomer", newcomer::on_flex),
+    ("--explorer", explorer::build),
     ("--package", packages::put_together),
 ];
 
@@ -62,6 +63,7 @@ pub fn run(options: &[String]) -> Result<(), String> {
             check()?;
         }
     }
+    explorer::check()?;
     command::run(&mut on_the_cpu(cargo(&format!(
         "test {members} {features}"
     ))))

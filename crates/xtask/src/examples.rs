@@ -21,7 +21,7 @@ pub fn build(members: &str, features: &str) -> Result<(), String> {
 }
 
 /// A program that is [built](build), by its path in the folder of the profile.
-fn example(path: &str) -> Command {
+pub fn built(path: &str) -> Command {
     let target = env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into());
     let path = root()
         .join(target)
@@ -46,7 +46,7 @@ pub fn translation() -> Result<(), String> {
         &["evaluate"],
         &["explain", sentence, "--html", &page],
     ] {
-        let mut translation = example("translation");
+        let mut translation = built("translation");
         run(translation.args(arguments).args(["--out", &out]))?;
     }
     for file in [&page, &report] {
@@ -60,12 +60,12 @@ pub fn translation() -> Result<(), String> {
 
 /// Computes self-attention step by step, and compares it with the module.
 pub fn by_hand() -> Result<(), String> {
-    run(&mut example("examples/by_hand"))
+    run(&mut built("examples/by_hand"))
 }
 
 /// Trains the smallest model for some steps, and sees it learn.
 pub fn tiny() -> Result<(), String> {
-    let text = text(example("tiny").arg("250"))?;
+    let text = text(built("tiny").arg("250"))?;
     eprint!("{text}");
     falling(&text).map_err(|losses| format!("the losses of tiny do not halve: {losses:?}"))
 }

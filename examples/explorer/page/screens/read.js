@@ -1,0 +1,95 @@
+// What looks at what: the weights of one head, as a matrix.
+
+import { answer, derived, el, figure, matrix, number, rowsNote, table } from "../draw.js";
+import { largest } from "../trace.js";
+import { known, rowSentence, word } from "../text.js";
+
+export const readScreen = {
+  id: "read",
+  short: "what looks at what",
+  title: "What looks at what",
+  question: (view) => `Every token gathers information from other tokens. What does “${view.rows[view.token]}” look at, and how much?`,
+  draw(view) {
+    const { trace, head, token, rows, columns } = view;
+    const name = view.name("weights");
+    return [
+      el(
+        "div",
+        { class: "beside" },
+        figure("weights", {
+          caption: rowSentence(view),
+          body: [
+            matrix(trace, name, head, {
+              rows,
+              columns,
+              row: token,
+              column: view.key(),
+              hidden: hiddenIn(view),
+              bare: true,
+              pick: (row, key) => view.set({ [view.isDecoder ? "target" : "source"]: row, key }),
+            }),
+          ],
+          note: [
+            "A row is a query, the token that looks; a column is a key, a token that is looked at; the number is the weight. Each row sums to 1. ",
+            ...(view.isDecoder ? ["A row named “gato ⇒ viejo” has just read gato and is at work on viejo. "] : []),
+            ...(rowsNote(rows.length) ?? []),
+          ],
+          table: () =>
+            table(
+              trace,
+              name,
+              rows.map((label, at) => [label, [head, at]]),
+              columns,
+            ),
+        }),
+        answer("read", ...readAnswer(view)),
+      ),
+    ];
+  },
+};
+
+/** The name of the causal mask's cells where the attention has it. Nothing is hidden by padding in a batch of one sentence. */
+export const hiddenIn = (view) => (view.trace.has(view.name("hidden.causal")) ? view.name("hidden.causal") : null);
+
+function readAnswer(view) {
+  const { trace, head, token, columns, kind } = view;
+  const name = view.name("weights");
+  const own = () => [
+    "It also looks at itself: ",
+    number(trace, name, [head, token, token]),
+    " of its attention stays with ",
+    word(view.query),
+    ".",
+  ];
+  const cross = () => {
+    const { layer, run } = view;
+    const at = Math.min(view.state.target, run.target.length - 1);
+    const weights = `decoder.${layer}.cross.weights`;
+    const best = largest(trace.row(weights, head, at));
+    return [
+      "And while the decoder writes ",
+      word(view.written[at]),
+      ", the same head of cross-attention gives ",
+      number(trace, weights, [head, at, best]),
+      " to ",
+      word(view.sourceNames[best]),
+      ".",
+    ];
+  };
+  return known(
+    () => [
+      word(view.query),
+      " looks most at ",
+      word(columns[view.strongest()]),
+      ": ",
+      number(trace, name, [head, token, view.strongest()]),
+      " of its attention, where an even look at ",
+      String(columns.length),
+      " tokens would give each ",
+      derived(1 / columns.length, "even", [`${name}@${[head, token].join()}`]),
+      ".",
+    ],
+    ...(kind === "self" ? [own] : []),
+    ...(view.isDecoder ? [] : [cross]),
+  );
+}

@@ -1,0 +1,142 @@
+// Scores: the products of a query with every key, and one of them opened into its products.
+
+import { answer, bars, el, figure, lengthOf, lines, matrix, number, product, rowsNote, strip, table } from "../draw.js";
+import { largest } from "../trace.js";
+import { role, word } from "../text.js";
+
+export const scoresScreen = {
+  id: "scores",
+  short: "scores",
+  title: "Scores: query times key",
+  question: (view) => `How does “${view.query}” find out which tokens matter to it?`,
+  draw(view) {
+    const { trace, head, token, rows, columns } = view;
+    const key = view.key();
+    const name = view.name("scores");
+    return [
+      el(
+        "div",
+        { class: "beside" },
+        figure("scores", {
+          caption: [
+            `“${view.query}” and “${columns[key]}”: q · k = `,
+            number(trace, name, [head, token, key]),
+            ". Choose a cell to open it.",
+          ],
+          body: [
+            matrix(trace, name, head, {
+              rows,
+              columns,
+              row: token,
+              column: key,
+              signed: true,
+              digits: 1,
+              pick: (row, column) => view.set({ [view.isDecoder ? "target" : "source"]: row, key: column }),
+            }),
+          ],
+          note: rowsNote(rows.length),
+          table: () =>
+            table(
+              trace,
+              name,
+              rows.map((label, at) => [label, [head, at]]),
+              columns,
+            ),
+        }),
+        el("div", {}, opened(view, key), answer("scores", ...scoresAnswer(view))),
+      ),
+    ];
+  },
+};
+
+function opened(view, key) {
+  const { trace, head, token, columns, width } = view;
+  const [query, keys] = [view.name("query"), view.name("key")];
+  const q = trace.row(query, head, token);
+  const k = trace.row(keys, head, key);
+  const products = q.map((value, at) => value * k[at]);
+  const places = Array.from({ length: width }, (_, at) => at);
+  const row = (label, cell) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, label),
+      places.map((at) => el("td", {}, cell(at))),
+    );
+  return figure("products", {
+    caption: [
+      `The ${width} products of “${view.query}” and “${columns[key]}” sum to `,
+      number(trace, view.name("scores"), [head, token, key]),
+      ". The largest is ",
+      product(trace, [query, [head, token, largestOf(products)]], [keys, [head, key, largestOf(products)]]),
+      `, at place ${largestOf(products)}.`,
+    ],
+    body: [
+      lines([
+        [el("b", { class: "role-query" }, `q ${view.query}`), strip(trace, query, [head, token], { role: "query" })],
+        [el("b", { class: "role-key" }, `k ${columns[key]}`), strip(trace, keys, [head, key], { role: "key" })],
+        ["q · k, place by place", bars(products, { label: `${width} products` })],
+      ]),
+    ],
+    table: () =>
+      el(
+        "table",
+        { class: "numbers" },
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            el("td"),
+            places.map((at) => el("th", { scope: "col" }, String(at))),
+          ),
+        ),
+        el(
+          "tbody",
+          {},
+          row("q", (at) => number(trace, query, [head, token, at], 4)),
+          row("k", (at) => number(trace, keys, [head, key, at], 4)),
+          row("q · k", (at) => product(trace, [query, [head, token, at]], [keys, [head, key, at]], 4)),
+        ),
+      ),
+  });
+}
+
+const largestOf = (row) => row.reduce((best, value, at) => (Math.abs(value) > Math.abs(row[best]) ? at : best), 0);
+
+function scoresAnswer(view) {
+  const { trace, head, token, columns } = view;
+  const name = view.name("scores");
+  const row = trace.row(name, head, token);
+  const best = largest(row);
+  const worst = largest(row.map((score) => -score));
+  return [
+    [
+      "A score is the product of the ",
+      role("query"),
+      " with a ",
+      role("key"),
+      ", number by number, summed. The best key for ",
+      word(view.query),
+      " is ",
+      word(columns[best]),
+      " with ",
+      number(trace, name, [head, token, best]),
+      "; the worst is ",
+      word(columns[worst]),
+      " with ",
+      number(trace, name, [head, token, worst]),
+      ".",
+    ],
+    [
+      "It grows with how well the two vectors agree, and with how long they are: the query has the length ",
+      lengthOf(trace, view.name("query"), [head, token]),
+      ", the key of ",
+      word(columns[best]),
+      " ",
+      lengthOf(trace, view.name("key"), [head, best]),
+      ".",
+    ],
+  ];
+}

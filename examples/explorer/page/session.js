@@ -1,0 +1,101 @@
+// One sentence and what the model computes for it; and the sentences that cannot be computed, with one sentence that says why.
+
+import { Missing, probabilityOf, unpacked } from "./trace.js";
+import { BOS, EOS, isBlank } from "./tokenizer.js";
+
+const POSITIONS = 63; // of the sentence, <eos> included, and of the translation, <bos> included
+const MOST_RUNS = 40; // kept; each is about 150 kB
+
+/** The example, computed beforehand: the page can be read without the model. */
+export function exampleSession(example) {
+  const trace = unpacked(example);
+  const labels = new Map(example.labels);
+  const usual = { ...example.run, switches: {}, trace };
+  return {
+    text: example.text,
+    source: example.source,
+    id: "story",
+    shape: example.shape,
+    isExample: true,
+    labels: (ids) => ids.map((id) => labels.get(id) ?? `<${id}>`),
+    run(switches) {
+      if (Object.keys(switches).length > 0) throw new Missing("this needs the model");
+      return usual;
+    },
+    parameter() {
+      throw new Missing("this needs the model");
+    },
+    cuts: example.cuts,
+  };
+}
+
+/** A sentence for the model that is loaded. Throws a sentence about text that it cannot read. */
+export function modelSession(text, { id, shape, model, tokenizer, downloaded }) {
+  if (isBlank(text)) throw new Error("There is no word to translate: type a sentence, or choose one below.");
+  const source = [...tokenizer.encode(text), EOS];
+  if (source.length > POSITIONS) {
+    throw new Error(`This sentence has ${source.length} tokens, <eos> included, but the model reads at most ${POSITIONS}: shorten it.`);
+  }
+  const runs = new Map();
+  const translations = new Map();
+  const kept = (cache, switches, compute) => {
+    const key = JSON.stringify(switches);
+    if (!cache.has(key)) {
+      if (cache.size >= MOST_RUNS) cache.delete(cache.keys().next().value);
+      cache.set(key, compute());
+    }
+    return cache.get(key);
+  };
+  const translate = (switches) => kept(translations, switches, () => model.translate(source, switches));
+  return {
+    text,
+    source,
+    id,
+    shape,
+    isExample: false,
+    labels: (ids) => tokenizer.labels(ids),
+    decode: (ids) => tokenizer.decode(ids),
+    run: (switches) =>
+      kept(runs, switches, () => {
+        // Nothing can be generated without the causal mask: the finished translation is read again.
+        const { causal, ...others } = switches;
+        const ids = translate(others);
+        const target = [BOS, ...ids].slice(0, POSITIONS);
+        const trace = model.trace(source, target, switches);
+        const best = (at) => trace.row("logits", at).reduce((top, logit, id, row) => (logit > row[top] ? id : top), 0);
+        return {
+          switches,
+          target,
+          trace,
+          probability: probabilityOf(trace, target),
+          text: tokenizer.decode(ids),
+          isEnded: target.length === ids.length + 1 && best(target.length - 1) === EOS,
+        };
+      }),
+    parameter: (name) => model.parameter(name),
+    cuts: null,
+    /** What a worker needs for a model of its own. */
+    downloaded,
+  };
+}
+
+/** The words of a text that no sentence of the model's training had. */
+export function unknownWords(text, words) {
+  const known = new Set(words);
+  return [...new Set(text.match(/[\p{L}\p{N}\p{M}'’]+|\p{Extended_Pictographic}/gu) ?? [])].filter(
+    (word) => !known.has(word.toLowerCase()),
+  );
+}
+
+/** The sentences that share most words with a text. */
+export function nearSentences(text, sentences, count = 3) {
+  const wordsOf = (sentence) => new Set(sentence.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+  const own = wordsOf(text);
+  const likeness = (sentence) => {
+    const words = wordsOf(sentence);
+    const both = [...words].filter((word) => own.has(word)).length;
+    return both / (own.size + words.size - both || 1);
+  };
+  const ranked = sentences.map((sentence) => [likeness(sentence), sentence]).sort(([a], [b]) => b - a);
+  return ranked.slice(0, count).map(([, sentence]) => sentence);
+}

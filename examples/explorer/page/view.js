@@ -1,0 +1,86 @@
+// What a screen draws from: the state, the run of the model that it asks for, and names for what is shown.
+
+import { switchesOf } from "./state.js";
+import { largest } from "./trace.js";
+
+const clamp = (value, count) => Math.min(Math.max(value, 0), count - 1);
+
+/**
+ * `session` has the sentence: `text`, `source` ids, `labels` of ids, and `run(switches)`; `set` changes the state. A screen may be about
+ * one attention only: `fixed` says which, given what the reader chose.
+ */
+export function makeView(state, session, set, fixed) {
+  const tokens = session.source.length;
+  const switches = switchesOf(state, tokens);
+  const run = session.run(switches);
+  const attention = fixed ? fixed(state.attention) : state.attention;
+  const [side, kind] = attention.split(".");
+  const { trace } = run;
+  const layers = session.shape[side];
+  const layer = clamp(state.layer, layers);
+  const prefix = `${side}.${layer}.${kind}`;
+  const isDecoder = side === "decoder";
+  const sourceNames = named(session.labels(session.source));
+  const read = session.labels(run.target);
+  // The last token is not read: what is written after it ends the translation, or was cut off.
+  const written = [...read.slice(1), run.isEnded ? "<eos>" : "…"];
+  const rows = isDecoder ? read.map((label, at) => `${label} \u200e⇒ ${written[at]}`) : sourceNames;
+  const columns = kind === "cross" || !isDecoder ? sourceNames : read;
+  const token = clamp(isDecoder ? state.target : state.source, rows.length);
+  const head = clamp(state.head, session.shape.heads);
+  const view = {
+    state,
+    session,
+    set,
+    run,
+    trace,
+    switches,
+    attention,
+    side,
+    kind,
+    layer,
+    layers,
+    prefix,
+    head,
+    token,
+    rows,
+    columns,
+    read,
+    written,
+    sourceNames,
+    isDecoder,
+    heads: session.shape.heads,
+    width: session.shape.width,
+    tokens,
+    name: (step) => `${prefix}.${step}`,
+    /** The token that the query belongs to, as it is quoted in sentences. */
+    query: isDecoder ? read[token] : sourceNames[token],
+    strongest: (of = trace, name = `${prefix}.weights`) => largest(of.row(name, head, token)),
+    place: (count) => clamp(state.number, count),
+    pickToken: (at) => set(isDecoder ? { target: at } : { source: at }),
+    /** The same computation with other switches. */
+    other: (changes) => session.run(switchesOf({ ...state, ...changes }, tokens)),
+    isSwitched: Object.keys(switches).length > 0,
+  };
+  view.key = () => (state.key === null ? view.strongest() : clamp(state.key, columns.length));
+  view.headName = `head ${head + 1}`;
+  view.where = `${view.headName} of layer ${layer + 1} of the ${attentionName(attention)}`;
+  return view;
+}
+
+export const attentionName = (attention) =>
+  ({
+    "encoder.self": "encoder’s self-attention",
+    "decoder.self": "decoder’s self-attention",
+    "decoder.cross": "cross-attention",
+  })[attention];
+
+/** Labels in which a word that stands several times is numbered, so that a sentence can say which. */
+function named(labels) {
+  const seen = new Map();
+  return labels.map((label) => {
+    const times = (seen.get(label) ?? 0) + 1;
+    seen.set(label, times);
+    return times > 1 ? `${label}${String(times).replace(/./g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit])}` : label;
+  });
+}

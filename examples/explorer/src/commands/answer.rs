@@ -1,0 +1,44 @@
+//! The page's requests, answered by this program: what the page shows is compared with it.
+
+use std::{
+    io::{BufRead, Write},
+    path::Path,
+};
+
+use burn::tensor::Device;
+use clap::Args;
+use example_common::error::Error;
+use explorer_model::{Answer, Explorer, ModelFile};
+use serde::Serialize;
+
+/// Options of `answer`.
+#[derive(Args)]
+pub struct AnswerArgs {
+    /// The model's name
+    #[arg(long, default_value = "story")]
+    name: String,
+}
+
+/// An answer with its numbers, in JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    answer: &'a Answer,
+    numbers: &'a [f32],
+}
+
+/// Answers each line of the standard input by a line.
+pub fn run(args: &AnswerArgs, page: &Path) -> Result<(), Error> {
+    let bytes = super::read_compressed(&page.join(format!("{}.model.gz", args.name)))?;
+    let mut explorer = Explorer::new(ModelFile::from_bytes(&bytes, &Device::default())?);
+    let mut out = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        let answer = explorer.answer(&serde_json::from_str(&line?)?)?;
+        let line = Line {
+            answer: &answer,
+            numbers: &answer.numbers,
+        };
+        writeln!(out, "{}", serde_json::to_string(&line)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,189 @@
+// Every number that the page shows, beside the native program's.
+
+import { readFileSync } from "node:fs";
+import { STEPS, check, same, turn } from "./check.mjs";
+import { collect, expectedOf } from "./expected.mjs";
+import { here } from "./model.mjs";
+import { DEFAULTS, fromHash, switchesOf, toHash } from "../page/state.js";
+import { modelSession } from "../page/session.js";
+import { probabilityOf } from "../page/trace.js";
+
+const TOLERANCE = 1e-4;
+const EXAMPLE = "The old cat sleeps in the house.";
+
+/** Sentences of the toy corpus that no training saw, with the ids and the translations of the native translator. */
+export const sentences = readFileSync(here("sentences.tsv"), "utf8")
+  .trim()
+  .split("\n")
+  .slice(1)
+  .map((line) => {
+    const [source, ids, target] = line.split("\t");
+    return { source, ids: ids.split(" ").map(Number), target };
+  });
+
+export function tokens({ tokenizer }) {
+  for (const { source, ids } of sentences) same(`ids of ${source}`, tokenizer.encode(source), ids);
+  for (const { text, ids, labels, decoded } of JSON.parse(readFileSync(here("hostile.json"), "utf8"))) {
+    same(`ids of ${JSON.stringify(text)}`, tokenizer.encode(text), ids);
+    same(`labels of ${JSON.stringify(text)}`, tokenizer.labels(tokenizer.encode(text)), labels);
+    const plain = decoded.replace(/^\p{White_Space}+|\p{White_Space}+$/gu, "").replace(/\p{Cc}/gu, " ");
+    same(`text of ${JSON.stringify(text)}`, tokenizer.decode(ids), plain);
+  }
+}
+
+/** A hash says all of a state, and nothing else comes of a bad one. */
+export function hashes() {
+  const states = [
+    DEFAULTS,
+    {
+      ...DEFAULTS,
+      step: "scale",
+      text: "a & b = c # 100 % ☃ +",
+      attention: "decoder.cross",
+      layer: 0,
+      head: 2,
+      source: 3,
+      target: 4,
+      key: 1,
+      number: 95,
+      width: 512,
+      scale: "tokens",
+      causal: false,
+      positions: false,
+      cut: ["encoder.0.self.2", "decoder.1.cross.3"],
+    },
+    { ...DEFAULTS, text: "" },
+  ];
+  for (const state of states) same(`hash ${toHash(state)}`, fromHash(toHash(state)), { ...state, cut: [...state.cut] });
+  same("a bad hash", fromHash("#layer=-1&head=x&attention=all&scale=1&cut=a.b&number=1e9&step=../x&causal=maybe"), {
+    ...DEFAULTS,
+    cut: [],
+  });
+}
+
+export async function translations(page, base) {
+  for (const { source, target } of sentences) {
+    await turn(page, base, { text: source });
+    same(`translation of ${source}`, await page.run(`document.querySelector("#translation").textContent`), target);
+  }
+}
+
+/** The questions of the guide's first seven chapters, and what answers them on the page: `#` is a number of the native program. */
+const ANSWERS = [
+  ["read", {}, ["“the” looks most at “house”: # of its attention"], [["encoder.1.self.weights", 3, 5, 6]]],
+  [
+    "project",
+    {},
+    ["The query says what “the” looks for", "the value is what it hands over", "with the score #"],
+    [["encoder.1.self.scores", 3, 5, 6]],
+  ],
+  ["scores", {}, ["A score is the product of the query with a key", "“house” with #"], [["encoder.1.self.scores", 3, 5, 6]]],
+  ["scale", {}, ["its size grows with √24", "divided by √24, largest weight #"], [["encoder.1.self.weights", 3, 5, 6]]],
+  [
+    "mask",
+    { attention: "decoder.self" },
+    ["hides from each query the keys that come after it", "later tokens get #"],
+    [["decoder.1.self.weights", 3, 2, 3]],
+  ],
+  ["sum", {}, ["is the sum of all values, each times its weight", "of which it takes #"], [["encoder.1.self.weights", 3, 5, 6]]],
+  ["split", {}, ["288 = 3 × 4 × 24", "96 / 4 = 24"], []],
+  ["merge", {}, ["change places (a transpose)", "4 × 24 = 96"], []],
+  [
+    "decode",
+    { attention: "decoder.cross" },
+    ["the query comes from the text that is written", "gives # to “old”"],
+    [["decoder.1.cross.weights", 3, 2, 1]],
+  ],
+];
+
+export async function answers(page, base, native) {
+  const { trace } = modelSession(EXAMPLE, native).run({});
+  for (const [step, state, said, at] of ANSWERS) {
+    await turn(page, base, { ...state, step });
+    const text = await page.run(`document.querySelector("#answer-${step}").textContent`);
+    const numbers = at.map(([name, ...index]) =>
+      trace
+        .at(name, ...index)
+        .toFixed(2)
+        .replace("-", "−"),
+    );
+    for (const part of said) {
+      const meant = part.includes("#") ? part.replace("#", numbers.shift()) : part;
+      check(`the answer of ${step}`, text.includes(meant), `“${meant}” is not in “${text}”`);
+    }
+  }
+}
+
+export let compared = 0;
+async function numbers(page, base, native, state) {
+  await turn(page, base, state);
+  const step = state.step ?? "read";
+  if (step === "cut") await page.until(`document.querySelector("#cut-answer").hasChildNodes()`);
+  const name = toHash({ ...DEFAULTS, ...state });
+  const found = await page.run(`(${collect})()`);
+  const full = { ...DEFAULTS, ...state };
+  const session = modelSession(full.text ?? EXAMPLE, native);
+  const usual = session.run(switchesOf(full, session.source.length));
+  const cutOf = (head) => {
+    if (head === "") return session.run({}).probability;
+    const [side, layer, attention, number] = head.split(".");
+    const { target } = session.run({});
+    return probabilityOf(
+      native.model.trace(session.source, target, { cut: [{ side, layer: Number(layer), attention, head: Number(number) }] }),
+      target,
+    );
+  };
+  const wrong = [];
+  for (const number of found.numbers) {
+    const run = number.switches ? session.run(JSON.parse(number.switches)) : usual;
+    if (number.target && number.target !== run.target.join()) wrong.push(`${number.tensor} is of another translation`);
+    let expected;
+    try {
+      expected = expectedOf({ ...number, run, parameterOf: session.parameter, cutOf });
+    } catch (error) {
+      wrong.push(`${JSON.stringify(number)}: ${error.message}`);
+      continue;
+    }
+    const close = TOLERANCE * Math.max(1, Math.abs(expected));
+    if (!(Math.abs(number.value - expected) <= close)) wrong.push(`${JSON.stringify(number)} should be ${expected}`);
+    if (number.bar) {
+      const [height, reach, side] = number.bar;
+      const meant = Math.max(Math.min(Math.abs(expected) / reach, 1) * 20, 0.4);
+      if (Math.abs(height - meant) > 0.01 || (side === "below") !== number.value < 0)
+        wrong.push(`the bar of ${number.tensor} ${number.at} is ${height} high, not ${meant}`);
+    } else {
+      const text = number.text.replace("−", "-");
+      const digits = text.split(".")[1]?.length ?? 0;
+      if (!(Math.abs(Number(text) - expected) <= 0.5 * 10 ** -digits + close)) wrong.push(`“${number.text}” should be ${expected}`);
+    }
+  }
+  compared += found.numbers.length;
+  check(
+    `numbers of ${name}`,
+    wrong.length === 0 && found.numbers.length > 0,
+    `${wrong.length} of ${found.numbers.length}; ${wrong.slice(0, 3).join("; ")}`,
+  );
+  check(`every number of ${name} says where it is from`, found.strangers.length === 0, found.strangers.slice(0, 3).join(" | "));
+  check(`${name} answers`, (await page.run(`document.querySelector("#answer-${step}")?.textContent.length ?? 0`)) > 60);
+}
+
+export async function allNumbers(page, base, native) {
+  for (const step of STEPS) {
+    await numbers(page, base, native, { step });
+    await numbers(page, base, native, {
+      step,
+      attention: "decoder.self",
+      layer: 0,
+      head: 1,
+      target: 3,
+      number: 7,
+      text: "Her grandmother closed the yellow window.",
+    });
+    await numbers(page, base, native, { step, attention: "decoder.cross", layer: 1, head: 0, target: 1, number: 100, key: 0 });
+  }
+  await numbers(page, base, native, { step: "output", cut: ["encoder.1.self.3"], number: 5 });
+  await numbers(page, base, native, { step: "softmax", scale: "tokens" });
+  await numbers(page, base, native, { step: "embed", positions: false });
+  await numbers(page, base, native, { step: "read", causal: false, attention: "decoder.self" });
+  await numbers(page, base, native, { step: "scores", text: "Zebras 🙂 שלום don't translate ½ of THIS!", source: 2 });
+}
