@@ -81,6 +81,7 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
     let mut sum = Tensor::zeros_like(&maximum);
     let mut output = Tensor::zeros_like(&first.0.clone().cast(statistics));
     for (part, logsumexp) in parts {
+        // ANCHOR: merge-parts
         let factor = (logsumexp.clone() - maximum.clone()).exp();
         // Selected, not multiplied: zero times NaN would be NaN.
         let hidden = minus_infinity(logsumexp.clone()).unsqueeze_dim::<4>(3);
@@ -88,6 +89,7 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
         let part = part.clone().mask_fill(hidden.expand(part.dims()), 0.0);
         output = output + part * factor.clone().unsqueeze_dim::<4>(3);
         sum = sum + factor;
+        // ANCHOR_END: merge-parts
     }
     // A row that sees something has a factor of exp(0).
     let sum = sum.mask_fill(without_term.clone(), 1.0);

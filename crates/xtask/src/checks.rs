@@ -3,7 +3,7 @@
 use crate::command::{cargo, run_tests, tool};
 use crate::examples::on_the_cpu;
 use crate::{
-    command, duplicates, examples, explorer, features, imports, kernels, lengths, newcomer,
+    book, command, duplicates, examples, explorer, features, imports, kernels, lengths, newcomer,
     packages, page, reading_list,
 };
 
@@ -64,6 +64,7 @@ pub fn run(options: &[String]) -> Result<(), String> {
         }
     }
     explorer::check()?;
+    book::check()?;
     command::run(&mut on_the_cpu(cargo(&format!(
         "test {members} {features}"
     ))))

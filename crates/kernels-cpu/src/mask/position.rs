@@ -82,6 +82,7 @@ impl Window {
     /// The keys in the window around a position, as far as they exist.
     #[must_use]
     pub fn key_range(self, position: isize, len_kv: usize) -> Range<usize> {
+        // ANCHOR: window-key-range
         // A range ends one past its last key. Saturation is exact here: nothing beyond `len_kv` exists.
         let end = match self.right {
             Some(right) => position.saturating_add_unsigned(right).saturating_add(1),
@@ -93,6 +94,7 @@ impl Window {
         };
         let end = (end.max(0) as usize).min(len_kv);
         (start.max(0) as usize).min(end)..end
+        // ANCHOR_END: window-key-range
     }
 }
 

@@ -75,8 +75,10 @@ impl CrossAttentionConfig {
         };
         let [query, key, value] = sizes.widths();
         CrossAttention {
+            // ANCHOR: cross-projections
             query: linear(self.d_model, &[query], self.bias.query),
             key_value: linear(self.d_memory(), &[key, value], bias),
+            // ANCHOR_END: cross-projections
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             gate: (self.heads.gate)
                 .then(|| linear(self.d_model, &[sizes.merged()], self.bias.query)),

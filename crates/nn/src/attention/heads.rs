@@ -106,10 +106,12 @@ pub(super) fn split<const N: usize>(x: Tensor<3>, parts: [(usize, usize); N]) ->
 }
 
 /// `[batch, heads, len, dim]` to `[batch, len, heads · dim]`.
+// ANCHOR: merge-heads
 pub(super) fn merge(x: Tensor<4>) -> Tensor<3> {
     let [batch, n_heads, len, dim] = x.dims();
     x.swap_dims(1, 2).reshape([batch, len, n_heads * dim])
 }
+// ANCHOR_END: merge-heads
 
 impl Heads {
     /// Number of query heads.

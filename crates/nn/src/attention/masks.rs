@@ -6,6 +6,7 @@ use burn_attn_ops::AttentionMask;
 use crate::positions::{check_lengths, indices};
 
 /// A position sees itself, earlier positions, and, unless the module is causal, later ones, on each side as far as the window reaches.
+// ANCHOR: mask-by-position
 pub(super) fn by_position(causal: bool, window: Option<usize>) -> AttentionMask {
     let mask = match causal {
         true => AttentionMask::causal(),
@@ -16,6 +17,7 @@ pub(super) fn by_position(causal: bool, window: Option<usize>) -> AttentionMask 
         None => mask,
     }
 }
+// ANCHOR_END: mask-by-position
 
 /// Sequence `b` sees its first `lengths[b]` keys.
 pub(super) fn first_keys(

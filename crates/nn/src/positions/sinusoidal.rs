@@ -90,12 +90,14 @@ impl SinusoidalConfig {
                 SinusoidalLayout::Interleaved => (column.is_multiple_of(2), column / 2),
                 _ => (column < sines, column % sines),
             };
+            // ANCHOR: sinusoidal-waves
             let exponent = match self.layout {
                 SinusoidalLayout::Tensor2Tensor => pair as f64 / (sines - 1) as f64,
                 _ => (2 * pair) as f64 / width as f64,
             };
             let wave: Wave = if is_sine { f64::sin } else { f64::cos };
             (wave, (self.max_timescale as f64).powf(exponent))
+            // ANCHOR_END: sinusoidal-waves
         };
         (0..width).map(column).collect()
     }

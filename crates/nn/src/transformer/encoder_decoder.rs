@@ -167,8 +167,10 @@ impl Transformer {
     /// The decoder's states, `[batch, len_target, d_model]`. The cost is that of [`TransformerStack::forward`] for the encoder and for the
     /// decoder. Panics when a width is not `d_model`, the batch sizes differ, or a mask or lengths do not fit.
     pub fn forward(&self, input: TransformerInput) -> Tensor<3> {
+        // ANCHOR: encoder-then-decoder
         let memory = self.encoder.forward(input.source);
         self.decoder.forward(input.target.memory(memory))
+        // ANCHOR_END: encoder-then-decoder
     }
 
     /// As [`forward`](Self::forward), with the attention weights of every layer. This takes all scores once more, and memory for

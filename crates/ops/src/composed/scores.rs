@@ -62,10 +62,12 @@ pub(crate) fn scores<B: Backend>(
 
     // Scaling the query touches `dim_qk` numbers per row; scaling the scores would touch `len_kv`, and overflow earlier.
     let query = times_scalar::<B>(query, scalars.scale);
+    // ANCHOR: grouped-heads
     let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
     let query = reshape::<B>(query, grouped);
     let scores = times_transposed::<B>(query.clone(), key.clone());
     let scores = reshape::<B>(scores, shape.clone());
+    // ANCHOR_END: grouped-heads
     let hidden = hidden.over(&shape);
 
     let (scores, ratios) = match scalars.softcap {
@@ -81,11 +83,13 @@ pub(crate) fn scores<B: Backend>(
     let scores = biases.fold(scores, |scores, bias| {
         B::float_add(scores, expand::<B>(bias, &shape))
     });
+    // ANCHOR: mask-last
     // The mask comes last, so that no bias, not even +∞ or NaN, can make a hidden key win.
     let masked = match hidden.clone() {
         Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
         None => scores,
     };
+    // ANCHOR_END: mask-last
     let terms = Terms {
         ratios,
         hidden,

@@ -1,0 +1,47 @@
+//! The guide: built by mdBook, with the explorer beside it, and opened in a Chromium.
+
+use std::{fs, path::Path};
+
+use crate::command::{at, program, root, run, tool};
+use crate::page::browser;
+
+/// Builds the guide into `target/book`.
+pub fn build() -> Result<(), String> {
+    tool("mdbook", &["build", "book"])?;
+    let built = root().join("target/book");
+    if !built.exists() {
+        return Ok(());
+    }
+    copy(
+        &root().join("examples/explorer/page"),
+        &built.join("explorer"),
+    )
+}
+
+/// Builds the guide, and looks at every chapter and figure of it.
+pub fn check() -> Result<(), String> {
+    build()?;
+    let Some(browser) = browser("the guide")? else {
+        return Ok(());
+    };
+    if !root().join("target/book").exists() {
+        return Ok(());
+    }
+    let check = ["--experimental-websocket", "book/check.mjs"];
+    run(program("node").args(check).env("CHROMIUM", browser))
+}
+
+/// Copies the files of a folder, and those of the folders in it.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::create_dir_all(to).map_err(at(to))?;
+    for entry in fs::read_dir(from).map_err(at(from))? {
+        let path = entry.map_err(at(from))?.path();
+        let copied = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy(&path, &copied)?;
+        } else {
+            fs::copy(&path, &copied).map_err(at(&path))?;
+        }
+    }
+    Ok(())
+}
