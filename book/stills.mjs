@@ -8,7 +8,7 @@ import { pause } from "../examples/explorer/tests/check.mjs";
 import { serve } from "../examples/explorer/tests/serve.mjs";
 
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
-const [WIDTH, LEAST, MOST] = [760, 200, 1000]; // pixels
+const [WIDTH, LEAST, MOST] = [760, 200, 1400]; // pixels
 const FIGURE = /src="explorer\/index\.html(#[^"]*)"><\/iframe><img [^>]*src="stills\/([^"]+)"/g;
 
 mkdirSync(here("src/stills"), { recursive: true });
