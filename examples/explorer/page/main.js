@@ -140,8 +140,8 @@ function onKey(event) {
   const moves = {
     ArrowLeft: () => move(-1),
     ArrowRight: () => move(1),
-    ArrowUp: () => step(-1),
-    ArrowDown: () => step(1),
+    // In the frame of another page, they scroll.
+    ...(state.frame ? {} : { ArrowUp: () => step(-1), ArrowDown: () => step(1) }),
     h: () => set({ head: (view().head + 1) % view().heads }),
   };
   const move = (by) => {

@@ -11,6 +11,21 @@ export const MODELS = [
     about:
       "The model: 615,808 parameters in 16 bits, trained on sentences that a toy grammar makes; BLEU 99.5 on 400 that it had not seen.",
   },
+  {
+    id: "everyday",
+    name: "everyday English",
+    about:
+      "The model: 2,451,200 parameters in 8 bits, trained on 136,139 sentence pairs of Tatoeba (CC BY 2.0 FR, through manythings.org/anki); BLEU 48.4 on 1,000 that it had not seen. Short, plain sentences suit it best.",
+    sentences: [
+      "The animal didn't cross the street because it was too tired.",
+      "I don't know where she lives.",
+      "Can you help me find the station?",
+      "My brother has a red car.",
+      "It was raining when we left the house.",
+      "I would like a cup of coffee.",
+    ],
+    sure: 0.7,
+  },
 ];
 
 let code = null; // compiled once, for all of them

@@ -62,8 +62,8 @@ export function expectedOf({ tensor, derived, parameter, random, at, from, run, 
     "head-part": () => {
       const head = Number(parts[2]);
       const all = products(parts[0], parts[1]);
-      const width = all.length / 4;
       const [name] = split(parts[1]);
+      const width = all.length / trace.shape(name.replace("output.weight", "weights"))[0];
       const isCut = (run.switches.cut ?? []).some(
         (place) => name === `${place.side}.${place.layer}.${place.attention}.output.weight` && place.head === head,
       );

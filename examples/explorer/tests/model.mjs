@@ -39,7 +39,7 @@ class Native {
 
   constructor(id, program) {
     this.#ask = (lines) =>
-      execFileSync(program, ["answer", "--name", id], {
+      execFileSync(program, ["answer", "--name", id, "--page", PAGE], {
         input: lines.join("\n"),
         maxBuffer: 2 ** 30,
         env: { ...process.env, BURN_DEVICE: "flex" },

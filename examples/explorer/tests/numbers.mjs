@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { STEPS, check, same, turn } from "./check.mjs";
 import { collect, expectedOf } from "./expected.mjs";
 import { here } from "./model.mjs";
+import { MODELS } from "../page/models.js";
 import { DEFAULTS, fromHash, switchesOf, toHash } from "../page/state.js";
 import { modelSession } from "../page/session.js";
 import { probabilityOf } from "../page/trace.js";
@@ -66,6 +67,33 @@ export async function translations(page, base) {
     await turn(page, base, { text: source });
     same(`translation of ${source}`, await page.run(`document.querySelector("#translation").textContent`), target);
   }
+}
+
+/** The other model: what it is asked for, its numbers on every step, and what it says of a translation that it is not sure of. */
+export async function everyday(page, base, native) {
+  const model = "everyday";
+  await turn(page, base, { model });
+  await page.until(`document.querySelectorAll('[data-focus^="head-"]').length === 6`);
+  for (const text of MODELS.find(({ id }) => id === model).sentences) {
+    await turn(page, base, { model, text });
+    const { text: target } = modelSession(text, native).run({});
+    same(`translation of ${text}`, await page.run(`document.querySelector("#translation").textContent`), target);
+  }
+  const states = [
+    { attention: "encoder.self", head: 5, number: 191 },
+    { attention: "decoder.cross", layer: 0, head: 2, target: 3, number: 170 },
+  ];
+  for (const step of STEPS)
+    for (const state of states) await numbers(page, base, native, { ...state, step, model, text: "My brother has a red car." });
+  same("all its heads are cut", await page.run(`document.querySelectorAll("[data-head]").length`), 36);
+  const honesty = `(() => { const at = document.querySelector("#honesty"); return at.hidden ? "" : at.textContent; })()`;
+  await turn(page, base, { model, text: "My brother has a red car." });
+  same("a translation that it is sure of", await page.run(honesty), "");
+  await turn(page, base, { model, text: "Colourless green ideas sleep furiously." });
+  check("a translation that it is not sure of", (await page.run(honesty)).includes("not sure"), await page.run(honesty));
+  await page.run(`document.querySelector("#honesty button").click()`);
+  await page.until(`document.querySelector('[data-focus="model-story"]').getAttribute("aria-pressed") === "true"`);
+  same("a sentence of the toy grammar needs no warning", await page.run(honesty), "");
 }
 
 /** The questions of the guide's first seven chapters, and what answers them on the page: `#` is a number of the native program. */

@@ -5,11 +5,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { addressOf, check, same } from "./check.mjs";
+import { PAGE } from "./model.mjs";
 
 export async function oneFile(browser, program) {
   const folder = mkdtempSync(join(tmpdir(), "explorer-"));
   const file = join(folder, "explorer.html");
-  execFileSync(program, ["one-file", "--out", file], { stdio: "ignore" });
+  execFileSync(program, ["one-file", "--page", PAGE, "--out", file], { stdio: "ignore" });
   const page = await browser.page();
   const base = `file://${file}`;
   await page.go(addressOf(base, { step: "cut", text: "Her grandmother closed the yellow window." }));

@@ -7,7 +7,7 @@ import { open } from "./browser.mjs";
 import { budgets } from "./budgets.mjs";
 import { addressOf, check, counts, same } from "./check.mjs";
 import { PAGE, nativeModel } from "./model.mjs";
-import { allNumbers, answers, compared, hashes, tokens, translations } from "./numbers.mjs";
+import { allNumbers, answers, compared, everyday, hashes, tokens, translations } from "./numbers.mjs";
 import { oneFile } from "./one_file.mjs";
 import { screens } from "./screens.mjs";
 import { serve } from "./serve.mjs";
@@ -19,6 +19,7 @@ const REBUILD = "`cargo run-checks --explorer` builds it again";
 check(`the module is of these sources: ${REBUILD}`, built(noted.files).sources === noted.sources);
 check(`the module is the one that was built: ${REBUILD}`, built(noted.files).module === noted.module);
 const native = await nativeModel("story", program);
+const people = await nativeModel("everyday", program);
 const requested = [];
 const site = await serve(PAGE, { requested });
 const browser = await open();
@@ -31,6 +32,7 @@ try {
   await page.go(addressOf(site.url, {}));
   const parts = {
     translations,
+    everyday: (...of) => everyday(...of, people),
     answers: (...of) => answers(...of, native),
     allNumbers: (...of) => allNumbers(...of, native),
     switches,

@@ -1,6 +1,6 @@
 // The page on screens of every size, light and dark, and pictures of it.
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { STEPS, check, pause, turn } from "./check.mjs";
 
@@ -22,6 +22,9 @@ export async function screens(page, base, shots) {
           const over = await page.run(wide);
           check(`${step} at ${width}, ${attention}`, over <= 0, `${over} pixels too wide`);
         }
+        await turn(page, base, { step, model: "everyday", text: "My brother has a red car." });
+        const other = await page.run(wide);
+        check(`${step} at ${width}, of the other model`, other <= 0, `${other} pixels too wide`);
         const targets = await page.run(small);
         check(`targets of ${step} at ${width}`, targets.length === 0, targets.slice(0, 2).join(" "));
       }
@@ -32,6 +35,7 @@ export async function screens(page, base, shots) {
     "no motion where none is wanted",
     await page.run(`[...document.querySelectorAll("*")].every((each) => getComputedStyle(each).transitionDuration === "0s")`),
   );
+  if (process.env.AXE) await axe(page, base, readFileSync(process.env.AXE, "utf8"));
   if (!shots) return;
   mkdirSync(shots, { recursive: true });
   const views = [
@@ -55,5 +59,21 @@ export async function screens(page, base, shots) {
     await page.run(`scrollTo(0, ${width < 700} ? document.querySelector("#screen").offsetTop : 0)`);
     await pause(200);
     writeFileSync(join(shots, `${step}-${width}-${dark ? "dark" : "light"}.png`), await page.shot());
+  }
+}
+
+/** What axe-core finds serious; `AXE` names its file. */
+async function axe(page, base, script) {
+  await page.size(1280, 800);
+  await page.run(script);
+  for (const dark of [false, true]) {
+    await page.size(1280, 800, { dark });
+    for (const step of STEPS) {
+      await turn(page, base, { step, attention: "decoder.cross" });
+      const found = await page.run(
+        `axe.run().then(({ violations }) => violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => id + ": " + nodes[0].html))`,
+      );
+      check(`axe on ${step}`, found.length === 0, found.join("; "));
+    }
   }
 }
