@@ -126,6 +126,13 @@ impl AttentionMap {
         Ok(self)
     }
 
+    /// The same map under another title.
+    #[must_use]
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
     /// The title, such as `layer 1`.
     pub fn title(&self) -> &str {
         &self.title

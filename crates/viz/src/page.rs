@@ -13,10 +13,17 @@ const UNITS: f32 = 10_000.0;
 /// The most weights in a page, means over heads included: about 50 MB of text, which a browser opens in seconds.
 const MOST_WEIGHTS: usize = 1 << 24;
 
+const SCRIPT: &str = concat!(
+    include_str!("elements.js"),
+    include_str!("save.js"),
+    include_str!("page.js")
+);
+
 /// A page to explore every layer and head of a model on one input.
 ///
 /// The page is one HTML file that needs no network: an overview with a small heat map of every layer and head, and a large one of
-/// the chosen head, with its tokens, the weight under the pointer, and lines from query to key. It follows the
+/// the chosen head, with its tokens, the weight under the pointer, and lines from query to key. A second head may stand beside it, buttons
+/// and the keyboard step through the queries, and the map can be saved as SVG or PNG. It follows the
 /// reader's light or dark setting, fits a phone, and can be used with the keyboard. Weights are rounded to four decimals.
 ///
 /// Keys that are [hidden](AttentionMap#hidden-keys) are hatched. Up to 64 keys, colours go from 0 to 1; beyond, to the largest weight of
@@ -96,6 +103,16 @@ impl AttentionGroup {
         self.note = Some(note.into());
         self
     }
+
+    /// The name of the group.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its layers, the first one first.
+    pub fn layers(&self) -> &[AttentionMap] {
+        &self.layers
+    }
 }
 
 impl AttentionPage {
@@ -134,6 +151,11 @@ impl AttentionPage {
         self
     }
 
+    /// The groups, in the order in which they were added.
+    pub fn groups(&self) -> &[AttentionGroup] {
+        &self.groups
+    }
+
     /// The page as the text of an HTML file.
     ///
     /// # Limits
@@ -157,7 +179,7 @@ impl AttentionPage {
         for sentence in left_out {
             said += &format!("<p class=\"left-out\">{}</p>\n", markup(&sentence));
         }
-        // The policy makes the browser refuse to load anything or to send a form. It does not cover links, and scripts
+        // The policy makes the browser refuse to load anything but what the page itself made, or to send a form. It does not cover links, and scripts
         // that open another page; there are none, and no text of the caller becomes markup.
         format!(
             include_str!("page.html"),
@@ -166,7 +188,7 @@ impl AttentionPage {
             said = said,
             guide = include_str!("guide.html"),
             data = data(&groups),
-            script = include_str!("page.js"),
+            script = SCRIPT,
         )
     }
 

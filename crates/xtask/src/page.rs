@@ -21,7 +21,8 @@ const BROWSERS: [&str; 4] = [
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Collects what the page throws; stands before its own script.
 const WATCH: &str = "<script>const failures = []; \
-    addEventListener(\"error\", (event) => failures.push(event.message));</script>";
+    addEventListener(\"error\", (event) => failures.push(event.message)); \
+    addEventListener(\"unhandledrejection\", ({ reason }) => failures.push(String(reason)));</script>";
 
 /// The sizes of a laptop's, two phones' and a desktop's screen, in pixels.
 const SCREENS: [(u32, u32); 4] = [(1280, 800), (390, 844), (412, 915), (1920, 1080)];
@@ -29,7 +30,9 @@ const SCREENS: [(u32, u32); 4] = [(1280, 800), (390, 844), (412, 915), (1920, 10
 /// Parses the script, then opens pages of several sizes, up to the longest rows that a page takes, and moves through
 /// them. Without a Chromium the pages are not opened, which only a developer's machine may pass over.
 pub fn check() -> Result<(), String> {
-    tool("node", &["--check", "crates/viz/src/page.js"])?;
+    for script in ["elements", "save", "page"] {
+        tool("node", &["--check", &format!("crates/viz/src/{script}.js")])?;
+    }
     let Some(browser) = browser("the attention page")? else {
         return Ok(());
     };

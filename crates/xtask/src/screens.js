@@ -8,8 +8,8 @@ addEventListener("load", () => {
       if (found !== expected) failures.push(`at ${width} × ${height}, ${what} is ${found}, not ${expected}`);
     };
     const box = (selector) => page.querySelector(selector).getBoundingClientRect();
-    const { scrollWidth, clientWidth } = page.documentElement;
-    expect("the width of the page", scrollWidth, clientWidth);
+    const fits = (what) => expect(`the width of the page${what}`, page.documentElement.scrollWidth, page.documentElement.clientWidth);
+    fits("");
     // The guide is open only where it leaves room for the pictures. It opens with a click, and the keyboard can reach it.
     const [guide, heading] = [page.getElementById("guide"), page.querySelector("#guide summary")];
     const open = width > 900 && height > 850;
@@ -20,6 +20,16 @@ addEventListener("load", () => {
     expect("what has the focus", page.activeElement, heading);
     heading.click();
     expect("that the guide is open after a click", guide.open, !open);
+    // Two heads stand side by side, on a phone one below the other. There, a finger hits every button.
+    [...page.querySelectorAll("#detail button")].find((button) => button.textContent === "Compare").click();
+    const [first, second] = [...page.querySelectorAll(".panel")].map((panel) => panel.getBoundingClientRect());
+    expect("that two heads are side by side", second.left >= first.right, width > 900);
+    expect("that one head is below the other", second.top >= first.bottom, width <= 900);
+    fits(" with two heads");
+    const controls = [...page.querySelectorAll(".controls button, .controls select")].map((each) => each.getBoundingClientRect());
+    const shown = controls.filter((each) => each.width > 0);
+    const smallest = Math.min(...shown.flatMap((each) => [each.width, each.height]));
+    expect("that the buttons are large enough", smallest >= (width <= 900 ? 44 : 24), true);
   }
 
   const frames = [...document.querySelectorAll("iframe")];

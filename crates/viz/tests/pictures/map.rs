@@ -16,6 +16,11 @@ fn accessors_read_the_row_major_layout() {
         (2, 3, 5)
     );
     assert_eq!(map.title(), "layer 1");
+    let renamed = map.clone().with_title("layer 2");
+    assert_eq!(
+        (renamed.title(), renamed.row(0, 1)),
+        ("layer 2", map.row(0, 1))
+    );
     assert_eq!(map.weight(0, 1, 3), 0.25);
     assert_eq!(map.weight(1, 2, 1), 0.376544);
     assert_eq!(map.row(0, 2), [0.0, 0.01, 0.04, 0.05, 0.9]);

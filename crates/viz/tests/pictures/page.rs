@@ -117,6 +117,16 @@ fn written_tokens_fit_the_queries() {
 }
 
 #[test]
+fn groups_have_their_names_and_layers() {
+    let page = page();
+    let [group] = page.groups() else {
+        panic!("one group")
+    };
+    assert_eq!(group.name(), "Cross-attention");
+    assert_eq!(group.layers(), [sample(), sample()]);
+}
+
+#[test]
 fn one_head_has_no_mean() {
     let map = AttentionMap::new("m", tokens(&["a"]), tokens(&["x"]), vec![1.0]).unwrap();
     let html = AttentionPage::new("t")
