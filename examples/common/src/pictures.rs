@@ -1,7 +1,15 @@
-//! Attention weights as maps that can be drawn.
+//! Attention weights as maps, and the options that draw them: `--html`, `--svg`, `--text` and `--draw`.
+
+use std::{fmt, num::NonZero, path::PathBuf, str::FromStr};
 
 use burn::tensor::Tensor;
-use burn_attn_viz::{AttentionMap, MapError};
+use burn_attn_viz::{
+    AttentionGroup, AttentionMap, AttentionPage, MapError, SvgOptions, TextOptions, render_svg,
+    render_text,
+};
+use clap::{ArgGroup, Args};
+
+use crate::{error::Error, exit, files};
 
 /// Why the weights of a layer cannot be drawn.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -35,3 +43,167 @@ pub fn maps(
         })
         .collect()
 }
+
+/// Where to draw the attention, and which.
+#[derive(Args, Clone, Debug, Default)]
+#[command(group(ArgGroup::new("of one layer").multiple(true)))]
+pub struct Pictures {
+    /// Write the attention of every layer and head as a page
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write the attention of one layer or head as an SVG
+    #[arg(long, value_name = "FILE", group = "of one layer")]
+    pub svg: Option<PathBuf>,
+    /// Print the attention of one layer or head
+    #[arg(long, group = "of one layer")]
+    pub text: bool,
+    /// What --svg and --text draw: 6 is layer 6 with all its heads, 6:12 its twelfth head. Where there are several kinds of attention, the
+    /// beginning of a name chooses one, as in encoder:6 or cross:6:12 [default: all heads of the last layer of the last kind]
+    #[arg(long, value_name = "LAYER:HEAD", requires = "of one layer")]
+    pub draw: Option<Choice>,
+}
+
+impl Pictures {
+    /// Whether there is something to draw.
+    pub fn are_wanted(&self) -> bool {
+        self.html.is_some() || self.svg.is_some() || self.text
+    }
+
+    /// Makes sure that the files can be written, before the model works for them.
+    ///
+    /// # Errors
+    /// If one cannot.
+    pub fn probe(&self) -> Result<(), Error> {
+        let mut paths = self.html.iter().chain(&self.svg);
+        Ok(paths.try_for_each(|path| files::probe(path))?)
+    }
+
+    /// [`probe`](Self::probe) for pictures of the first of `texts`, each of which is a `what`.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or if there is no text for a picture.
+    pub fn probe_for(&self, texts: &[String], what: &str) -> Result<(), Error> {
+        if self.are_wanted() && texts.is_empty() {
+            let problem = format!(
+                "--html, --svg and --text draw a {what} of the command line, and there is none"
+            );
+            return Err(problem.into());
+        }
+        self.probe()
+    }
+
+    /// Draws the page, and what was chosen of its layers and heads.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or there is no such layer or head.
+    pub fn draw(&self, page: &AttentionPage) -> Result<(), Error> {
+        if self.svg.is_some() || self.text {
+            let choice = self.draw.clone().unwrap_or_default();
+            let (map, head) = choice.of(page.groups())?;
+            if self.text {
+                let heads = head.map_or(0..map.heads(), |head| head..head + 1);
+                let texts = heads.map(|head| render_text(&map, head, &TextOptions::default()));
+                print!("{}", texts.collect::<Vec<_>>().join("\n"));
+            }
+            let options = SvgOptions {
+                head,
+                ..SvgOptions::default()
+            };
+            write(self.svg.as_ref(), || render_svg(&map, &options))?;
+        }
+        write(self.html.as_ref(), || page.to_html())
+    }
+
+    /// Draws the layers of an encoder that has read a text.
+    ///
+    /// # Errors
+    /// As [`draw`](Self::draw).
+    pub fn draw_encoder(
+        &self,
+        title: &str,
+        text: &str,
+        layers: Vec<AttentionMap>,
+    ) -> Result<(), Error> {
+        let group = AttentionGroup::new("Self-attention", layers);
+        self.draw(&AttentionPage::new(title).source(text).group(group))
+    }
+}
+
+fn write(path: Option<&PathBuf>, picture: impl FnOnce() -> String) -> Result<(), Error> {
+    if let Some(path) = path {
+        files::replace(path, picture().as_bytes())?;
+        exit::warn(&format!("the attention is in {}", path.display()));
+    }
+    Ok(())
+}
+
+/// A kind of attention, a layer, and one of its heads, both counted from 1. What is left out means the last kind, its last layer, and all heads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    kind: String,
+    layer: Option<usize>,
+    head: Option<usize>,
+}
+
+impl Choice {
+    /// The map of the layer, which the group is added to the title of, and the head from 0.
+    fn of(&self, groups: &[AttentionGroup]) -> Result<(AttentionMap, Option<usize>), Error> {
+        let kind = self.kind.to_lowercase();
+        let is_kind = |group: &&AttentionGroup| group.name().to_lowercase().starts_with(&kind);
+        let Some(group) = groups.iter().rfind(is_kind) else {
+            let names: Vec<_> = groups.iter().map(AttentionGroup::name).collect();
+            let names = names.join(", ");
+            return Err(format!("--draw {self}: the kinds of attention are {names}").into());
+        };
+        let (name, layers) = (group.name(), group.layers());
+        let layer = self.layer.unwrap_or(layers.len()).checked_sub(1);
+        match layer.and_then(|layer| layers.get(layer)) {
+            Some(map) if self.head.is_none_or(|head| head <= map.heads()) => {
+                let title = format!("{name}, {}", map.title());
+                let head = self.head.map(|head| head - 1);
+                Ok((map.clone().with_title(title), head))
+            }
+            _ => {
+                let heads = layers.first().map_or(0, AttentionMap::heads);
+                let layers = layers.len();
+                let problem = format!("--draw {self}: {name} has {layers} layers of {heads} heads");
+                Err(problem.into())
+            }
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(':').peekable();
+        let kind = parts.next_if(|part| part.starts_with(char::is_alphabetic));
+        let numbers: Result<Vec<NonZero<usize>>, _> = parts.map(str::parse).collect();
+        match numbers.as_deref() {
+            Ok(numbers @ ([] | [_] | [_, _])) => Ok(Self {
+                kind: kind.unwrap_or_default().into(),
+                layer: numbers.first().map(|number| number.get()),
+                head: numbers.get(1).map(|number| number.get()),
+            }),
+            _ => Err(
+                "layers and heads are numbers from 1 on, behind a kind of attention if there is one: as in 6, 6:12 or cross:6:12"
+                    .into(),
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let kind = Some(self.kind.clone()).filter(|kind| !kind.is_empty());
+        let numbers = [self.layer, self.head].into_iter().flatten();
+        let parts = kind
+            .into_iter()
+            .chain(numbers.map(|number| number.to_string()));
+        f.write_str(&parts.collect::<Vec<_>>().join(":"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

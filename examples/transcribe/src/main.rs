@@ -15,14 +15,15 @@ use example_common::{
     devices::{self, DeviceArg},
     error::Error,
     exit,
-    files::{self, FileError},
+    files::FileError,
+    pictures::Pictures,
     text::{printable, printable_lines},
 };
 use transcribe::{pictures, recording::Recording};
 
 /// Whisper tiny.en, 38 M parameters (MIT).
 const MODEL: &str = "target/weights/whisper";
-/// Windows in a page: half an hour with Whisper's, about as much as a page draws.
+/// Windows that are drawn: half an hour with Whisper's, about as much as a page draws.
 const MOST_WINDOWS: usize = 60;
 
 /// Writes down what is said in a recording.
@@ -34,9 +35,6 @@ struct Cli {
     /// Print each word on a line of its own, after the time at which it begins (seconds)
     #[arg(long)]
     words: bool,
-    /// Write, at the end, a page with the part of the first half hour that each token was read from
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     /// Say on standard error how long recognition took, without loading the model and without the times of words
     #[arg(long)]
     time: bool,
@@ -49,6 +47,12 @@ struct Cli {
     /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
+    /// Pictures of what each token was read from.
+    #[command(
+        flatten,
+        next_help_heading = "Pictures of what each token was read from (a layer is a window of the first half hour)"
+    )]
+    pictures: Pictures,
 }
 
 fn main() -> ExitCode {
@@ -57,9 +61,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), Error> {
-    if let Some(path) = &cli.html {
-        files::probe(path)?;
-    }
+    cli.pictures.probe()?;
     let model = cli.model.as_deref().unwrap_or(Path::new(MODEL));
     if cli.model.is_none() && !model.exists() {
         return Err(format!(
@@ -91,7 +93,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
         if !cli.words && !transcript.text.is_empty() {
             exit::print(&format!("{}\n", printable_lines(&transcript.text)));
         }
-        if cli.words || cli.html.is_some() {
+        if cli.words || cli.pictures.are_wanted() {
             match recognizer.align(&transcript) {
                 Ok(alignment) => {
                     if cli.words {
@@ -101,7 +103,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
                             exit::print(&format!("{time:.2}\t{text}\n"));
                         }
                     }
-                    if cli.html.is_some() && maps.len() < MOST_WINDOWS {
+                    if cli.pictures.are_wanted() && maps.len() < MOST_WINDOWS {
                         maps.push(pictures::map(&recognizer, &transcript, alignment, start)?);
                     }
                 }
@@ -122,15 +124,14 @@ fn run(cli: &Cli) -> Result<(), Error> {
         let seconds = took.as_secs_f64();
         exit::warn(&format!("{seconds:.3} s for {start:.1} s of recording"));
     }
-    if let (Some(path), true) = (&cli.html, maps.is_empty()) {
-        exit::warn(&format!("there are no words to draw in {}", path.display()));
-    } else if let Some(path) = &cli.html {
+    if cli.pictures.are_wanted() && maps.is_empty() {
+        exit::warn("there are no words to draw");
+    } else if cli.pictures.are_wanted() {
         let page = AttentionPage::new("What each token was read from")
             .source(name)
             .metadata("text", texts.join(" "))
             .group(AttentionGroup::new("Cross-attention", maps).note(pictures::NOTE));
-        files::replace(path, page.to_html().as_bytes())?;
-        exit::warn(&format!("the attention is in {}", path.display()));
+        cli.pictures.draw(&page)?;
     }
     Ok(())
 }

@@ -265,6 +265,22 @@ fn words_have_times_and_the_page_has_both() {
     let page = fs::read_to_string(folder.path().join("page.html")).expect("a page");
     assert!(page.contains("from 0 s") && page.contains("from 1 s"));
     assert!(page.contains(words[0].1));
+    let args = [
+        "--svg",
+        "map.svg",
+        "--text",
+        "--draw",
+        "1:1",
+        "--language",
+        "es",
+    ];
+    let text = printed(with_model(folder.path(), &args, &wav));
+    assert!(
+        text.contains("Cross-attention, from 0 s, head 1 of "),
+        "{text}"
+    );
+    let map = fs::read_to_string(folder.path().join("map.svg")).expect("a picture");
+    assert!(map.contains(words[0].1));
 }
 
 #[test]

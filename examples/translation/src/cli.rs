@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::ArgPredicate::IsPresent;
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use example_common::devices::DeviceArg;
+use example_common::pictures::Pictures;
 use serde::{Deserialize, Serialize};
 
 use crate::precision::Precision;
@@ -30,6 +31,7 @@ const EXAMPLES: &str = "Examples:
   translation translate \"The dog sleeps.\"             with the model of the demo
   translation translate < english.txt > spanish.txt
   translation explain \"The dog sleeps.\" --html a.html
+  translation explain \"The dog sleeps.\" --text --draw cross:1
   translation train --data pairs.tsv --out run --steps 8000
   translation train --resume --out run                resume after Ctrl-C, a crash or a power cut
   translation evaluate --out run --beam 4
@@ -87,15 +89,17 @@ pub enum Command {
         #[command(flatten)]
         search: SearchArgs,
     },
-    /// Translate one sentence and write a page with the attention of every layer and head
+    /// Translate one sentence and draw what every layer and head looks at
     Explain {
         /// The sentence
-        text: String,
-        /// The page to write [default: attention.html in --out]
-        #[arg(long, value_name = "FILE")]
-        html: Option<PathBuf>,
+        sentence: String,
         #[command(flatten)]
         search: SearchArgs,
+        #[command(
+            flatten,
+            next_help_heading = "Pictures [default: the page attention.html in --out]"
+        )]
+        pictures: Pictures,
     },
 }
 

@@ -68,15 +68,20 @@ pub fn run(command: Command, shared: &Shared, target: &TargetDevice) -> Result<u
             );
             Ok(0)
         }
-        Command::Explain { text, html, search } => {
+        Command::Explain {
+            sentence,
+            search,
+            mut pictures,
+        } => {
             refuse_outputs(shared, "explain")?;
             let translator = Translator::load(&shared.out, &target.device, search.beam)?;
-            let html = html.unwrap_or_else(|| shared.out.join(explain::FILE));
-            println!("{}", explain(&translator, &text, &html)?);
-            println!(
-                "The attention of every layer and head is in {}",
-                html.display()
-            );
+            if !pictures.are_wanted() {
+                pictures.html = Some(shared.out.join(explain::FILE));
+            }
+            pictures.probe()?;
+            let (translation, page) = explain(&translator, &sentence)?;
+            println!("{translation}");
+            pictures.draw(&page)?;
             Ok(0)
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn_attn_models::train::Outcome;
-use example_common::{devices::TargetDevice, error::Error, exit::println, lock};
+use example_common::{devices::TargetDevice, error::Error, exit::println, files, lock};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{OUT, Shared, TrainArgs};
@@ -37,7 +37,8 @@ pub fn run(shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
         return Ok(0);
     };
     let html = shared.out.join(explain::FILE);
-    let translation = explain(&translator, &example.source, &html)?;
+    let (translation, page) = explain(&translator, &example.source)?;
+    files::replace(&html, page.to_html().as_bytes())?;
     println(&format!(
         "\nWhat every layer and head looks at while it translates\n  {}\n    {translation}",
         example.source

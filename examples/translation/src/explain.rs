@@ -1,11 +1,8 @@
-//! The attention of every layer and head for one sentence, as one HTML page.
-
-use std::path::Path;
+//! The attention of every layer and head for one sentence.
 
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn_viz::{AttentionGroup, AttentionPage};
 use example_common::error::Error;
-use example_common::files;
 use example_common::pictures::maps;
 
 use crate::batches;
@@ -16,16 +13,15 @@ use crate::vocabulary::{BOS, EOS};
 /// The page in the folder of a run.
 pub const FILE: &str = "attention.html";
 
-/// Translates a sentence, writes the page and returns the translation.
-pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<String, Error> {
+/// The translation of a sentence, and the page of it.
+pub fn explain(translator: &Translator, sentence: &str) -> Result<(String, AttentionPage), Error> {
     let source = translator.encode(sentence)?;
     let target = translator
         .translate(std::slice::from_ref(&source))?
         .remove(0);
     let translation = translator.text(&target)?;
     let page = page(translator, sentence, &translation, &source, &target)?;
-    files::replace(html, page.to_html().as_bytes())?;
-    Ok(translation)
+    Ok((translation, page))
 }
 
 fn page(

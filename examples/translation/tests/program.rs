@@ -243,6 +243,24 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     done(program(folder.path(), "run").args(["explain", "1 uno"]));
     let page = fs::read_to_string(folder.path().join("run/attention.html")).unwrap();
     assert!(page.starts_with("<!doctype html>"), "{page}");
+    fs::remove_file(folder.path().join("run/attention.html")).unwrap();
+    let explain = [
+        "explain",
+        "1 uno",
+        "--svg",
+        "encoder.svg",
+        "--text",
+        "--draw",
+        "encoder:1",
+    ];
+    let text = done(program(folder.path(), "run").args(explain));
+    assert!(
+        text.contains("Encoder self-attention, layer 1, head 2 of 2"),
+        "{text}"
+    );
+    let svg = fs::read_to_string(folder.path().join("encoder.svg")).unwrap();
+    assert!(svg.starts_with("<svg "), "{svg}");
+    assert!(!names(&folder.path().join("run")).contains(&"attention.html".into()));
 }
 
 #[test]

@@ -8,13 +8,13 @@ use example_common::{
     devices::{self, DeviceArg},
     exit::{self, STOPPED},
     memory,
+    pictures::Pictures,
     text::printable_lines,
 };
 use language::{
     Error, encoder,
     fine_tuning::{FineTuning, Model},
     input,
-    pictures::Pictures,
     question_answering::{QuestionAnswering, Reading, spans},
     questions::{self, AnswerScores, Example},
     tokens::Tokenizer,

@@ -14,13 +14,12 @@ use clap::{Args, Parser};
 use example_common::{
     devices::{self, DeviceArg},
     exit,
-    pictures::maps,
+    pictures::{Pictures, maps},
     text::printable_lines,
 };
 use language::{
     Error,
     input::{self, at_least},
-    pictures::Pictures,
     weights::GLASSLLM,
 };
 
@@ -196,9 +195,9 @@ fn draw(
     let (ids, _) = padded(&[read], device);
     let layers = maps(model.attention(ids), &labels, &labels)?;
     let page = AttentionPage::new("What the language model looks at").group(
-        AttentionGroup::new("Self-attention", layers.clone())
+        AttentionGroup::new("Self-attention", layers)
             .note("Every token looks at itself and at those before it.")
             .written(next),
     );
-    cli.pictures.draw(&page, &layers)
+    cli.pictures.draw(&page)
 }

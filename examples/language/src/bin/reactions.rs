@@ -19,16 +19,10 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
-    pictures::maps,
+    pictures::{Pictures, maps},
 };
 use language::{
-    Error,
-    atom_map::AtomMap,
-    error::about,
-    input,
-    pictures::{Head, Pictures},
-    smiles::Reaction,
-    weights::RXNMAPPER,
+    Error, atom_map::AtomMap, error::about, head::Head, input, smiles::Reaction, weights::RXNMAPPER,
 };
 
 /// Numbers the atoms of reactions in SMILES: the same number before and after the arrow is the same atom.

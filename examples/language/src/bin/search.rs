@@ -8,13 +8,13 @@ use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
     exit, files, learner,
+    pictures::Pictures,
     text::{printable, printable_lines},
 };
 use language::{
     Error, encoder,
     error::tokenizer_failed,
     input::{self, at_least},
-    pictures::Pictures,
     sentences::{cosine, vector, vectors},
     text_index::{self, TextIndex},
     tokens::check_len,

@@ -8,13 +8,13 @@ use example_common::{
     devices::{self, DeviceArg},
     exit::{self, STOPPED},
     memory,
+    pictures::Pictures,
     text::printable_lines,
 };
 use language::{
     Error, encoder,
     fine_tuning::{FineTuning, Model},
     input,
-    pictures::Pictures,
     reviews::{self, Review},
     sentiment::{Sentiment, examples},
     tokens::Tokenizer,

@@ -16,14 +16,13 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
-    pictures::maps,
+    pictures::{Pictures, maps},
     text::printable_lines,
 };
 use language::{
     Error,
     error::tokenizer_failed,
     input::{self, at_least},
-    pictures::Pictures,
     tokens::Tokenizer,
     weights::TITLES,
 };
@@ -64,10 +63,7 @@ struct Cli {
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
     /// Pictures of the first output.
-    #[command(
-        flatten,
-        next_help_heading = "Pictures of the first output (--text: what it looks at in the text)"
-    )]
+    #[command(flatten, next_help_heading = "Pictures of the first output")]
     pictures: Pictures,
 }
 
@@ -171,7 +167,7 @@ fn outputs(
         .collect())
 }
 
-/// Draws every layer and head, or where a head of the cross-attention looks.
+/// Draws the attention of the encoder, of the decoder, and from the output to the text.
 fn draw(
     cli: &Cli,
     model: &Seq2Seq,
@@ -194,6 +190,6 @@ fn draw(
     let page = AttentionPage::new("What the summary looks at")
         .group(AttentionGroup::new("Encoder self-attention", encoder))
         .group(AttentionGroup::new("Decoder self-attention", decoder).written(next.clone()))
-        .group(AttentionGroup::new("Cross-attention", cross.clone()).written(next));
-    cli.pictures.draw(&page, &cross)
+        .group(AttentionGroup::new("Cross-attention", cross).written(next));
+    cli.pictures.draw(&page)
 }

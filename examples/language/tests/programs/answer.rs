@@ -60,7 +60,7 @@ fn a_reader_is_trained_evaluated_and_asked() {
         answers
     );
 
-    let pictures = ["--html", "page.html", "--text", "1:1"];
+    let pictures = ["--html", "page.html", "--text", "--draw", "1:1"];
     let drawn = [&ask[..], &questions[..1], &pictures].concat();
     let drawn = printed(ANSWER, folder.path(), &drawn, "");
     assert!(drawn.contains("layer 1, head 1 of 3"), "{drawn}");

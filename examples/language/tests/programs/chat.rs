@@ -331,6 +331,7 @@ fn the_attention_of_the_conversation_is_drawn() {
         "--html",
         "page.html",
         "--text",
+        "--draw",
         "1:2",
     ];
     let text = printed(CHAT, folder.path(), &args, "");

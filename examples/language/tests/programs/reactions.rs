@@ -21,7 +21,7 @@ const ARGS: [&str; 4] = ["--model", ".", "--head", "2:3"];
 #[test]
 fn atoms_are_numbered() {
     let folder = folder();
-    let args = [&ARGS[..], &["NC.Cl>>ClN", "--text", "2:3"]].concat();
+    let args = [&ARGS[..], &["NC.Cl>>ClN", "--text", "--draw", "2:3"]].concat();
     let text = printed(REACTIONS, folder.path(), &args, "");
     let (mapped, rest) = text.split_once('\t').unwrap();
     // One atom of nitrogen and chlorine on each side.
@@ -34,7 +34,7 @@ fn atoms_are_numbered() {
     assert!(picture.contains("layer 2, head 3 of 3"), "{text}");
 
     // Only the first one is drawn, also where another is the same.
-    let args = [&ARGS[..], &["C>>C", "C>>C", "--text", "2:3"]].concat();
+    let args = [&ARGS[..], &["C>>C", "C>>C", "--text", "--draw", "2:3"]].concat();
     let text = printed(REACTIONS, folder.path(), &args, "");
     assert_eq!(text.matches("rows are queries").count(), 1, "{text}");
 }

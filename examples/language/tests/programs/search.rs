@@ -56,6 +56,7 @@ fn the_attention_is_drawn() {
         "--html",
         "page.html",
         "--text",
+        "--draw",
         "2:3",
     ];
     let text = printed(SEARCH, folder.path(), &args, "");
@@ -89,6 +90,7 @@ fn the_attention_is_drawn_with_the_text_of_tokens() {
         "a dög eats",
         "the sun",
         "--text",
+        "--draw",
         "2:3",
     ];
     let text = printed(SEARCH, folder.path(), &args, "");
@@ -194,11 +196,11 @@ fn what_cannot_work_is_one_sentence() {
         format!("error: {long:?}: this text has 12 tokens, but this encoder reads at most 11\n")
     );
     assert_eq!(
-        error(&["the cat", "a dog", "--text", "3:1"])
+        error(&["the cat", "a dog", "--text", "--draw", "3:1"])
             .lines()
             .last()
             .unwrap(),
-        "error: --text 3:1: the model has 2 layers of 3 heads"
+        "error: --draw 3:1: Self-attention has 2 layers of 3 heads"
     );
     assert!(
         error(&["a", "b", "--html", "missing/page.html"])

@@ -71,7 +71,7 @@ fn what_people_like_is_learned() {
         "{coloured:?}"
     );
 
-    let pictures = ["--html", "page.html", "--text", "2:3"];
+    let pictures = ["--html", "page.html", "--text", "--draw", "2:3"];
     let drawn = [&ask[..], &texts[..1], &pictures].concat();
     let drawn = printed(SENTIMENT, folder.path(), &drawn, "");
     assert!(drawn.contains("layer 2, head 3 of 3"), "{drawn}");
@@ -237,7 +237,7 @@ fn what_cannot_work_is_one_sentence() {
     );
     assert_eq!(
         error(&["ask", "--model", "trained", "--html", "page.html"]),
-        "error: --html and --text draw a text of the command line, and there is none\n"
+        "error: --html, --svg and --text draw a text of the command line, and there is none\n"
     );
     assert_eq!(
         error(&["ask", "--model", "trained", ""]),

@@ -52,6 +52,7 @@ fn the_attention_is_drawn() {
         "--html",
         "page.html",
         "--text",
+        "--draw",
         "2:1",
     ];
     let text = printed(SUMMARIZE, folder.path(), &args, "");

@@ -23,8 +23,11 @@ fn options_may_follow_the_command() {
         "4",
     ]);
     assert_eq!(cli.shared.out, PathBuf::from("run"));
-    let Some(Command::Explain { text, search, .. }) = cli.command else {
+    let Some(Command::Explain {
+        sentence, search, ..
+    }) = cli.command
+    else {
         panic!()
     };
-    assert_eq!((text.as_str(), search.beam), ("a b", 4));
+    assert_eq!((sentence.as_str(), search.beam), ("a b", 4));
 }

@@ -17,11 +17,11 @@ fn a_head_that_is_not_there_is_refused() {
         vec![1.0, 1.0],
     );
     let layers = [map.unwrap()];
-    assert!(Head { layer: 1, head: 2 }.of(&layers, "--text").is_ok());
+    assert!(Head { layer: 1, head: 2 }.of(&layers, "--head").is_ok());
     for head in [Head { layer: 2, head: 1 }, Head { layer: 1, head: 3 }] {
         assert_eq!(
-            head.of(&layers, "--text").unwrap_err().to_string(),
-            format!("--text {head}: the model has 1 layers of 2 heads")
+            head.of(&layers, "--head").unwrap_err().to_string(),
+            format!("--head {head}: the model has 1 layers of 2 heads")
         );
     }
 }
