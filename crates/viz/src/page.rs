@@ -164,7 +164,7 @@ impl AttentionPage {
     /// its sizes. To see such a layer, pass a slice of the tokens or fewer heads.
     ///
     /// # Cost
-    /// About three bytes per weight, and about 30 kB for the rest.
+    /// About three bytes per weight, and about 50 kB for the rest.
     pub fn to_html(&self) -> String {
         let (groups, left_out) = self.within_limits();
         let mut said = String::new();
