@@ -136,7 +136,7 @@ fn train<D: Learned>(args: &TrainArgs, task: &str) -> Result<u8, Error> {
     let is_stopped = training::run(&mut trainer, &data, Kind::Other, epochs, go_on)?;
     if is_stopped && !trainer.state.finished {
         println(&format!(
-            "stopped; train {task} --resume --out {} goes on after {}",
+            "stopped; train {task} --resume --data {name} --out {} goes on after {}",
             folder.path.display(),
             progress(&trainer.state)
         ));
