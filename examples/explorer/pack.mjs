@@ -28,8 +28,8 @@ rmSync(small);
 const [, listed] = readFileSync(module.replace(/wasm$/, "d"), "utf8").split(": ");
 const sources = listed
   .trim()
-  .split(" ")
-  .map((path) => relative(ROOT, path));
+  .split(/(?<!\\) /)
+  .map((path) => relative(ROOT, path.replaceAll("\\ ", " ")));
 const text = JSON.stringify(built(sources.sort()), null, 1);
 writeFileSync(BUILT, `${text}\n`);
 console.log(`page/explorer.wasm.gz, of ${sources.length} sources`);

@@ -7,8 +7,11 @@ use crate::page::browser;
 
 /// Builds the guide into `target/book`.
 pub fn build() -> Result<(), String> {
-    tool("mdbook", &["build", "book"])?;
     let built = root().join("target/book");
+    if built.exists() {
+        fs::remove_dir_all(&built).map_err(at(&built))?;
+    }
+    tool("mdbook", &["build", "book"])?;
     if !built.exists() {
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! The explorer's page: built for the browser, and tested in one.
 
-use crate::command::{exists, program, run};
+use crate::command::{exists, program, run, skip};
 use crate::examples::built;
 use crate::kernels::{WASM, wasm_cargo};
 use crate::page::browser;
@@ -25,6 +25,9 @@ pub fn check() -> Result<(), String> {
     let Some(browser) = browser("the explorer")? else {
         return Ok(());
     };
+    if !exists("node") {
+        return skip("the explorer's page needs node");
+    }
     let page = [
         "--experimental-websocket",
         "examples/explorer/tests/page.mjs",

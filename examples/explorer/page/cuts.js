@@ -16,6 +16,11 @@ let calls = 0;
 function modelWorker({ id, downloaded }) {
   if (!workers.has(id)) {
     const worker = workerOf("worker.js");
+    // The next call gets another one.
+    worker.addEventListener("error", () => {
+      worker.terminate();
+      workers.delete(id);
+    });
     worker.postMessage({ load: downloaded });
     workers.set(id, worker);
   }
@@ -33,7 +38,9 @@ export async function cutAll(session, show) {
   calls += 1;
   const call = calls;
   const found = [];
+  let failed = null;
   const texts = await new Promise((resolve, reject) => {
+    failed = (event) => reject(new Error(event.message || "the worker does not start"));
     const listener = ({ data }) => {
       if (data.call < call) return;
       if (data.call > call) reject(new Error("another sentence takes its place"));
@@ -48,8 +55,8 @@ export async function cutAll(session, show) {
       worker.removeEventListener("message", listener);
     };
     worker.addEventListener("message", listener);
-    worker.addEventListener("error", (event) => reject(new Error(event.message || "the worker does not start")), { once: true });
+    worker.addEventListener("error", failed);
     worker.postMessage({ call, source: session.source, target: session.run({}).target, heads: allHeads(session.shape) });
-  });
+  }).finally(() => worker.removeEventListener("error", failed));
   session.cuts = texts;
 }

@@ -52,7 +52,11 @@ export const ofRun = (run, ...children) =>
 
 /** A picture with a sentence made of its numbers, and the same as a table for whoever cannot see it. */
 export function figure(id, { caption, body, table, note }) {
-  const box = el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `Picture: ${id}` }, ...body);
+  const box = el(
+    "div",
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": `Picture: ${id}`, "data-focus": `picture-${id}` },
+    ...body,
+  );
   const details =
     table &&
     el(
@@ -64,7 +68,7 @@ export function figure(id, { caption, body, table, note }) {
           if (event.target.open && !place.hasChildNodes()) place.append(table());
         },
       },
-      el("summary", {}, "Show as table"),
+      el("summary", { "data-focus": `table-${id}` }, "Show as table"),
       el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `Table: ${id}` }),
     );
   return el("figure", { id: `figure-${id}` }, el("figcaption", {}, ...caption), box, note && el("p", { class: "quiet" }, ...note), details);
@@ -259,7 +263,7 @@ export const rust = (...all) =>
     }),
   );
 
-/** Buttons of which one is pressed. `choices` are [value, label] pairs. */
+/** Buttons of which one is pressed, or none of null. `choices` are [value, label] pairs. */
 export const choice = (label, name, choices, value, choose, disabled = () => false) =>
   el(
     "div",
@@ -271,7 +275,7 @@ export const choice = (label, name, choices, value, choose, disabled = () => fal
         {
           type: "button",
           "data-focus": `${name}-${each}`,
-          "aria-pressed": String(each === value),
+          "aria-pressed": value === null ? null : String(each === value),
           disabled: disabled(each),
           click: () => choose(each),
         },

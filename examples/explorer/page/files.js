@@ -5,15 +5,20 @@ const inside = globalThis.oneFile;
 /** A worker that runs a module of the page. */
 export const workerOf = (name) => inside?.workerOf(name) ?? new Worker(name, { type: "module" });
 
-/** A file; what its name says is compressed is decompressed. Throws a sentence if it is not there. */
+/** The bytes of a file; what its name says is compressed is decompressed. Throws a sentence if that fails. */
 export async function open(name) {
   const file = await bytes(name);
   // Some servers say how a .gz is encoded, and the browser has decompressed it then.
-  const isCompressed = file[0] === 0x1f && file[1] === 0x8b;
-  return new Response(isCompressed ? new Blob([file]).stream().pipeThrough(new DecompressionStream("gzip")) : file);
+  if (!(file[0] === 0x1f && file[1] === 0x8b)) return file;
+  const stream = new Blob([file]).stream().pipeThrough(new DecompressionStream("gzip"));
+  try {
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  } catch {
+    throw new Error(`${name} cannot be decompressed: it is damaged or not whole`);
+  }
 }
 
-export const json = async (name) => (await open(name)).json();
+export const json = async (name) => JSON.parse(new TextDecoder().decode(await open(name)));
 
 async function bytes(name) {
   if (inside) return inside.bytesOf(name);

@@ -1,7 +1,7 @@
 // State, address and wiring: what the reader does changes the state, and the page is drawn from it again.
 
 import { el } from "./draw.js";
-import { fromHash, toHash } from "./state.js";
+import { DEFAULTS, fromHash, toHash } from "./state.js";
 import { json } from "./files.js";
 import { download } from "./models.js";
 import { exampleSession, modelSession } from "./session.js";
@@ -13,15 +13,18 @@ import { SCREENS } from "./screens/all.js";
 
 const byId = (id) => document.getElementById(id);
 const places = { strip: byId("strip"), steps: byId("steps"), screen: byId("screen") };
-let state = fromHash(location.hash);
+let state = read();
 let example = null; // the session that was computed beforehand
 let session = null; // the sentence that is shown
 let known = { sentences: [], words: [] };
+const fallbacks = new Map(); // the example’s session of each model
+let isRepeated = false; // a key that is held
 const asked = new Set(["story"]); // it comes first, and is loaded by itself
 const loaded = new Map(); // what each model consists of, or the error that it failed with
 
 const screenOf = () => SCREENS.find(({ id }) => id === state.step) ?? SCREENS[0];
 const textOf = () => state.text ?? example?.text ?? "";
+const TRAINED = { scale: "trained", causal: true, positions: true, cut: [] };
 const isThere = (id) => loaded.has(id) && !(loaded.get(id) instanceof Error);
 const hasFailed = (id) => loaded.get(id) instanceof Error;
 
@@ -33,8 +36,24 @@ function set(changes, { replace = false } = {}) {
   if ("model" in changes) state.cut = []; // heads of the other model
   const isPicked = "attention" in changes || "source" in changes || "target" in changes || "layer" in changes || "head" in changes;
   if (isPicked && !("key" in changes)) state.key = null; // the strongest again
-  history[replace || state.frame ? "replaceState" : "pushState"](null, "", toHash(state));
   draw();
+  try {
+    history[replace || isRepeated || state.frame ? "replaceState" : "pushState"](null, "", toHash(state));
+  } catch {
+    // Browsers refuse addresses that change too often; the next one is right again.
+  }
+}
+
+/** The state that the address says. */
+function read() {
+  const said = fromHash(location.hash);
+  return SCREENS.some(({ id }) => id === said.step) ? said : { ...said, step: DEFAULTS.step };
+}
+
+/** The session of the example, as long as nothing else can be shown. */
+function fallback(id) {
+  if (!fallbacks.has(id)) fallbacks.set(id, modelSession(example.text, loaded.get(id)));
+  return fallbacks.get(id);
 }
 
 /** The session of the state's text, or the last that worked, with the sentence that says what is wrong. */
@@ -43,47 +62,27 @@ function chooseSession() {
   const isCurrent = session?.text === text && session.id === id;
   if (isCurrent && !(session.isExample && isThere(id))) return null;
   if (!isThere(id)) {
-    session = isThere("story") ? modelSession(example.text, loaded.get("story")) : example;
+    session = isThere("story") ? fallback("story") : example;
     return hasFailed(id) && text !== example.text ? "Without the model, this sentence cannot be translated." : null;
   }
   try {
     session = modelSession(text, loaded.get(id));
     return null;
   } catch (error) {
-    session = modelSession(example.text, loaded.get(id));
+    session = fallback(id);
     return error.message;
   }
 }
 
 function draw() {
   if (!example) return;
-  if (!asked.has(state.model)) {
-    status("The model is loading.");
-    load(state.model);
-  }
+  if (!asked.has(state.model)) load(state.model);
   const problem = chooseSession();
   const screen = screenOf();
   document.documentElement.classList.toggle("frame", state.frame);
   const focus = document.activeElement?.dataset?.focus;
-  let content;
-  let view = null;
-  const waiting = () =>
-    el(
-      "p",
-      { class: "waiting" },
-      hasFailed(state.model)
-        ? "This step needs the model, which could not be loaded. The example in its trained configuration can still be read."
-        : "This step needs the model, which is still loading.",
-    );
-  try {
-    view = makeView(state, session, set, screen.fixed);
-    content = screen.draw(view);
-  } catch (error) {
-    if (error instanceof Missing) content = [waiting()];
-    else if (isThere(state.model)) content = [el("p", { class: "waiting", role: "alert" }, `This cannot be computed: ${error.message}`)];
-    else throw error;
-  }
-  if (!view) view = makeView({ ...state, scale: "trained", causal: true, positions: true, cut: [] }, session, set, screen.fixed);
+  const before = kept();
+  const { view, content } = drawn(screen);
   places.strip.replaceChildren(...drawStrip(view, screen));
   places.steps.replaceChildren(drawSteps(SCREENS, screen, (step) => toHash({ ...state, step })));
   const number = SCREENS.indexOf(screen) + 1;
@@ -93,9 +92,12 @@ function draw() {
     ...content,
     neighbours(screen),
   );
+  if (places.screen.dataset.step === screen.id) before.forEach((restore) => restore());
+  places.screen.dataset.step = screen.id;
   document.title = `${screen.title}: attention, one token at a time`;
   drawModel({ state, example, known, set });
   say({ text: textOf(), session, example, known, problem, set });
+  drawStatus();
   for (const [frame, chosen] of [
     ["#strip .tokens", "[aria-pressed=true]"],
     ["#steps", "[aria-current]"],
@@ -103,6 +105,38 @@ function draw() {
     show(document.querySelector(frame), chosen);
   if (focus) document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
   document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
+}
+
+/** The view and the content of a screen; where it cannot be computed, one sentence in its place. */
+function drawn(screen) {
+  const viewOf = (state) => makeView(state, session, set, screen.fixed, hasFailed(state.model));
+  // The example of another model has only the trained configuration.
+  const own = session.id === state.model ? state : { ...state, ...TRAINED };
+  const { text: shownText } = session;
+  try {
+    const view = viewOf(own);
+    return { view, content: screen.draw(view) };
+  } catch (error) {
+    const view = viewOf({ ...own, ...TRAINED });
+    const sentence =
+      error instanceof Missing
+        ? view.waiting("This step needs")
+        : el("p", { class: "waiting", role: "alert" }, `This cannot be computed for “${shownText}”: ${error.message}`);
+    return { view, content: [sentence] };
+  }
+}
+
+/** Functions that open again what is open, and scroll to where it is. */
+function kept() {
+  return Array.from(places.screen.querySelectorAll("figure"), (figure) => {
+    const [details, at] = [figure.querySelector("details")?.open, figure.querySelector(".scroll").scrollLeft];
+    return () => {
+      const again = document.getElementById(figure.id);
+      if (!again) return;
+      if (details) again.querySelector("details").open = true;
+      again.querySelector(".scroll").scrollLeft = at;
+    };
+  });
 }
 
 /** Scrolls a line sideways until what is chosen in it can be seen. The page itself stays where it is. */
@@ -114,7 +148,8 @@ function show(frame, chosen) {
 
 function neighbours(screen) {
   const at = SCREENS.indexOf(screen);
-  const link = (other, text) => other && el("a", { href: toHash({ ...state, step: other.id }), class: "neighbour" }, text(other.title));
+  const link = (other, text) =>
+    other && el("a", { href: toHash({ ...state, step: other.id }), class: "neighbour", "data-focus": `to-${other.id}` }, text(other.title));
   return el(
     "p",
     { class: "neighbours" },
@@ -123,15 +158,33 @@ function neighbours(screen) {
   );
 }
 
-function status(text) {
-  byId("status").textContent = text;
+/** What there is of the model that is chosen. */
+function drawStatus() {
+  const id = state.model;
+  const error = loaded.get(id);
+  const isOther = isThere("story") && id !== "story";
+  const again = () => {
+    loaded.delete(id);
+    asked.delete(id);
+    draw();
+  };
+  const shown = isOther ? "below is the example of the toy grammar" : "the example below was computed beforehand";
+  const parts = hasFailed(id)
+    ? [
+        `The model could not be loaded (${error.message}); ${shown}. `,
+        el("button", { type: "button", "data-focus": "again", click: again }, "Try again"),
+      ]
+    : [isThere(id) ? "The model runs in this page." : `The model is loading; ${shown}.`];
+  const place = byId("status");
+  if (place.textContent !== el("p", {}, parts).textContent) place.replaceChildren(...parts);
 }
 
 /** Moves the token, the step or the head by a key. */
 function onKey(event) {
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !session) return;
   const target = event.target;
-  if (target.closest?.("input, textarea, select")) return;
+  // Elsewhere, the keys scroll the page.
+  if (target.closest?.("input, textarea, select") || !target.closest?.("#strip, #steps, #screen")) return;
   const sideways = event.key === "ArrowLeft" || event.key === "ArrowRight";
   const box = target.closest?.(".scroll");
   // A picture that is wider than its frame has the keys to itself while it has the focus.
@@ -154,10 +207,13 @@ function onKey(event) {
   };
   if (!moves[event.key]) return;
   event.preventDefault();
+  isRepeated = event.repeat;
   try {
     moves[event.key]();
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
+  } finally {
+    isRepeated = false;
   }
 }
 
@@ -171,7 +227,7 @@ function onPoint(event) {
 }
 
 addEventListener("popstate", () => {
-  state = fromHash(location.hash);
+  state = read();
   draw();
 });
 addEventListener("keydown", onKey);
@@ -181,24 +237,21 @@ byId("sentence-form").addEventListener("submit", (event) => {
   set({ text: byId("sentence").value });
 });
 
-/** Makes a model ready, and says so. */
+/** Makes a model ready. */
 async function load(id, files = download(id)) {
   asked.add(id);
   try {
     loaded.set(id, { id, ...(await files.load()) });
-    status("The model runs in this page.");
   } catch (error) {
     loaded.set(id, error);
-    status(`The model could not be loaded (${error.message}); the example below was computed beforehand.`);
   }
   draw();
 }
 
 async function start() {
   const [files, sentences] = [download("story"), json("story.sentences.json")];
-  sentences.catch(() => {}); // said below, once the example is drawn
+  sentences.catch(() => {}); // the page does without them
   example = exampleSession(await json("story.json"));
-  status("The model is loading; the example was computed beforehand.");
   draw();
   await new Promise((resolve) => {
     requestAnimationFrame(() => setTimeout(resolve, 0));
@@ -210,4 +263,6 @@ async function start() {
   document.documentElement.dataset.ready = hasFailed("story") ? "failed" : "true";
 }
 
-start().catch((error) => status(`The page could not be loaded: ${error.message}`));
+start().catch((error) => {
+  byId("status").textContent = `The page could not be loaded: ${error.message}`;
+});

@@ -15,10 +15,10 @@ export const MODELS = [
     id: "everyday",
     name: "everyday English",
     about:
-      "The model: 2,451,200 parameters in 8 bits, trained on 136,139 sentence pairs of Tatoeba (CC BY 2.0 FR, through manythings.org/anki); BLEU 48.4 on 1,000 that it had not seen. Short, plain sentences suit it best.",
+      "The model: 2,451,200 parameters, its matrices in 8 bits, trained on 136,139 sentence pairs of Tatoeba (CC BY 2.0 FR, through manythings.org/anki); BLEU 48.4 on 1,000 that it had not seen. Short, plain sentences suit it best.",
     sentences: [
       "The animal didn't cross the street because it was too tired.",
-      "I don't know where she lives.",
+      "We waited for the train until midnight.",
       "Can you help me find the station?",
       "My brother has a red car.",
       "It was raining when we left the house.",
@@ -28,19 +28,28 @@ export const MODELS = [
   },
 ];
 
-let code = null; // compiled once, for all of them
+// For all of them: the bytes are fetched, and compiled, once.
+let bytes = null;
+let code = null;
 
 /** Fetches what a model needs. Its `load` compiles it, which keeps all cores busy for a moment. */
 export function download(id) {
-  const bytes = async (name) => new Uint8Array(await (await open(name)).arrayBuffer());
-  const files = Promise.all([code ? null : bytes("explorer.wasm.gz"), bytes(`${id}.model.gz`), json(`${id}.tokenizer.json.gz`)]);
+  bytes ??= open("explorer.wasm.gz");
+  const files = Promise.all([bytes, open(`${id}.model.gz`), json(`${id}.tokenizer.json.gz`)]);
   files.catch(() => {}); // said by `load`
   return {
     async load() {
-      const [module, model, tokenizer] = await files;
-      code ??= WebAssembly.compile(module);
-      const downloaded = { module: await code, model };
-      return { downloaded, shape: shapeOf(model), model: await Model.load(downloaded), tokenizer: new Tokenizer(tokenizer) };
+      try {
+        const [module, model, tokenizer] = await files;
+        code ??= WebAssembly.compile(module);
+        const downloaded = { module: await code, model };
+        // Says what is wrong with a file that is no model, before its header is read here.
+        const loaded = await Model.load(downloaded);
+        return { downloaded, shape: shapeOf(model), model: loaded, tokenizer: new Tokenizer(tokenizer) };
+      } catch (error) {
+        [bytes, code] = [null, null]; // for another try
+        throw error;
+      }
     },
   };
 }
@@ -48,6 +57,6 @@ export function download(id) {
 /** Sizes of a model, which every trace agrees with: its file begins with a line of JSON. */
 export function shapeOf(model) {
   const config = JSON.parse(new TextDecoder().decode(model.subarray(0, model.indexOf(10))));
-  const { n_encoder_layers: encoder, n_decoder_layers: decoder, n_heads: heads, d_model } = config;
-  return { encoder, decoder, heads, width: d_model / heads };
+  const { n_encoder_layers: encoder, n_decoder_layers: decoder, n_heads: heads, d_model, max_len } = config;
+  return { encoder, decoder, heads, width: d_model / heads, positions: max_len - 1 };
 }

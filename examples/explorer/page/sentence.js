@@ -9,7 +9,9 @@ const byId = (id) => document.getElementById(id);
 
 /** A button for each sentence; `set` is told which one is chosen. */
 const suggestions = (sentences, set, changes = {}) =>
-  sentences.map((text) => el("button", { type: "button", class: "suggestion", click: () => set({ text, ...changes }) }, text));
+  sentences.map((text) =>
+    el("button", { type: "button", class: "suggestion", "data-focus": `suggestion-${text}`, click: () => set({ text, ...changes }) }, text),
+  );
 
 /** The models to choose from, what is known of the chosen one, and sentences for it. */
 export function drawModel({ state, example, known, set }) {
@@ -37,7 +39,9 @@ export function drawModel({ state, example, known, set }) {
 /** Says what is wrong with the text, or what the model does not know of it. */
 export function say({ text, session, example, known, problem, set }) {
   const field = byId("sentence");
-  if (document.activeElement !== field) field.value = text;
+  // What is typed and not sent stays, unless another text is shown.
+  if (field.dataset.text !== text) field.value = text;
+  field.dataset.text = text;
   const place = byId("problem");
   place.hidden = !problem;
   place.textContent = problem ? `${problem} The example is shown instead.` : "";
@@ -45,25 +49,25 @@ export function say({ text, session, example, known, problem, set }) {
   const because = problem || session.text !== text ? null : warning({ text, session, example, known });
   honesty.hidden = because === null;
   if (because === null) return;
+  const near = nearSentences(text, known.sentences);
   honesty.replaceChildren(
-    `${because} The toy grammar has, for example: `,
-    ...suggestions(nearSentences(text, known.sentences), set, { model: "story" }),
+    near.length > 0 ? `${because} The toy grammar has, for example: ` : because,
+    ...suggestions(near, set, { model: "story" }),
   );
 }
 
 /** Why a translation may be bad, if it may. */
 function warning({ text, session, example, known }) {
-  if (known.words.length === 0) return null;
   const { sure } = MODELS.find(({ id }) => id === session.id);
   if (sure) {
     const { probability, target } = session.run({});
     const each = probability ** (1 / target.length);
     if (each >= sure) return null;
-    return `The model is not sure of this translation: it gives its words ${each.toFixed(2)} on average, and is often wrong below ${sure}.`;
+    return `The model is not sure of this translation: it gives its tokens the probability ${each.toFixed(2)} (geometric mean), and is often wrong below ${sure}.`;
   }
-  if (known.sentences.includes(text) || text === example.text) return null;
+  if (known.words.length === 0 || known.sentences.includes(text) || text === example.text) return null;
   const strangers = unknownWords(text, known.words);
-  if (strangers.length === 0) return "This model knows the sentences of a toy grammar alone; others it translates badly.";
+  if (strangers.length === 0) return "This model knows the sentences of a toy grammar alone; it may translate others badly.";
   const names = strangers
     .slice(0, 3)
     .map((word) => `“${word}”`)

@@ -3,7 +3,6 @@
 import { Missing, probabilityOf, unpacked } from "./trace.js";
 import { BOS, EOS, isBlank } from "./tokenizer.js";
 
-const POSITIONS = 63; // of the sentence, <eos> included, and of the translation, <bos> included
 const MOST_RUNS = 40; // kept; each is about 150 kB
 
 /** The example, computed beforehand: the page can be read without the model. */
@@ -32,9 +31,10 @@ export function exampleSession(example) {
 /** A sentence for the model that is loaded. Throws a sentence about text that it cannot read. */
 export function modelSession(text, { id, shape, model, tokenizer, downloaded }) {
   if (isBlank(text)) throw new Error("There is no word to translate: type a sentence, or choose one below.");
+  const most = shape.positions; // of the sentence, <eos> included, and of the translation, <bos> included
   const source = [...tokenizer.encode(text), EOS];
-  if (source.length > POSITIONS) {
-    throw new Error(`This sentence has ${source.length} tokens, <eos> included, but the model reads at most ${POSITIONS}: shorten it.`);
+  if (source.length > most) {
+    throw new Error(`This sentence has ${source.length} tokens, <eos> included, but the model reads at most ${most}: shorten it.`);
   }
   const runs = new Map();
   const translations = new Map();
@@ -60,7 +60,7 @@ export function modelSession(text, { id, shape, model, tokenizer, downloaded }) 
         // Nothing can be generated without the causal mask: the finished translation is read again.
         const { causal, ...others } = switches;
         const ids = translate(others);
-        const target = [BOS, ...ids].slice(0, POSITIONS);
+        const target = [BOS, ...ids].slice(0, most);
         const trace = model.trace(source, target, switches);
         const best = (at) => trace.row("logits", at).reduce((top, logit, id, row) => (logit > row[top] ? id : top), 0);
         return {

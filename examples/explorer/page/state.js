@@ -26,14 +26,16 @@ export const DEFAULTS = Object.freeze({
 });
 
 const NAMES = Object.keys(DEFAULTS);
-const HEAD = /^(encoder|decoder)\.\d+\.(self|cross)\.\d+$/;
+const HEAD = /^(encoder\.\d{1,2}\.self|decoder\.\d{1,2}\.(self|cross))\.\d{1,2}$/;
+export const MOST_TEXT = 1000; // characters of a sentence
 
-/** The state as the part of an address behind `#`. Only what differs from the defaults is said. */
+/** The state as the part of an address behind `#`. Only the step and what differs from the defaults is said: a link to `#` would jump. */
 export function toHash(state) {
   const said = new URLSearchParams();
   for (const name of NAMES) {
     const [value, usual] = [state[name], DEFAULTS[name]];
-    if (name === "cut" ? value.length > 0 : value !== usual) said.set(name, name === "cut" ? value.join(" ") : String(value));
+    if (name === "step" || (name === "cut" ? value.length > 0 : value !== usual))
+      said.set(name, name === "cut" ? value.join(" ") : String(value));
   }
   return `#${said}`;
 }
@@ -56,7 +58,7 @@ const truth = (value) => ({ true: true, false: false })[value];
 const READERS = {
   step: (value) => (/^[a-z]+$/.test(value) ? value : undefined),
   model: oneOf(MODELS.map(({ id }) => id)),
-  text: (value) => value,
+  text: (value) => value.slice(0, MOST_TEXT),
   attention: oneOf(ATTENTIONS),
   layer: whole,
   head: whole,

@@ -18,7 +18,6 @@ export function drawStrip(view, screen) {
       { type: "button", class: "token", dir: "auto", "data-focus": `token-${at}`, "aria-pressed": String(pressed), click: choose },
       label,
     );
-  const sentence = isDecoder ? session.text : null;
   const tokens = el(
     "div",
     { class: "tokens", role: "group", "aria-label": isDecoder ? "Query token: what is read ⇒ what is written" : "Query token" },
@@ -29,7 +28,7 @@ export function drawStrip(view, screen) {
     el(
       "p",
       { class: "both" },
-      el("span", { dir: "auto", class: "sentence", lang: "en" }, sentence ?? session.text),
+      el("span", { dir: "auto", class: "sentence", lang: "en" }, session.text),
       el("span", { class: "arrow", "aria-label": "translates to" }, " ▸ "),
       el("span", { id: "translation", dir: "auto", lang: "es" }, run.text || "(nothing)"),
     ),

@@ -21,8 +21,7 @@ export const known = (...makers) => makers.map(ifKnown).filter((sentence) => sen
 export function rowSentence(view) {
   const { trace, head, token, columns } = view;
   const name = view.name("weights");
-  const row = trace.row(name, head, token);
-  const [first, second] = Array.from(row.keys()).sort((a, b) => row[b] - row[a]);
+  const [first, second] = view.ranked(name);
   const rest = second === undefined ? "" : [" and ", number(trace, name, [head, token, second]), " to ", word(columns[second])];
   return [
     "In ",

@@ -43,10 +43,6 @@ export class Tokenizer {
     this.#ranks = new Map(model.merges.map((pair, rank) => [Array.isArray(pair) ? pair.join(" ") : pair, rank]));
   }
 
-  get size() {
-    return this.#tokens.length;
-  }
-
   /** The ids of a text, without special tokens: no text is mistaken for one. */
   encode(text) {
     const clean = composed(text);

@@ -1,5 +1,7 @@
 // What a screen draws from: the state, the run of the model that it asks for, and names for what is shown.
 
+import { allHeads } from "./cuts.js";
+import { el } from "./draw.js";
 import { switchesOf } from "./state.js";
 import { largest } from "./trace.js";
 
@@ -9,7 +11,8 @@ const clamp = (value, count) => Math.min(Math.max(value, 0), count - 1);
  * `session` has the sentence: `text`, `source` ids, `labels` of ids, and `run(switches)`; `set` changes the state. A screen may be about
  * one attention only: `fixed` says which, given what the reader chose.
  */
-export function makeView(state, session, set, fixed) {
+export function makeView(asked, session, set, fixed, hasFailed = false) {
+  const state = { ...asked, cut: asked.cut.filter((head) => allHeads(session.shape).includes(head)) };
   const tokens = session.source.length;
   const switches = switchesOf(state, tokens);
   const run = session.run(switches);
@@ -22,19 +25,21 @@ export function makeView(state, session, set, fixed) {
   const isDecoder = side === "decoder";
   const sourceNames = named(session.labels(session.source));
   const read = session.labels(run.target);
+  const readNames = named(read);
   // The last token is not read: what is written after it ends the translation, or was cut off.
   const written = [...read.slice(1), run.isEnded ? "<eos>" : "…"];
   const rows = isDecoder ? read.map((label, at) => `${label} \u200e⇒ ${written[at]}`) : sourceNames;
-  const columns = kind === "cross" || !isDecoder ? sourceNames : read;
+  const columns = kind === "cross" || !isDecoder ? sourceNames : readNames;
   const token = clamp(isDecoder ? state.target : state.source, rows.length);
   const head = clamp(state.head, session.shape.heads);
+  const mask = `${prefix}.hidden.causal`;
+  const isHidden = (key) => trace.has(mask) && trace.at(mask, head, token, key) === 1;
   const view = {
     state,
     session,
     set,
     run,
     trace,
-    switches,
     attention,
     side,
     kind,
@@ -48,14 +53,25 @@ export function makeView(state, session, set, fixed) {
     read,
     written,
     sourceNames,
+    readNames,
     isDecoder,
     heads: session.shape.heads,
     width: session.shape.width,
     tokens,
     name: (step) => `${prefix}.${step}`,
     /** The token that the query belongs to, as it is quoted in sentences. */
-    query: isDecoder ? read[token] : sourceNames[token],
+    query: isDecoder ? readNames[token] : sourceNames[token],
     strongest: (of = trace, name = `${prefix}.weights`) => largest(of.row(name, head, token)),
+    /** The mask of the query token where the attention has one. Nothing is hidden by padding in a batch of one sentence. */
+    mask: trace.has(mask) ? mask : null,
+    isHidden,
+    /** The keys that the query token may see, those with the largest numbers of a tensor first. */
+    ranked: (name) => {
+      const row = trace.row(name, head, token);
+      const visible = Array.from(row.keys()).filter((key) => !isHidden(key));
+      return visible.sort((a, b) => row[b] - row[a]);
+    },
+    waiting: (what) => el("p", { class: "waiting" }, `${what} the model, which ${hasFailed ? "could not be loaded" : "is still loading"}.`),
     place: (count) => clamp(state.number, count),
     pickToken: (at) => set(isDecoder ? { target: at } : { source: at }),
     /** The same computation with other switches. */

@@ -41,7 +41,7 @@ pub struct Switches {
     pub causal: bool,
     /// Whether positions are added to the embedded tokens.
     pub positions: bool,
-    /// Heads whose output is replaced by zeros.
+    /// Heads whose rows of the output projection are replaced by zeros.
     pub cut: Vec<HeadPlace>,
 }
 

@@ -63,6 +63,9 @@ export async function keyboard(page, base) {
   const step = () => page.run(`document.querySelector("#steps [aria-current]").textContent`);
   same("the token", await pressed(), "cat");
   await page.key("ArrowRight");
+  same("a key of the page that is scrolled", await pressed(), "cat");
+  await page.run(`document.querySelector('[data-focus="token-2"]').focus()`);
+  await page.key("ArrowRight");
   same("→", await pressed(), "sleeps");
   await page.key("ArrowLeft");
   await page.key("ArrowLeft");
@@ -91,7 +94,7 @@ export async function keyboard(page, base) {
   for (let at = 0; at < 70; at += 1) {
     await page.key("Tab");
     const found = await page.run(
-      `(() => { const at = document.activeElement; const style = getComputedStyle(at); return [at.dataset.focus ?? at.id ?? at.tagName, at === document.body || parseFloat(style.outlineWidth) >= 2]; })()`,
+      `(() => { const at = document.activeElement; const style = getComputedStyle(at); return [at.dataset.focus ?? (at.id || at.tagName), at === document.body || parseFloat(style.outlineWidth) >= 2]; })()`,
     );
     reached.add(found[0]);
     if (!found[1]) check(`the focus on ${found[0]} is seen`, false);
@@ -164,6 +167,7 @@ export async function withoutModel(browser, refuse) {
       text.length > 200 && (await page.run(`document.querySelector("#answer-${step}") !== null`)),
       text.slice(0, 200),
     );
+    check(`without ${refuse}, ${step} does not say that it loads`, !text.includes("still loading"));
     same("and the example stays", await page.run(`document.querySelector("#translation").textContent`), "El gato viejo duerme en la casa.");
   }
   await turn(page, site.url, { text: "The dog sleeps." });
@@ -173,6 +177,32 @@ export async function withoutModel(browser, refuse) {
   );
   check(
     `without ${refuse}, nothing is thrown`,
+    page.errors.every((error) => error.includes("404")),
+    page.errors.join("; "),
+  );
+  await page.close();
+  site.close();
+}
+
+/** The other model cannot be loaded, and then it can. */
+export async function withoutOther(browser) {
+  const refuse = new Set(["everyday.model.gz"]);
+  const site = await serve(PAGE, { refuse });
+  const page = await browser.page();
+  const status = () => page.run(`document.querySelector("#status").textContent`);
+  // Heads that the toy grammar's model does not have.
+  await page.go(addressOf(site.url, { model: "everyday", step: "output", cut: ["encoder.1.self.5"] }));
+  await page.until(`document.querySelector("#status").textContent.includes("could not be loaded")`);
+  check("without the other model, the page says what is shown", (await status()).includes("example of the toy grammar"), await status());
+  await page.run(`document.querySelector('[data-focus="model-story"]').click()`);
+  same("the first model is there", await status(), "The model runs in this page.");
+  await page.run(`document.querySelector('[data-focus="model-everyday"]').click()`);
+  refuse.clear();
+  await page.run(`document.querySelector('[data-focus="again"]').click()`);
+  await page.until(`document.querySelectorAll('[data-focus^="head-"]').length === 6`);
+  same("the other model is there", await status(), "The model runs in this page.");
+  check(
+    "nothing is thrown",
     page.errors.every((error) => error.includes("404")),
     page.errors.join("; "),
   );

@@ -8,7 +8,7 @@ const NOISE = process.env.CI ? 3 : 1;
 const OTHERS = [
   "The animal didn't cross the street because it was too tired.",
   "Can you help me find the station?",
-  "I don't know where she lives.",
+  "We waited for the train until midnight.",
   "I would like a cup of coffee.",
   "She asked me what I wanted to do on Sunday.",
 ];

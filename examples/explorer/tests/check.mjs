@@ -25,7 +25,12 @@ export const addressOf = (base, state) => base + toHash({ ...DEFAULTS, ...state 
 /** Changes the state without loading the page again, and waits until it is drawn. */
 export async function turn(page, base, state) {
   const hash = toHash({ ...DEFAULTS, ...state });
-  await page.run(`(() => { window.before = document.documentElement.dataset.drawn; location.hash = ${JSON.stringify(hash)}; })()`);
-  await page.until(`location.hash === ${JSON.stringify(hash)} || location.hash.length < 2`);
-  await pause(30);
+  const before = await page.run(`(() => {
+    const { drawn } = document.documentElement.dataset;
+    const isSame = location.hash === ${JSON.stringify(hash)};
+    location.hash = ${JSON.stringify(hash)};
+    return isSame ? null : drawn;
+  })()`);
+  if (before !== null) await page.until(`document.documentElement.dataset.drawn !== ${JSON.stringify(before)}`);
+  await pause(10);
 }

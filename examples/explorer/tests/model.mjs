@@ -53,7 +53,9 @@ class Native {
   #answer(request) {
     const line = JSON.stringify(request);
     if (!this.#answers.has(line)) this.#answers.set(line, this.#ask([line])[0]);
-    return this.#answers.get(line);
+    const answer = this.#answers.get(line);
+    if (answer.error) throw new Error(answer.error);
+    return answer;
   }
 
   translate(source, switches = {}) {

@@ -77,19 +77,25 @@ fn a_trace_has_the_numbers_of_the_model() {
 #[test]
 fn a_translation_follows_the_largest_logits() {
     let (mut explorer, _) = explorer();
-    let request = json!({"task": "translate", "source": [5, 6, 7, 2]});
-    let found = answer(&mut explorer, request).unwrap().target.unwrap();
-    let read: Vec<u32> = std::iter::once(1)
-        .chain(found.iter().copied())
-        .take(16)
-        .collect();
-    let request = json!({"task": "trace", "source": [5, 6, 7, 2], "target": read});
-    let trace = answer(&mut explorer, request).unwrap();
-    let (_, logits) = tensor(&trace, "logits");
-    for (logits, token) in logits.chunks(40).zip(&found) {
-        let best = (0..40).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
-        assert_eq!(best, Some(*token as usize));
+    let mut count = 0;
+    for first in 5..15 {
+        let source = [first, 6, 7, 2];
+        let request = json!({"task": "translate", "source": source});
+        let found = answer(&mut explorer, request).unwrap().target.unwrap();
+        let read: Vec<u32> = std::iter::once(1)
+            .chain(found.iter().copied())
+            .take(16)
+            .collect();
+        let request = json!({"task": "trace", "source": source, "target": read});
+        let trace = answer(&mut explorer, request).unwrap();
+        let (_, logits) = tensor(&trace, "logits");
+        for (logits, token) in logits.chunks(40).zip(&found) {
+            let best = (0..40).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
+            assert_eq!(best, Some(*token as usize));
+            count += 1;
+        }
     }
+    assert!(count > 0);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 // Every number that the page shows, beside the native program's.
 
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { STEPS, check, same, turn } from "./check.mjs";
 import { collect, expectedOf } from "./expected.mjs";
-import { here } from "./model.mjs";
+import { PAGE, here } from "./model.mjs";
 import { MODELS } from "../page/models.js";
 import { DEFAULTS, fromHash, switchesOf, toHash } from "../page/state.js";
 import { modelSession } from "../page/session.js";
-import { probabilityOf } from "../page/trace.js";
+import { probabilityOf, unpacked } from "../page/trace.js";
 
 const TOLERANCE = 1e-4;
 const EXAMPLE = "The old cat sleeps in the house.";
@@ -56,7 +57,7 @@ export function hashes() {
     { ...DEFAULTS, text: "" },
   ];
   for (const state of states) same(`hash ${toHash(state)}`, fromHash(toHash(state)), { ...state, cut: [...state.cut] });
-  same("a bad hash", fromHash("#layer=-1&head=x&attention=all&scale=1&cut=a.b&number=1e9&step=../x&causal=maybe"), {
+  same("a bad hash", fromHash("#layer=-1&head=x&attention=all&scale=1&cut=a.b&number=1e9&step=../x&causal=maybe&cut=encoder.0.cross.0"), {
     ...DEFAULTS,
     cut: [],
   });
@@ -96,6 +97,34 @@ export async function everyday(page, base, native) {
   same("a sentence of the toy grammar needs no warning", await page.run(honesty), "");
 }
 
+/** The example that is computed beforehand is what the model computes. */
+export function example({ model, tokenizer, ...parts }) {
+  const made = JSON.parse(readFileSync(join(PAGE, "story.json"), "utf8"));
+  const session = modelSession(made.text, { model, tokenizer, ...parts });
+  const run = session.run({});
+  same("the shape of the example", made.shape, session.shape);
+  same("the words of the example", [made.source, made.run.target, made.run.text], [session.source, run.target, run.text]);
+  const stored = unpacked(made);
+  for (const name of stored.names) {
+    const [found, expected] = [stored.get(name).data, run.trace.get(name).data];
+    const worst = found.reduce((most, value, at) => Math.max(most, Math.abs(value - expected[at])), 0);
+    check(`${name} of the example`, found.length === expected.length && worst < 1e-4, `${worst}`);
+  }
+  made.run.likeliest.forEach((pairs, at) => {
+    const row = run.trace.row("logits", at);
+    const total = row.reduce((sum, logit) => sum + Math.exp(logit), 0);
+    for (const [id, share] of pairs) check(`likeliest of the example at ${at}`, Math.abs(share - Math.exp(row[id]) / total) < TOLERANCE);
+  });
+  same("heads of the example", made.cuts.length, 24);
+  for (const { head, text, probability } of made.cuts) {
+    const [side, layer, attention, number] = head.split(".");
+    const cut = [{ side, layer: Number(layer), attention, head: Number(number) }];
+    same(`the example without ${head}`, text, tokenizer.decode(model.translate(session.source, { cut })));
+    const expected = probabilityOf(model.trace(session.source, run.target, { cut }), run.target);
+    check(`its probability without ${head}`, Math.abs(probability - expected) < TOLERANCE);
+  }
+}
+
 /** The questions of the guide's first seven chapters, and what answers them on the page: `#` is a number of the native program. */
 const ANSWERS = [
   ["read", {}, ["“the” looks most at “house”: # of its attention"], [["encoder.1.self.weights", 3, 5, 6]]],
@@ -106,7 +135,7 @@ const ANSWERS = [
     [["encoder.1.self.scores", 3, 5, 6]],
   ],
   ["scores", {}, ["A score is the product of the query with a key", "“house” with #"], [["encoder.1.self.scores", 3, 5, 6]]],
-  ["scale", {}, ["its size grows with √24", "divided by √24, largest weight #"], [["encoder.1.self.weights", 3, 5, 6]]],
+  ["scale", {}, ["its size is √24: it grows with the width", "divided by √24, largest weight #"], [["encoder.1.self.weights", 3, 5, 6]]],
   [
     "mask",
     { attention: "decoder.self" },
@@ -207,6 +236,8 @@ export async function allNumbers(page, base, native) {
       number: 7,
       text: "Her grandmother closed the yellow window.",
     });
+    // A query that sees one token.
+    await numbers(page, base, native, { step, attention: "decoder.self", target: 0 });
     await numbers(page, base, native, { step, attention: "decoder.cross", layer: 1, head: 0, target: 1, number: 100, key: 0 });
   }
   await numbers(page, base, native, { step: "output", cut: ["encoder.1.self.3"], number: 5 });

@@ -2,12 +2,12 @@
 // node --experimental-websocket examples/explorer/tests/page.mjs target/debug/explorer [FOLDER FOR SCREENSHOTS]
 
 import { readFileSync } from "node:fs";
-import { history, badInputs, keyboard, switches, withoutModel } from "./behaviour.mjs";
+import { history, badInputs, keyboard, switches, withoutModel, withoutOther } from "./behaviour.mjs";
 import { open } from "./browser.mjs";
 import { budgets } from "./budgets.mjs";
 import { addressOf, check, counts, same } from "./check.mjs";
 import { PAGE, nativeModel } from "./model.mjs";
-import { allNumbers, answers, compared, everyday, hashes, tokens, translations } from "./numbers.mjs";
+import { allNumbers, answers, compared, everyday, example, hashes, tokens, translations } from "./numbers.mjs";
 import { oneFile } from "./one_file.mjs";
 import { screens } from "./screens.mjs";
 import { serve } from "./serve.mjs";
@@ -26,6 +26,7 @@ const browser = await open();
 try {
   tokens(native);
   hashes();
+  example(native);
   await budgets(browser, site.url);
   const page = await browser.page();
   await page.size(1280, 800);
@@ -62,6 +63,7 @@ try {
   );
   await withoutModel(browser, "explorer.wasm.gz");
   await withoutModel(browser, "story.model.gz");
+  await withoutOther(browser);
   await oneFile(browser, program);
 } finally {
   await browser.close();

@@ -8,7 +8,7 @@ export const cutScreen = {
   id: "cut",
   short: "cut",
   title: "What each head is for",
-  question: () => "If one head is cut, which words of the translation change?",
+  question: () => "If one head is cut (ablated), which words of the translation change?",
   draw(view) {
     const { state, session, set } = view;
     const { text: usual, probability: whole } = session.run({});
@@ -53,7 +53,7 @@ export const cutScreen = {
       progress.value = rows.size;
     };
     const finish = () => {
-      status.textContent = `All ${rows.size} heads were cut in turn, with the others left as they are.`;
+      status.textContent = `All ${rows.size} heads were cut in turn, with the others left as they are${view.isSwitched ? ", in the trained configuration" : ""}.`;
       progress.hidden = true;
       place.replaceChildren(answer("cut", ...cutAnswer(usual, whole, [...rows.values()])));
     };
@@ -77,7 +77,7 @@ export const cutScreen = {
         el(
           "figcaption",
           {},
-          "Without a cut (probability ",
+          `Without a cut${view.isSwitched ? ", in the trained configuration" : ""} (probability `,
           el("data", { value: whole, "data-cut": "" }, whole.toFixed(3)),
           "): ",
           el("em", { lang: "es" }, usual),

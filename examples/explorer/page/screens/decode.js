@@ -3,7 +3,6 @@
 import { answer, choice, derived, el, figure, lines, matrix, number, rowsNote, table } from "../draw.js";
 import { largest, softmax } from "../trace.js";
 import { known, rowSentence, word } from "../text.js";
-import { hiddenIn } from "./read.js";
 import { share } from "./scale.js";
 
 export const decodeScreen = {
@@ -24,7 +23,7 @@ export const decodeScreen = {
           [-1, "← one word back"],
           [1, "one word on →"],
         ],
-        0,
+        null,
         (by) => view.pickToken(Math.min(Math.max(token + by, 0), rows.length - 1)),
         (by) => token + by < 0 || token + by >= rows.length,
       ),
@@ -35,7 +34,7 @@ export const decodeScreen = {
           .slice(1, token + 1)
           .join(" ")
           .replaceAll(" ·", ""),
-        " ",
+        written[token].startsWith("·") ? "" : " ",
         el("mark", {}, written[token].replace("·", "")),
       ),
       el(
@@ -49,7 +48,7 @@ export const decodeScreen = {
               columns,
               row: token,
               column: view.key(),
-              hidden: hiddenIn(view),
+              hidden: view.mask,
               bare: true,
               pick: (target, key) => view.set({ target, key }),
             }),

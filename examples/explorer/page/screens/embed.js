@@ -87,7 +87,7 @@ function embedAnswer(view) {
   const order = () => {
     const [usual, without] = [view.other({ positions: true }), view.other({ positions: false })];
     return [
-      `Attention itself does not know the order of the tokens: with positions the model writes “${usual.text}”, without them “${without.text}”.`,
+      `Without a mask, attention does not know the order of the tokens: with positions the model writes “${usual.text}”, without them “${without.text}”.`,
       usual.text === without.text ? " For this sentence the words alone are enough." : "",
     ];
   };

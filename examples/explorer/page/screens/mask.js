@@ -11,7 +11,7 @@ export const maskScreen = {
   // The sentence has no padding and may be read in both directions: only the decoder's self-attention hides anything.
   fixed: () => "decoder.self",
   question: (view) =>
-    `The whole translation is computed at once. What keeps “${view.rows[view.token]}” from looking at words that are not written yet?`,
+    `In training, and in this trace, all words of the translation are computed at once. What keeps “${view.rows[view.token]}” from looking at words that are not written yet?`,
   draw(view) {
     const { state } = view;
     return [
@@ -41,7 +41,7 @@ export const maskScreen = {
 /** The mask itself: 1 is hidden. */
 function hidden(view) {
   const { rows, columns, token, head } = view;
-  return guarded(() => {
+  return guarded(view, () => {
     const run = view.other({ causal: true });
     const { trace } = run;
     const name = view.name("hidden.causal");
@@ -50,9 +50,10 @@ function hidden(view) {
       run,
       figure("mask", {
         caption: [
-          `“${view.query}” may look at ${columns.length - count} of ${columns.length} tokens: itself and what stands before it. The cell of the next token is `,
-          token + 1 < columns.length ? number(trace, name, [head, token, token + 1], 0) : number(trace, name, [head, token, 0], 0),
-          token + 1 < columns.length ? ", hidden." : " at the first token: the last query sees all.",
+          `“${view.query}” may look at ${columns.length - count} of ${columns.length} tokens: itself and what stands before it. `,
+          ...(token + 1 < columns.length
+            ? ["The cell of the next token is ", number(trace, name, [head, token, token + 1], 0), ", hidden."]
+            : ["It is the last token, from which nothing is hidden: the first cell is ", number(trace, name, [head, token, 0], 0), "."]),
         ],
         body: [matrix(trace, name, head, { rows, columns, row: token, column: -1, hidden: name, digits: 0 })],
         note: ["1 is hidden, 0 is visible. ", ...(rowsNote(rows.length) ?? [])],
@@ -70,7 +71,7 @@ function hidden(view) {
 
 function compared(view, causal, title) {
   const { rows, columns, token, head } = view;
-  return guarded(() => {
+  return guarded(view, () => {
     const run = view.other({ causal });
     const { trace } = run;
     const [name, mask] = [view.name("weights"), view.name("hidden.causal")];
@@ -102,12 +103,12 @@ function compared(view, causal, title) {
   });
 }
 
-function guarded(draw) {
+function guarded(view, draw) {
   try {
     return draw();
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
-    return el("p", { class: "waiting" }, "This needs the model, which is still loading.");
+    return view.waiting("This needs");
   }
 }
 

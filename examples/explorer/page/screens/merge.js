@@ -29,6 +29,7 @@ export const mergeScreen = {
       );
     const right = Array.from({ length: heads }, (_, each) => [each, token]);
     const wrong = mergedFrom(token, heads, count);
+    const moved = wrong.findIndex(([each, of], piece) => each !== piece || of !== token);
     const at = head * width;
     return [
       figure("merge", {
@@ -49,11 +50,16 @@ export const mergeScreen = {
       }),
       figure("merge-wrong", {
         caption: [
-          `A reshape alone, without the transpose, would put into the row of “${view.query}”: ${wrong.map(([each, of]) => `head ${each + 1} of ${names[of]}`).join(", ")}. Its first number would be `,
-          number(trace, mixed, [...wrong[0], 0], 3),
-          ", not ",
-          number(trace, merged, [token, 0], 3),
-          ".",
+          `A reshape alone, without the transpose, would put into the row of “${view.query}”: ${wrong.map(([each, of]) => `head ${each + 1} of ${names[of]}`).join(", ")}. `,
+          ...(moved < 0
+            ? ["Here that is what belongs there."]
+            : [
+                `Number ${moved * width} would be `,
+                number(trace, mixed, [...wrong[moved], 0], 3),
+                ", not ",
+                number(trace, merged, [token, moved * width], 3),
+                ".",
+              ]),
         ],
         body: [lines([["scrambled", pieces(wrong, (each, of) => of === token), ""]])],
       }),

@@ -62,7 +62,7 @@ function heads(view, column) {
     bias = view.session.parameter(`${prefix}.output.bias`);
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
-    return el("p", { class: "waiting" }, "What each head adds needs the weights of the model, which is still loading.");
+    return view.waiting("What each head adds needs the weights of");
   }
   const x = trace.row(merged, token);
   const [, columns] = weights.shape;
@@ -105,8 +105,8 @@ function heads(view, column) {
 }
 
 function outputAnswer(view) {
-  const { trace, token, side, layer, kind } = view;
-  const before = kind === "self" ? `${side}.${layer}.input` : `${side}.${layer}.after_self`;
+  const { trace, token } = view;
+  const [before] = residual(view);
   const share = norm(trace.row(view.name("output"), token)) / norm(trace.row(before, token));
   return known(
     () => [

@@ -6,7 +6,7 @@ import { known, role, word } from "../text.js";
 
 /** The linear layers of an attention: their tensor, their parameter, whose rows they read, and the bands of their output. */
 export function projections(view) {
-  const { prefix, side, kind } = view;
+  const { prefix, kind } = view;
   if (kind === "self")
     return [
       {
@@ -25,7 +25,6 @@ export function projections(view) {
       input: "encoder.output",
       bands: ["key", "value"],
       of: "source",
-      side,
     },
   ];
 }
@@ -110,7 +109,7 @@ function opened(view, { tensor, parameter, input, of }, column) {
     bias = view.session.parameter(`${parameter}.bias`);
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
-    return el("p", { class: "waiting" }, "The products of the opened number need the weights of the model, which is still loading.");
+    return view.waiting("The products of the opened number need the weights of");
   }
   const x = trace.row(input, token);
   const [rows, columns] = weights.shape;

@@ -24,7 +24,7 @@ export const readScreen = {
               columns,
               row: token,
               column: view.key(),
-              hidden: hiddenIn(view),
+              hidden: view.mask,
               bare: true,
               pick: (row, key) => view.set({ [view.isDecoder ? "target" : "source"]: row, key }),
             }),
@@ -48,9 +48,6 @@ export const readScreen = {
   },
 };
 
-/** The name of the causal mask's cells where the attention has it. Nothing is hidden by padding in a batch of one sentence. */
-export const hiddenIn = (view) => (view.trace.has(view.name("hidden.causal")) ? view.name("hidden.causal") : null);
-
 function readAnswer(view) {
   const { trace, head, token, columns, kind } = view;
   const name = view.name("weights");
@@ -69,7 +66,7 @@ function readAnswer(view) {
     return [
       "And while the decoder writes ",
       word(view.written[at]),
-      ", the same head of cross-attention gives ",
+      `, head ${head + 1} of layer ${layer + 1} of the cross-attention gives `,
       number(trace, weights, [head, at, best]),
       " to ",
       word(view.sourceNames[best]),
@@ -83,13 +80,16 @@ function readAnswer(view) {
       word(columns[view.strongest()]),
       ": ",
       number(trace, name, [head, token, view.strongest()]),
-      " of its attention, where an even look at ",
-      String(columns.length),
-      " tokens would give each ",
-      derived(1 / columns.length, "even", [`${name}@${[head, token].join()}`]),
+      " of its attention, where an even look at the ",
+      String(view.ranked(name).length),
+      " tokens that it may see would give each ",
+      derived(1 / view.ranked(name).length, "even", [
+        `${name}@${[head, token].join()}`,
+        view.mask ? `${view.mask}@${[head, token].join()}` : "",
+      ]),
       ".",
     ],
-    ...(kind === "self" ? [own] : []),
+    ...(kind === "self" && view.strongest() !== token ? [own] : []),
     ...(view.isDecoder ? [] : [cross]),
   );
 }

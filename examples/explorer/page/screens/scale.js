@@ -47,29 +47,30 @@ function compared(view, scale, label) {
     run = view.other({ scale });
   } catch (error) {
     if (!(error instanceof Missing)) throw error;
-    return el("div", {}, title, el("p", { class: "waiting" }, "This needs the model, which is still loading."));
+    return el("div", {}, title, view.waiting("This needs"));
   }
-  // Another translation may be shorter.
   const { trace } = run;
-  if (token >= trace.shape(name)[1])
-    return el("div", {}, title, el("p", { class: "waiting" }, `With this factor the translation ends earlier: “${run.text}”.`));
+  if (hasDiverged(view, run))
+    return el(
+      "div",
+      {},
+      title,
+      el("p", { class: "waiting" }, `With this factor another translation is written up to here: “${run.text}”.`),
+    );
   const at = [head, token];
-  const keys = trace.shape(name)[2];
+  const labels = view.attention === "decoder.self" ? view.session.labels(run.target) : columns;
+  const keys = labels.length;
   return ofRun(
     run,
     title,
     figure(`scale-${scale}`, {
-      caption: ["Largest weight ", top(trace, name, at), ", spread ", spread(trace, name, at), " bits."],
+      caption: ["Largest weight ", top(trace, name, at), ", entropy ", spread(trace, name, at), " bits."],
       body: [
         lines(
-          Array.from({ length: keys }, (_, key) => [
-            columns[key] ?? `token ${key}`,
-            share(trace.at(name, ...at, key)),
-            number(trace, name, [...at, key]),
-          ]),
+          Array.from({ length: keys }, (_, key) => [labels[key], share(trace.at(name, ...at, key)), number(trace, name, [...at, key])]),
         ),
       ],
-      table: () => table(trace, view.name("scaled"), [[view.query, at]], columns.slice(0, keys)),
+      table: () => table(trace, view.name("scaled"), [[view.query, at]], labels),
     }),
     el("p", {}, "It translates: ", el("em", { lang: "es", class: "translation" }, run.text)),
   );
@@ -79,7 +80,8 @@ export const share = (value) => el("div", { class: "share", style: { "--share": 
 
 /** Needs no model: queries and keys whose numbers are drawn from a normal distribution. */
 function random(view) {
-  const at = Math.max(WIDTHS.indexOf(view.state.width), 0);
+  const known = WIDTHS.indexOf(view.state.width);
+  const at = known < 0 ? WIDTHS.indexOf(24) : known;
   const width = WIDTHS[at];
   const { tokens } = view;
   const rows = [
@@ -129,20 +131,20 @@ function scaleAnswer(view) {
   const name = view.name("weights");
   const said = (scale) => {
     const run = view.other({ scale });
-    if (token >= run.trace.shape(name)[1]) throw new Missing("another translation is shorter");
+    if (hasDiverged(view, run)) throw new Missing("the query token is of another translation");
     return el(
       "span",
       { "data-switches": JSON.stringify(run.switches), "data-target": run.target.join() },
       "largest weight ",
       top(run.trace, name, [head, token]),
-      ", spread ",
+      ", entropy ",
       spread(run.trace, name, [head, token]),
       " bits",
     );
   };
   return known(
     () => [
-      `A score is a sum of ${width} products, so its size grows with √${width}, whatever the sentence. Divided by √${width}, it stays about as large for every width, and the softmax stays soft enough to learn.`,
+      `A score is a sum of ${width} products. If the numbers of query and key are independent and of size 1, about as at the start of training, its size is √${width}: it grows with the width. Divided by √${width}, it is about 1 for every width, and the softmax stays soft enough to learn.`,
     ],
     () => ["For ", word(view.query), ": divided by √", String(width), ", ", said("trained"), "; not divided, ", said("none"), "."],
     () => [
@@ -152,3 +154,7 @@ function scaleAnswer(view) {
     ],
   );
 }
+
+/** Whether another translation differs before the query token ends: its numbers are of other words then. */
+const hasDiverged = ({ isDecoder, token, run: { target } }, other) =>
+  isDecoder && target.slice(0, token + 1).join() !== other.target.slice(0, token + 1).join();

@@ -1,7 +1,6 @@
 // Scores: the products of a query with every key, and one of them opened into its products.
 
 import { answer, bars, el, figure, lengthOf, lines, matrix, number, product, rowsNote, strip, table } from "../draw.js";
-import { largest } from "../trace.js";
 import { role, word } from "../text.js";
 
 export const scoresScreen = {
@@ -31,10 +30,11 @@ export const scoresScreen = {
               column: key,
               signed: true,
               digits: 1,
+              hidden: view.mask,
               pick: (row, column) => view.set({ [view.isDecoder ? "target" : "source"]: row, key: column }),
             }),
           ],
-          note: rowsNote(rows.length),
+          note: [...(view.mask ? ["Hatched scores are those that the mask of step 7 hides. "] : []), ...(rowsNote(rows.length) ?? [])],
           table: () =>
             table(
               trace,
@@ -67,7 +67,7 @@ function opened(view, key) {
     caption: [
       `The ${width} products of “${view.query}” and “${columns[key]}” sum to `,
       number(trace, view.name("scores"), [head, token, key]),
-      ". The largest is ",
+      ". The largest by size is ",
       product(trace, [query, [head, token, largestOf(products)]], [keys, [head, key, largestOf(products)]]),
       `, at place ${largestOf(products)}.`,
     ],
@@ -108,27 +108,15 @@ const largestOf = (row) => row.reduce((best, value, at) => (Math.abs(value) > Ma
 function scoresAnswer(view) {
   const { trace, head, token, columns } = view;
   const name = view.name("scores");
-  const row = trace.row(name, head, token);
-  const best = largest(row);
-  const worst = largest(row.map((score) => -score));
+  const ranked = view.ranked(name);
+  const [best, worst] = [ranked[0], ranked.at(-1)];
+  const score = (key) => [word(columns[key]), " with ", number(trace, name, [head, token, key])];
+  const range =
+    best === worst
+      ? ["The only key that ", word(view.query), " may see is ", score(best), "."]
+      : ["The best key for ", word(view.query), " is ", score(best), "; the worst is ", score(worst), "."];
   return [
-    [
-      "A score is the product of the ",
-      role("query"),
-      " with a ",
-      role("key"),
-      ", number by number, summed. The best key for ",
-      word(view.query),
-      " is ",
-      word(columns[best]),
-      " with ",
-      number(trace, name, [head, token, best]),
-      "; the worst is ",
-      word(columns[worst]),
-      " with ",
-      number(trace, name, [head, token, worst]),
-      ".",
-    ],
+    ["A score is the product of the ", role("query"), " with a ", role("key"), ", number by number, summed. ", range],
     [
       "It grows with how well the two vectors agree, and with how long they are: the query has the length ",
       lengthOf(trace, view.name("query"), [head, token]),

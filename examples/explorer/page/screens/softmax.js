@@ -2,8 +2,9 @@
 
 import { answer, derived, el, figure, lines, number, spread, table, top, total } from "../draw.js";
 import { known, word } from "../text.js";
-import { hiddenIn } from "./read.js";
 import { share } from "./scale.js";
+
+const MOST_RATIO = 10_000; // is said as a number
 
 export const softmaxScreen = {
   id: "softmax",
@@ -12,9 +13,9 @@ export const softmaxScreen = {
   question: (view) => `Scores are any numbers. How do they become the shares that “${view.query}” gives to each token?`,
   draw(view) {
     const { trace, head, heads, token, columns } = view;
-    const [scaled, weights, mask] = [view.name("scaled"), view.name("weights"), hiddenIn(view)];
+    const [scaled, weights, mask] = [view.name("scaled"), view.name("weights"), view.mask];
     const at = [head, token];
-    const seen = columns.map((_, key) => !(mask && trace.at(mask, head, token, key) === 1));
+    const seen = columns.map((_, key) => !view.isHidden(key));
     const largest = Math.max(...columns.map((_, key) => (seen[key] ? trace.at(scaled, ...at, key) : -Infinity)));
     const raised = (key) => Math.exp(trace.at(scaled, ...at, key) - largest);
     const rows = columns.map((label, key) =>
@@ -40,7 +41,7 @@ export const softmaxScreen = {
         caption: [
           `The weights of “${view.query}” sum to `,
           total(trace, weights, at, 4),
-          ". Their spread is ",
+          ". Their entropy is ",
           spread(trace, weights, at),
           " bits.",
         ],
@@ -79,7 +80,7 @@ export const softmaxScreen = {
         { class: "columns four" },
         Array.from({ length: heads }, (_, each) =>
           figure(`head-${each + 1}`, {
-            caption: [`Head ${each + 1}: spread `, spread(trace, weights, [each, token]), " bits."],
+            caption: [`Head ${each + 1}: entropy `, spread(trace, weights, [each, token]), " bits."],
             body: [shares(each)],
           }),
         ),
@@ -92,8 +93,7 @@ export const softmaxScreen = {
 function softmaxAnswer(view) {
   const { trace, head, token, columns } = view;
   const [scaled, weights] = [view.name("scaled"), view.name("weights")];
-  const row = trace.row(weights, head, token);
-  const [first, second] = Array.from(row.keys()).sort((a, b) => row[b] - row[a]);
+  const [first, second] = view.ranked(weights);
   const pair = () => {
     const gap = trace.at(scaled, head, token, first) - trace.at(scaled, head, token, second);
     return [
@@ -104,13 +104,15 @@ function softmaxAnswer(view) {
       " by ",
       derived(gap, "difference", [`${scaled}@${[head, token, first].join()}`, `${scaled}@${[head, token, second].join()}`]),
       ", so it gets e to that power, ",
-      derived(Math.exp(gap), "ratio", [`${weights}@${[head, token, first].join()}`, `${weights}@${[head, token, second].join()}`], 1),
+      gap > Math.log(MOST_RATIO)
+        ? `more than ${MOST_RATIO.toLocaleString("en")}`
+        : derived(Math.exp(gap), "ratio", [`${weights}@${[head, token, first].join()}`, `${weights}@${[head, token, second].join()}`], 1),
       " times its weight.",
     ];
   };
   return known(
     () => [
-      "Each score is raised to a power of e and divided by their sum. The weights of ",
+      "e is raised to the power of each score, and each result is divided by the sum of them all. The weights of ",
       word(view.query),
       " sum to ",
       total(trace, weights, [head, token], 4),

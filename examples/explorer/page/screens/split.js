@@ -44,7 +44,7 @@ export const splitScreen = {
           `query size = ${heads * width} / ${heads} = ${width}`,
           `. H${view.headName.slice(1)} takes numbers ${head * width}…${(head + 1) * width - 1} of each band: its query begins with `,
           number(trace, view.name("query"), [head, token, 0], 3),
-          ", the number ",
+          ", number ",
           String(head * width),
           " of the row, ",
           number(trace, first.tensor, [token, head * width], 3),
@@ -52,7 +52,7 @@ export const splitScreen = {
         ],
         body: [lines(rows)],
         note: [
-          `The dashed lines are the only thing that happens here: [${token >= 0 ? view.rows.length : 0} tokens, ${heads * width}] is read as [${view.rows.length} tokens, ${heads} heads, ${width}]. Choose a piece to follow its head.`,
+          `The dashed lines are the only thing that happens here: [${view.rows.length} tokens, ${heads * width}] is read as [${view.rows.length} tokens, ${heads} heads, ${width}]. Choose a piece to follow its head.`,
         ],
         table: () =>
           table(
@@ -73,7 +73,7 @@ function splitAnswer(view) {
       `There is one layer, and its output is cut: ${kind === "self" ? `${3 * heads * width} = 3 × ${heads} × ${width}` : `${heads * width} = ${heads} × ${width} for the query, ${2 * heads * width} = 2 × ${heads} × ${width} for key and value`}. That is the same as a matrix of its own for each head, laid side by side and multiplied at once.`,
     ],
     [
-      `The query size is the model’s width divided by the heads: ${heads * width} / ${heads} = ${width}. More heads do not cost more; each sees less.`,
+      `The query size is the model’s width divided by the heads: ${heads * width} / ${heads} = ${width}. More heads need no more parameters and no more multiplications: each compares tokens in fewer dimensions. But every head has a matrix of weights of its own.`,
     ],
   ];
 }

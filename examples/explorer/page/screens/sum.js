@@ -75,7 +75,7 @@ function sumAnswer(view) {
       word(view.query),
       " is the sum of all ",
       role("value", "values"),
-      ", each times its weight: mostly the value of ",
+      ", each times its weight: most of all the value of ",
       word(columns[best]),
       ", of which it takes ",
       number(trace, weights, [head, token, best]),

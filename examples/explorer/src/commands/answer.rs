@@ -10,6 +10,7 @@ use clap::Args;
 use example_common::error::Error;
 use explorer_model::{Answer, Explorer, ModelFile};
 use serde::Serialize;
+use serde_json::json;
 
 /// Options of `answer`.
 #[derive(Args)]
@@ -27,18 +28,22 @@ struct Line<'a> {
     numbers: &'a [f32],
 }
 
-/// Answers each line of the standard input by a line.
+/// Answers each line of the standard input by a line; a wrong one by a sentence, as `error`.
 pub fn run(args: &AnswerArgs, page: &Path) -> Result<(), Error> {
     let bytes = super::read_compressed(&page.join(format!("{}.model.gz", args.name)))?;
     let mut explorer = Explorer::new(ModelFile::from_bytes(&bytes, &Device::flex())?);
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
-        let answer = explorer.answer(&serde_json::from_str(&line?)?)?;
-        let line = Line {
-            answer: &answer,
-            numbers: &answer.numbers,
+        let request = serde_json::from_str(&line?).map_err(|error| error.to_string());
+        let answer = request.and_then(|request| explorer.answer(&request));
+        let line = match &answer {
+            Ok(answer) => serde_json::to_string(&Line {
+                answer,
+                numbers: &answer.numbers,
+            }),
+            Err(error) => serde_json::to_string(&json!({ "error": error })),
         };
-        writeln!(out, "{}", serde_json::to_string(&line)?)?;
+        writeln!(out, "{}", line?)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Component, Path},
+    thread,
 };
 
 use example_common::{error::Error, exit::println, files::FileError};
@@ -19,30 +20,44 @@ const TYPES: [(&str, &str); 7] = [
     ("png", "image/png"),
 ];
 
+/// Requests that are answered at once: somebody who does not read the answer keeps one of them busy.
+const ANSWERED_AT_ONCE: usize = 8;
+
 /// Shows the page until the program is stopped.
 pub fn run(page: &Path, port: u16) -> Result<(), Error> {
     let index = page.join("index.html");
-    fs::metadata(&index).map_err(FileError::of("read", &index))?;
+    let found = fs::metadata(&index).map_err(FileError::of("read", &index))?;
+    if !found.is_file() {
+        return Err(format!("{} is no file", index.display()).into());
+    }
     let server = Server::http(("127.0.0.1", port)).map_err(|error| {
         format!("cannot listen on port {port}: {error}; choose another by --port")
     })?;
-    let address = server.server_addr();
-    println(&format!("http://{address}/ until Ctrl-C"));
-    for request in server.incoming_requests() {
-        // Somebody who leaves while a file is sent is no error.
-        let _ = answer(request, page);
-    }
+    println(&format!("http://{}/ until Ctrl-C", server.server_addr()));
+    thread::scope(|scope| {
+        for _ in 0..ANSWERED_AT_ONCE {
+            scope.spawn(|| {
+                for request in server.incoming_requests() {
+                    // Somebody who leaves while a file is sent is no error.
+                    let _ = answer(request, page);
+                }
+            });
+        }
+    });
     Ok(())
 }
 
 fn answer(request: Request, page: &Path) -> std::io::Result<()> {
+    if ![Method::Get, Method::Head].contains(request.method()) {
+        return request.respond(Response::empty(405));
+    }
     let path = request.url().split(['?', '#']).next().unwrap_or_default();
     let path = path.trim_start_matches('/');
     let path = Path::new(if path.is_empty() { "index.html" } else { path });
     let is_inside = path
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
-    if *request.method() != Method::Get || !is_inside {
+    if !is_inside || !is_of_this_computer(&request) {
         return request.respond(Response::empty(404));
     }
     let Ok(bytes) = fs::read(page.join(path)) else {
@@ -56,4 +71,15 @@ fn answer(request: Request, page: &Path) -> std::io::Result<()> {
     let kind = known.map_or("application/octet-stream", |(_, kind)| kind);
     let header = Header::from_bytes("Content-Type", kind).expect("a header");
     request.respond(Response::from_data(bytes).with_header(header))
+}
+
+/// Whether a request names this computer: another name that leads here is of a foreign page, which must not read files.
+fn is_of_this_computer(request: &Request) -> bool {
+    let mut headers = request.headers().iter();
+    let host = headers.find(|header| header.field.equiv("Host"));
+    host.is_none_or(|host| {
+        let host = host.value.as_str();
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        ["127.0.0.1", "localhost"].contains(&name)
+    })
 }

@@ -4,8 +4,6 @@
 mod recordings;
 mod refused;
 
-use std::collections::BTreeMap;
-
 use burn::{
     module::Module,
     tensor::{Device, FloatDType, Tensor, TensorData},
@@ -64,23 +62,9 @@ fn samples(values: &GoldenFile, device: &Device) -> Tensor<2> {
     Tensor::from_data(bytes, device) / 64.0 - 2.0
 }
 
-/// The largest error so far, of each kind of value.
-type Errors = BTreeMap<&'static str, f64>;
-
-/// Compares where there is no padding: the reference has zeros there.
-fn check(errors: &mut Errors, kind: &'static str, actual: Tensor<3>, expected: Tensor<3>) {
-    assert_states(kind, actual.clone(), expected.clone());
-    let is_padding = expected.clone().abs().sum_dim(2).equal_scalar(0.0);
-    let actual = actual.mask_fill(is_padding.expand(expected.dims()), 0.0);
-    let largest = expected.clone().abs().max().into_scalar::<f64>();
-    let error = (actual - expected).abs().max().into_scalar::<f64>() / largest;
-    let known = errors.entry(kind).or_insert(0.0);
-    *known = known.max(error);
-}
-
 #[test]
 fn states_weights_logits_and_tokens_are_the_references() {
-    let (mut count, mut errors) = (0, Errors::new());
+    let mut count = 0;
     for model in models() {
         let values = model.values();
         for (_, device) in devices::cpu() {
@@ -89,12 +73,12 @@ fn states_weights_logits_and_tokens_are_the_references() {
             for (mask, lengths) in [("masked", Some(&LENGTHS[..])), ("whole", None)] {
                 let expected = |name: &str| values.tensor(&format!("{mask}.{name}"), &device);
                 let states = loaded.forward(samples.clone(), lengths);
-                check(&mut errors, "states", states.clone(), expected("states"));
+                assert_states("states", states.clone(), expected("states"));
                 let output = loaded.forward_with_hidden_states(samples.clone(), lengths);
                 assert_same(&output.states, &states);
                 for (layer, states) in output.hidden_states.into_iter().enumerate() {
                     let expected = expected(&format!("states.{layer}"));
-                    check(&mut errors, "states of layers", states, expected);
+                    assert_states("states of layers", states, expected);
                     count += 1;
                 }
                 let TransformerStackOutput { self_weights, .. } =
@@ -104,7 +88,7 @@ fn states_weights_logits_and_tokens_are_the_references() {
                     if values.names().any(|other| other == name) {
                         let expected: Tensor<4> = values.tensor(&name, &device);
                         let (weights, expected) = (weights.flatten(0, 1), expected.flatten(0, 1));
-                        check(&mut errors, "weights", weights, expected);
+                        assert_states("weights", weights, expected);
                         count += 1;
                     }
                 }
@@ -112,7 +96,7 @@ fn states_weights_logits_and_tokens_are_the_references() {
                     continue;
                 }
                 let logits = loaded.logits(samples.clone(), lengths);
-                check(&mut errors, "logits", logits.clone(), expected("logits"));
+                assert_states("logits", logits.clone(), expected("logits"));
                 for (row, tokens) in loaded.decode(logits, lengths).into_iter().enumerate() {
                     let expected = values.data(&format!("{mask}.tokens.{row}"));
                     assert_eq!(tokens, expected.iter::<u32>().collect::<Vec<_>>());
@@ -121,7 +105,6 @@ fn states_weights_logits_and_tokens_are_the_references() {
             }
         }
     }
-    println!("{errors:?}");
     assert_eq!(count, (12 + 6 + 8) * devices::cpu().len());
 }
 
