@@ -112,7 +112,6 @@ function drawn(screen) {
   const viewOf = (state) => makeView(state, session, set, screen.fixed, hasFailed(state.model));
   // The example of another model has only the trained configuration.
   const own = session.id === state.model ? state : { ...state, ...TRAINED };
-  const { text: shownText } = session;
   try {
     const view = viewOf(own);
     return { view, content: screen.draw(view) };
@@ -121,7 +120,7 @@ function drawn(screen) {
     const sentence =
       error instanceof Missing
         ? view.waiting("This step needs")
-        : el("p", { class: "waiting", role: "alert" }, `This cannot be computed for “${shownText}”: ${error.message}`);
+        : el("p", { class: "waiting", role: "alert" }, `This cannot be computed for “${session.text}”: ${error.message}`);
     return { view, content: [sentence] };
   }
 }

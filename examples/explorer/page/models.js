@@ -21,7 +21,7 @@ export const MODELS = [
       "We waited for the train until midnight.",
       "Can you help me find the station?",
       "My brother has a red car.",
-      "It was raining when we left the house.",
+      "Her sister works in a small hospital.",
       "I would like a cup of coffee.",
     ],
     sure: 0.7,

@@ -51,7 +51,7 @@ export async function budgets(browser, base) {
     times["24 head cuts"].push(await page.run(`performance.now() - window.start`));
     await page.run(`location.hash = "#model=everyday"`);
     await page.until(`document.querySelectorAll('[data-focus^="head-"]').length === 6`);
-    await submit("It was raining when we left the house.");
+    await submit("Her sister works in a small hospital.");
     times["a sentence of the other model"].push(await submit(OTHERS[round]));
     await page.run(`location.hash = "#model=everyday&step=embed&text=" + encodeURIComponent(${JSON.stringify(OTHERS[round])})`);
     await pause(200);
