@@ -2,12 +2,18 @@
 
 use std::{fmt, num::NonZero, path::PathBuf, str::FromStr};
 
+#[cfg(feature = "train")]
+use burn::tensor::Device;
 use burn::tensor::Tensor;
+#[cfg(feature = "train")]
+use burn_attn_models::{language_model::LanguageModel, text::labels, tokens::padded};
 use burn_attn_viz::{
     AttentionGroup, AttentionMap, AttentionPage, MapError, SvgOptions, TextOptions, render_svg,
     render_text,
 };
 use clap::{ArgGroup, Args};
+#[cfg(feature = "train")]
+use tokenizers::Tokenizer;
 
 use crate::{error::Error, exit, files};
 
@@ -126,6 +132,32 @@ impl Pictures {
     ) -> Result<(), Error> {
         let group = AttentionGroup::new("Self-attention", layers);
         self.draw(&AttentionPage::new(title).source(text).group(group))
+    }
+
+    /// Draws what a language model looked at when it read `tokens`, and what came after each.
+    ///
+    /// # Errors
+    /// As [`draw`](Self::draw).
+    #[cfg(feature = "train")]
+    pub fn draw_language_model(
+        &self,
+        model: &LanguageModel,
+        tokenizer: &Tokenizer,
+        tokens: &[u32],
+        device: &Device,
+    ) -> Result<(), Error> {
+        // The last one may have been chosen when there was no room to read it.
+        let read = &tokens[..tokens.len().min(model.max_len())];
+        let mut next = labels(tokenizer, &tokens[1..]);
+        // Nothing has been written after the last one.
+        next.resize(read.len(), "…".into());
+        let labels = labels(tokenizer, read);
+        let (ids, _) = padded(&[read], device);
+        let layers = maps(model.attention(ids), &labels, &labels)?;
+        let group = AttentionGroup::new("Self-attention", layers)
+            .note("Every token looks at itself and at those before it.")
+            .written(next);
+        self.draw(&AttentionPage::new("What the language model looks at").group(group))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use example_common::devices::DeviceArg;
+use example_common::{devices::DeviceArg, pictures::Pictures};
 use serde::{Deserialize, Serialize};
 
 /// A language model of any text: trained on one device or several, and asked to continue a prompt.
@@ -112,6 +112,9 @@ pub struct ContinueArgs {
     /// Seed of the draws
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// What to draw of the attention.
+    #[command(flatten)]
+    pub pictures: Pictures,
 }
 
 #[cfg(test)]

@@ -33,12 +33,18 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
         )
         .into());
     }
+    args.pictures.probe()?;
     exit::print(&printable_lines(&args.prompt));
     let options = options(args.tokens, temperature, args.seed);
-    continued(&model, &tokenizer, prompt, &options, |text| {
+    let written = continued(&model, &tokenizer, prompt, &options, |text| {
         exit::print(&printable_lines(text));
     })?;
     println!();
+    if args.pictures.are_wanted() {
+        let tokens = [prompt, &written].concat();
+        args.pictures
+            .draw_language_model(&model, &tokenizer, &tokens, &device)?;
+    }
     Ok(())
 }
 
@@ -51,17 +57,19 @@ pub fn options(tokens: usize, temperature: f64, seed: u64) -> GenerateOptions {
     GenerateOptions::new(tokens).sampling(sampling).seed(seed)
 }
 
-/// Hands on each piece of the continuation as soon as it is whole characters.
+/// Hands on each piece of the continuation as soon as it is whole characters, and returns its tokens.
 pub fn continued(
     model: &LanguageModel,
     tokenizer: &Tokenizer,
     prompt: &[u32],
     options: &GenerateOptions,
     mut each: impl FnMut(&str),
-) -> Result<(), Error> {
+) -> Result<Vec<u32>, Error> {
+    let mut written = Vec::new();
     let mut text = TextStream::new(tokenizer, false);
     for step in stream(model, model.start(1), &[prompt.to_vec()], options)? {
         for chosen in step? {
+            written.push(chosen.token);
             let piece = text.push(chosen.token).map_err(tokenizer_failed)?;
             if !piece.is_empty() {
                 each(&piece);
@@ -69,5 +77,5 @@ pub fn continued(
         }
     }
     each(&text.finish().map_err(tokenizer_failed)?);
-    Ok(())
+    Ok(written)
 }

@@ -138,6 +138,14 @@ fn it_learns_on_two_devices_resumes_and_writes() {
     assert_eq!(text, printed(folder, &greedy));
     let drawn = |seed| printed(folder, &[&args[..], &["--seed", seed]].concat());
     assert_eq!(drawn("3"), drawn("3"));
+    let pictures = ["--temperature", "0", "--text", "--draw", "1:1"];
+    let files = ["--html", "map.html", "--svg", "map.svg"];
+    let shown = printed(folder, &[&args[..], &pictures, &files].concat());
+    assert!(shown.starts_with(&text), "{shown}");
+    assert!(shown.contains("Self-attention, layer 1"), "{shown}");
+    let written = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    assert!(written("map.html").contains("What the language model looks at"));
+    assert!(written("map.svg").starts_with("<svg"));
 
     // Only the newest checkpoint and the best one stay.
     let files = fs::read_dir(folder.join("run")).unwrap();

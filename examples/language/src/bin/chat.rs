@@ -2,19 +2,15 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Instant};
 
-use burn::tensor::Device;
 use burn_attn_models::{
     chat::{ChatModel, Conversation},
     generate::{GenerateOptions, Sampling},
-    text::labels,
-    tokens::padded,
 };
-use burn_attn_viz::{AttentionGroup, AttentionPage};
 use clap::{Args, Parser};
 use example_common::{
     devices::{self, DeviceArg},
     exit,
-    pictures::{Pictures, maps},
+    pictures::Pictures,
     text::printable_lines,
 };
 use language::{
@@ -105,7 +101,11 @@ fn run(cli: &Cli) -> Result<u8, Error> {
         answered(&mut conversation, text, &cli.sampling.options(turn))
     })?;
     if cli.pictures.are_wanted() && !conversation.tokens().is_empty() {
-        draw(cli, &model, conversation.tokens(), &device)?;
+        let ChatModel {
+            model, tokenizer, ..
+        } = &model;
+        cli.pictures
+            .draw_language_model(model, tokenizer, conversation.tokens(), &device)?;
     }
     Ok(code)
 }
@@ -176,28 +176,4 @@ impl SamplingArgs {
             .repetition_penalty(self.repetition_penalty)
             .seed(self.seed.wrapping_add(turn))
     }
-}
-
-fn draw(
-    cli: &Cli,
-    ChatModel {
-        model, tokenizer, ..
-    }: &ChatModel,
-    tokens: &[u32],
-    device: &Device,
-) -> Result<(), Error> {
-    // The last one may have been chosen when there was no room to read it.
-    let read = &tokens[..tokens.len().min(model.max_len())];
-    let mut next = labels(tokenizer, &tokens[1..]);
-    // Nothing has been written after the last one.
-    next.resize(read.len(), "…".into());
-    let labels = labels(tokenizer, read);
-    let (ids, _) = padded(&[read], device);
-    let layers = maps(model.attention(ids), &labels, &labels)?;
-    let page = AttentionPage::new("What the language model looks at").group(
-        AttentionGroup::new("Self-attention", layers)
-            .note("Every token looks at itself and at those before it.")
-            .written(next),
-    );
-    cli.pictures.draw(&page)
 }
