@@ -74,37 +74,54 @@ export function figure(id, { caption, body, table, note }) {
   return el("figure", { id: `figure-${id}` }, el("figcaption", {}, ...caption), box, note && el("p", { class: "quiet" }, ...note), details);
 }
 
-/** A table of the rows of a tensor, to four digits. `rows` are [label, index] pairs. */
-export function table(trace, name, rows, columns) {
-  const width = trace.row(name, ...rows[0][1]).length;
-  const heads = columns ?? Array.from({ length: width }, (_, place) => place);
-  return el(
+/** A table. `heads` are the names of its columns, null for none; a row is its label and its cells. */
+export const grid = (kind, heads, rows) =>
+  el(
     "table",
-    { class: "numbers" },
+    { class: kind },
     el(
       "thead",
       {},
       el(
         "tr",
         {},
-        el("td"),
-        heads.map((head) => el("th", { scope: "col" }, String(head))),
+        heads.map((head) => (head === null ? el("td") : el("th", { scope: "col" }, String(head)))),
       ),
     ),
     el(
       "tbody",
       {},
-      rows.map(([label, at]) =>
+      rows.map(([label, ...cells]) =>
         el(
           "tr",
           {},
           el("th", { scope: "row" }, label),
-          Array.from({ length: width }, (_, place) => el("td", {}, number(trace, name, [...at, place], 4))),
+          cells.map((cell) => el("td", {}, cell)),
         ),
       ),
     ),
   );
+
+/** A table of the rows of a tensor, to four digits. `rows` are [label, index] pairs. */
+export function table(trace, name, rows, columns) {
+  const width = trace.row(name, ...rows[0][1]).length;
+  const places = Array.from({ length: width }, (_, place) => place);
+  const cells = (at) => places.map((place) => number(trace, name, [...at, place], 4));
+  return grid(
+    "numbers",
+    [null, ...(columns ?? places)],
+    rows.map(([label, at]) => [label, ...cells(at)]),
+  );
 }
+
+/** The table of a matrix of a head. */
+export const matrixTable = (trace, name, head, rows, columns) =>
+  table(
+    trace,
+    name,
+    rows.map((label, at) => [label, [head, at]]),
+    columns,
+  );
 
 const BAR = 10; // width of a number in the units of the drawing
 const TALL = 40;

@@ -1,6 +1,6 @@
 // Decoding: the translation, token by token, the likeliest words, and cross-attention.
 
-import { answer, choice, derived, el, figure, lines, matrix, number, rowsNote, table } from "../draw.js";
+import { answer, choice, derived, el, figure, lines, matrix, matrixTable, number, rowsNote } from "../draw.js";
 import { largest, softmax } from "../trace.js";
 import { known, rowSentence, word } from "../text.js";
 import { share } from "./scale.js";
@@ -54,13 +54,7 @@ export const decodeScreen = {
             }),
           ],
           note: ["Rows: read ⇒ written. ", ...(rowsNote(rows.length) ?? [])],
-          table: () =>
-            table(
-              trace,
-              name,
-              rows.map((label, at) => [label, [head, at]]),
-              columns,
-            ),
+          table: () => matrixTable(trace, name, head, rows, columns),
         }),
         el(
           "div",

@@ -1,6 +1,6 @@
 // The causal mask: what it hides, and what changes without it.
 
-import { answer, choice, derived, el, figure, matrix, number, ofRun, rowsNote, rust, table } from "../draw.js";
+import { answer, choice, derived, el, figure, matrix, matrixTable, number, ofRun, rowsNote, rust } from "../draw.js";
 import { Missing, sum } from "../trace.js";
 import { known, word } from "../text.js";
 
@@ -57,13 +57,7 @@ function hidden(view) {
         ],
         body: [matrix(trace, name, head, { rows, columns, row: token, column: -1, hidden: name, digits: 0 })],
         note: ["1 is hidden, 0 is visible. ", ...(rowsNote(rows.length) ?? [])],
-        table: () =>
-          table(
-            trace,
-            name,
-            rows.map((label, at) => [label, [head, at]]),
-            columns,
-          ),
+        table: () => matrixTable(trace, name, head, rows, columns),
       }),
     );
   });
@@ -91,13 +85,7 @@ function compared(view, causal, title) {
           ".",
         ],
         body: [matrix(trace, name, head, { rows, columns, row: token, column: -1, hidden: trace.has(mask) ? mask : null, bare: true })],
-        table: () =>
-          table(
-            trace,
-            name,
-            rows.map((label, at) => [label, [head, at]]),
-            columns,
-          ),
+        table: () => matrixTable(trace, name, head, rows, columns),
       }),
     );
   });

@@ -1,6 +1,6 @@
 // One linear layer makes query, key and value; a number of it opens into its products.
 
-import { answer, bars, derived, el, figure, lengthOf, lines, number, place, strip, table } from "../draw.js";
+import { answer, bars, derived, el, figure, grid, lengthOf, lines, number, place, strip, table } from "../draw.js";
 import { Missing } from "../trace.js";
 import { known, role, word } from "../text.js";
 
@@ -140,36 +140,15 @@ function opened(view, { tensor, parameter, input, of }, column) {
       ]),
     ],
     table: () =>
-      el(
-        "table",
-        { class: "numbers" },
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            ["place", "x", "W", "x · W"].map((head) => el("th", { scope: "col" }, head)),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          Array.from(x, (_, row) =>
-            el(
-              "tr",
-              {},
-              el("th", { scope: "row" }, String(row)),
-              el("td", {}, number(trace, input, [token, row], 4)),
-              el("td", {}, parameterNumber(w[row], [`${parameter}.weight`, [row, column]], 4)),
-              el(
-                "td",
-                {},
-                derived(products[row], "weighted-input", [`${input}@${token}`, `${parameter}.weight@${column}`, String(row)], 4),
-              ),
-            ),
-          ),
-        ),
+      grid(
+        "numbers",
+        ["place", "x", "W", "x · W"],
+        Array.from(x, (_, row) => [
+          String(row),
+          number(trace, input, [token, row], 4),
+          parameterNumber(w[row], [`${parameter}.weight`, [row, column]], 4),
+          derived(products[row], "weighted-input", [`${input}@${token}`, `${parameter}.weight@${column}`, String(row)], 4),
+        ]),
       ),
   });
 }

@@ -1,6 +1,6 @@
 // What looks at what: the weights of one head, as a matrix.
 
-import { answer, derived, el, figure, matrix, number, rowsNote, table } from "../draw.js";
+import { answer, derived, el, figure, matrix, matrixTable, number, rowsNote } from "../draw.js";
 import { largest } from "../trace.js";
 import { known, rowSentence, word } from "../text.js";
 
@@ -34,13 +34,7 @@ export const readScreen = {
             ...(view.isDecoder ? ["A row named “gato ⇒ viejo” has just read gato and is at work on viejo. "] : []),
             ...(rowsNote(rows.length) ?? []),
           ],
-          table: () =>
-            table(
-              trace,
-              name,
-              rows.map((label, at) => [label, [head, at]]),
-              columns,
-            ),
+          table: () => matrixTable(trace, name, head, rows, columns),
         }),
         answer("read", ...readAnswer(view)),
       ),

@@ -1,6 +1,6 @@
 // Scores: the products of a query with every key, and one of them opened into its products.
 
-import { answer, bars, el, figure, lengthOf, lines, matrix, number, product, rowsNote, strip, table } from "../draw.js";
+import { answer, bars, el, figure, grid, lengthOf, lines, matrix, matrixTable, number, product, rowsNote, strip } from "../draw.js";
 import { role, word } from "../text.js";
 
 export const scoresScreen = {
@@ -35,13 +35,7 @@ export const scoresScreen = {
             }),
           ],
           note: [...(view.mask ? ["Hatched scores are those that the mask of step 7 hides. "] : []), ...(rowsNote(rows.length) ?? [])],
-          table: () =>
-            table(
-              trace,
-              name,
-              rows.map((label, at) => [label, [head, at]]),
-              columns,
-            ),
+          table: () => matrixTable(trace, name, head, rows, columns),
         }),
         el("div", {}, opened(view, key), answer("scores", ...scoresAnswer(view))),
       ),
@@ -56,13 +50,6 @@ function opened(view, key) {
   const k = trace.row(keys, head, key);
   const products = q.map((value, at) => value * k[at]);
   const places = Array.from({ length: width }, (_, at) => at);
-  const row = (label, cell) =>
-    el(
-      "tr",
-      {},
-      el("th", { scope: "row" }, label),
-      places.map((at) => el("td", {}, cell(at))),
-    );
   return figure("products", {
     caption: [
       `The ${width} products of “${view.query}” and “${columns[key]}” sum to `,
@@ -79,26 +66,14 @@ function opened(view, key) {
       ]),
     ],
     table: () =>
-      el(
-        "table",
-        { class: "numbers" },
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            el("td"),
-            places.map((at) => el("th", { scope: "col" }, String(at))),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          row("q", (at) => number(trace, query, [head, token, at], 4)),
-          row("k", (at) => number(trace, keys, [head, key, at], 4)),
-          row("q · k", (at) => product(trace, [query, [head, token, at]], [keys, [head, key, at]], 4)),
-        ),
+      grid(
+        "numbers",
+        [null, ...places],
+        [
+          ["q", ...places.map((at) => number(trace, query, [head, token, at], 4))],
+          ["k", ...places.map((at) => number(trace, keys, [head, key, at], 4))],
+          ["q · k", ...places.map((at) => product(trace, [query, [head, token, at]], [keys, [head, key, at]], 4))],
+        ],
       ),
   });
 }

@@ -1,6 +1,6 @@
 // Softmax: scores become shares that sum to 1.
 
-import { answer, derived, el, figure, lines, number, spread, table, top, total } from "../draw.js";
+import { answer, derived, el, figure, grid, lines, number, spread, table, top, total } from "../draw.js";
 import { known, word } from "../text.js";
 import { share } from "./scale.js";
 
@@ -45,33 +45,7 @@ export const softmaxScreen = {
           spread(trace, weights, at),
           " bits.",
         ],
-        body: [
-          el(
-            "table",
-            { class: "steps-table" },
-            el(
-              "thead",
-              {},
-              el(
-                "tr",
-                {},
-                ["key", "scaled score", "e to the score − largest", "share", "weight"].map((title) => el("th", { scope: "col" }, title)),
-              ),
-            ),
-            el(
-              "tbody",
-              {},
-              rows.map(([label, ...cells]) =>
-                el(
-                  "tr",
-                  {},
-                  el("th", { scope: "row" }, label),
-                  cells.map((cell) => el("td", {}, cell)),
-                ),
-              ),
-            ),
-          ),
-        ],
+        body: [grid("steps-table", ["key", "scaled score", "e to the score − largest", "share", "weight"], rows)],
         table: () => table(trace, weights, [[view.query, at]], columns),
       }),
       el("h3", {}, "The same token in all heads of the layer"),
