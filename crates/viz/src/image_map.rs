@@ -1,5 +1,8 @@
 //! What a model saw in an image.
 
+mod svg;
+mod text;
+
 use crate::{MapError, color::Rgb};
 
 /// Height or width of a drawn image, at least (pixels): smaller ones are enlarged.
@@ -44,6 +47,7 @@ pub struct ImageMap {
     pixels: Vec<u8>,
     /// The first one is the image.
     panels: Vec<Panel>,
+    class_names: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -95,6 +99,7 @@ impl ImageMap {
             size,
             pixels,
             panels: vec![Panel::default()],
+            class_names: Vec::new(),
         })
     }
 
@@ -151,6 +156,12 @@ impl ImageMap {
         Ok(self.panel(Layer::Classes(classes, background)))
     }
 
+    /// What the classes are called, from class 0, in [`to_text`](Self::to_text). Those without a name are `class 3`.
+    pub fn class_names(mut self, names: Vec<String>) -> Self {
+        self.class_names = names;
+        self
+    }
+
     /// Draws a box on the last panel, and on the image itself: left, top, right and bottom (pixels of the image). It has the [colour of the class](class_color)
     /// `color`. What is beyond the image is not drawn.
     pub fn boxed(mut self, corners: [f32; 4], color: usize) -> Self {
@@ -171,10 +182,12 @@ impl ImageMap {
 
     /// The panels side by side as a PNG, the image first. Images whose longer side is below 280 pixels are enlarged.
     pub fn to_png(&self) -> Vec<u8> {
-        let [height, width] = self.size;
-        let zoom = LEAST.div_ceil(height.max(width)).max(1);
-        let (tall, wide) = (height * zoom, width * zoom);
-        let whole = self.panels.len() * (wide + GAP) - GAP;
+        let Drawn {
+            zoom,
+            tall,
+            wide,
+            whole,
+        } = self.drawn();
         let mut drawn = Vec::with_capacity(tall * whole * 3);
         for y in 0..tall {
             for (index, panel) in self.panels.iter().enumerate() {
@@ -187,11 +200,20 @@ impl ImageMap {
         encoded([tall, whole], &drawn)
     }
 
+    fn drawn(&self) -> Drawn {
+        let [height, width] = self.size;
+        let zoom = LEAST.div_ceil(height.max(width)).max(1);
+        let (tall, wide) = (height * zoom, width * zoom);
+        Drawn {
+            zoom,
+            tall,
+            wide,
+            whole: self.panels.len() * (wide + GAP) - GAP,
+        }
+    }
+
     /// The pixel of a panel at a place of the enlarged image.
     fn pixel(&self, panel: &Panel, [y, x]: [usize; 2], zoom: usize) -> Rgb {
-        let [height, width] = self.size;
-        let at = (y / zoom) * width + x / zoom;
-        let pixel = [0, 1, 2].map(|channel| self.pixels[at * 3 + channel]);
         let [row, column] = [y, x].map(|at| at as f32 + 0.5);
         let is_on = |(corners, _): &&([f32; 4], usize)| {
             let [left, top, right, bottom] = corners.map(|side| side * zoom as f32);
@@ -205,7 +227,15 @@ impl ImageMap {
         if let Some((_, color)) = panel.boxes.iter().rev().find(is_on) {
             return class_color(*color);
         }
-        let (color, share) = match &panel.layer {
+        self.under_boxes(&panel.layer, [y, x], zoom)
+    }
+
+    /// The pixel of the image at a place of the enlarged one, with what is laid over it.
+    fn under_boxes(&self, layer: &Layer, [y, x]: [usize; 2], zoom: usize) -> Rgb {
+        let [height, width] = self.size;
+        let at = (y / zoom) * width + x / zoom;
+        let pixel = [0, 1, 2].map(|channel| self.pixels[at * 3 + channel]);
+        let (color, share) = match layer {
             Layer::Nothing => return pixel,
             Layer::Classes(classes, background) if Some(classes[at]) == *background => {
                 return pixel;
@@ -214,7 +244,7 @@ impl ImageMap {
             Layer::Attention(grid) => {
                 let row = place(y, height * zoom, grid.size[0]);
                 let weight = grid.between(row, place(x, width * zoom, grid.size[1]));
-                (COLOR, MOST * (weight - grid.least).max(0.0) / grid.range)
+                (COLOR, MOST * grid.share(weight))
             }
         };
         let mixed = |channel: usize| {
@@ -230,7 +260,24 @@ pub fn class_color(class: usize) -> [u8; 3] {
     COLORS[class % COLORS.len()]
 }
 
+/// How large everything is drawn (pixels).
+struct Drawn {
+    /// Pixels of the picture for one of the image, along each side.
+    zoom: usize,
+    /// Height of every panel.
+    tall: usize,
+    /// Width of a panel.
+    wide: usize,
+    /// Width of all panels.
+    whole: usize,
+}
+
 impl Grid {
+    /// Where a weight is between the smallest and the largest one, 0 to 1.
+    fn share(&self, weight: f32) -> f32 {
+        (weight - self.least).max(0.0) / self.range
+    }
+
     /// The weight between four patches.
     fn between(&self, row: Place, column: Place) -> f32 {
         let at = |row: usize, column: usize| self.weights[row * self.size[1] + column];

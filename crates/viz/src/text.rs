@@ -112,9 +112,10 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
         line(row.trim_end());
     }
 
+    let legend = format!("weight: {SHARES}; blank is hidden");
     line(&short(match options.color {
         Some(_) => "weight in percent; blank is hidden",
-        None => "weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is hidden",
+        None => &legend,
     }));
     if rest > 0 {
         let all = keys.len();
@@ -164,8 +165,12 @@ fn sum_label(left_out: usize) -> String {
     format!("+{left_out}")
 }
 
-fn block(weight: f32) -> char {
-    match weight {
+/// What the characters of [`block`] mean.
+pub(crate) const SHARES: &str = "· <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more";
+
+/// A character that is the darker the nearer a share is to 1.
+pub(crate) fn block(share: f32) -> char {
+    match share {
         ..0.05 => '·',
         ..0.25 => '░',
         ..0.5 => '▒',

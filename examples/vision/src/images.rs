@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use burn_attn_models::vision::{ImageProcessor, ImageSize};
-use burn_attn_viz::ImageMap;
+use burn_attn_viz::{ImageMap, TextOptions};
 use clap::Args;
 use example_common::{
     devices::{self, DeviceArg},
@@ -29,6 +29,12 @@ pub struct ImageArgs {
     /// Draw what the model saw, beside the image, into a PNG; for one image
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
+    /// Draw the same into an SVG, whose patches say their weights; for one image
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print what the model saw, below what it says
+    #[arg(long)]
+    text: bool,
     /// The model: a folder that `train` saved, or, but for `detect`, transformers [default: the one that this repository has]
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
@@ -65,17 +71,10 @@ pub fn model<M: Looks>(folder: Option<&Path>, device: &Device) -> Result<M, Erro
 impl ImageArgs {
     /// Prints what a model sees in each image, and why an image cannot be read; returns the exit code.
     pub fn run<M: Looks>(&self) -> Result<u8, Error> {
-        if let Some(path) = &self.picture {
-            if self.images.len() > 1 {
-                let count = self.images.len();
-                return Err(format!("--picture draws one image, but there are {count}").into());
+        for (option, path) in [("--picture", &self.picture), ("--svg", &self.svg)] {
+            if let Some(path) = path {
+                self.probe(option, path)?;
             }
-            let place = path.canonicalize().ok();
-            let same = |image: &PathBuf| place.is_some() && image.canonicalize().ok() == place;
-            if self.images.iter().any(same) {
-                return Err(format!("--picture would overwrite {}", path.display()).into());
-            }
-            files::probe(path)?;
         }
         let device = devices::choose(self.device)?.device;
         let model: M = model(self.model.as_deref(), &device)?;
@@ -87,6 +86,20 @@ impl ImageArgs {
             }
         }
         Ok(code)
+    }
+
+    /// Makes sure that an option can write its file.
+    fn probe(&self, option: &str, path: &Path) -> Result<(), Error> {
+        if self.images.len() > 1 {
+            let count = self.images.len();
+            return Err(format!("{option} draws one image, but there are {count}").into());
+        }
+        let place = path.canonicalize().ok();
+        let same = |image: &PathBuf| place.is_some() && image.canonicalize().ok() == place;
+        if self.images.iter().any(same) {
+            return Err(format!("{option} would overwrite {}", path.display()).into());
+        }
+        Ok(files::probe(path)?)
     }
 
     fn look(&self, model: &impl Looks, path: &Path) -> Result<(), Error> {
@@ -109,11 +122,20 @@ impl ImageArgs {
                 "{name}: most of it is light, but the model has seen light digits on a dark ground: try {invert} --invert"
             ));
         }
-        let (text, map) = model.look(image, self.picture.is_some())?;
-        if let Some((file, map)) = self.picture.as_ref().zip(map) {
+        let draw = self.picture.is_some() || self.svg.is_some() || self.text;
+        let (text, map) = model.look(image, draw)?;
+        if let Some((file, map)) = self.picture.as_ref().zip(map.as_ref()) {
             files::replace(file, &map.to_png())?;
         }
+        if let Some((file, map)) = self.svg.as_ref().zip(map.as_ref()) {
+            files::replace(file, map.to_svg().as_bytes())?;
+        }
         exit::println(&format!("{name}: {text}"));
+        let drawn = map.filter(|_| self.text);
+        let drawn = drawn.map(|map| map.to_text(&TextOptions::default()));
+        if let Some(drawn) = drawn.filter(|drawn| !drawn.is_empty()) {
+            exit::println(drawn.trim_end());
+        }
         Ok(())
     }
 }

@@ -59,7 +59,10 @@ impl Looks for ImageSegmenter {
         };
         let texts: Vec<String> = found.into_iter().map(text).collect();
         let map = match draw {
-            true => Some(images::map_of(&seen)?.classes(classes, background)?),
+            true => {
+                let map = images::map_of(&seen)?.class_names(self.labels.clone());
+                Some(map.classes(classes, background)?)
+            }
             false => None,
         };
         Ok((texts.join(", "), map))

@@ -128,11 +128,20 @@ fn digits_are_recognised_and_drawn() {
     for name in ["7", "4", "0"] {
         let image = digit(&format!("{name}.png"));
         let image = image.to_str().unwrap();
+        let options = ["--picture", "map.png", "--svg", "map.svg", "--text"];
         let out = printed(run(
             folder.path(),
-            &["recognise", image, "--picture", "map.png"],
+            &[&["recognise", image], &options[..]].concat(),
         ));
         assert!(out.starts_with(&format!("{image}: {name} (")), "{out}");
+        // The first line, a title, four rows of patches and a legend.
+        assert_eq!(out.lines().count(), 7, "{out}");
+        assert!(
+            out.contains("\nattention to 4 × 4 patches, weights from 0.0"),
+            "{out}"
+        );
+        let svg = fs::read_to_string(folder.path().join("map.svg")).unwrap();
+        assert_eq!(svg.matches("<title>row ").count(), 16);
         let map = image::open(folder.path().join("map.png")).unwrap();
         assert_eq!((map.width(), map.height()), (572, 280));
     }
@@ -150,6 +159,8 @@ fn digits_are_found_in_a_scene_and_drawn() {
     assert!(found.ends_with(" at 2, 41 to 23, 59\n"), "{found}");
     // The scene, and where the query looked that found the digit.
     assert_eq!(width(), 2 * 288 + 12);
+    let lines = printed(run(folder.path(), &["segment", scene, "--text"]));
+    assert!(lines.ends_with("\nclasses: 0\n"), "{lines}");
     let found = look("segment");
     assert!(found.starts_with(&format!("{scene}: 0 (")), "{found}");
     assert!(found.contains(" %, #56b4e9)"), "{found}");
@@ -283,6 +294,10 @@ fn what_cannot_be_recognised_has_a_sentence() {
     assert_eq!(
         refuse(&["7.png", "--picture", "./7.png"]),
         "error: --picture would overwrite ./7.png\n"
+    );
+    assert_eq!(
+        refuse(&["7.png", "--svg", "./7.png"]),
+        "error: --svg would overwrite ./7.png\n"
     );
     // The others are recognised all the same.
     let seven = digit("7.png");

@@ -1,6 +1,7 @@
 //! The pixels that are drawn.
 
 use super::*;
+use crate::TextOptions;
 
 fn decoded(png: &[u8]) -> ([usize; 2], Vec<u8>) {
     let mut reader = png::Decoder::new(std::io::Cursor::new(png))
@@ -112,4 +113,70 @@ fn numbers_that_do_not_fit_are_refused() {
         map.classes(vec![0; 5], None).unwrap_err().to_string(),
         "5 classes are not one for each pixel of an image of 2 × 3"
     );
+}
+
+#[test]
+fn the_terminal_shows_patches_and_classes() {
+    let map = ImageMap::new([2, 4], vec![128; 24]).unwrap();
+    assert_eq!(map.to_text(&TextOptions::default()), "");
+    let weights = vec![0.0, 0.02, 0.1, 0.2, 0.3, 0.08];
+    let read = map.clone().attention([2, 3], weights).unwrap();
+    let read = read.boxed([1.0, 0.4, 3.2, 2.0], 1);
+    assert_eq!(
+        read.to_text(&TextOptions::default()),
+        "\
+attention to 2 × 3 patches, weights from 0.0000 to 0.3000; box from 1, 0 to 3, 2
+··░░▒▒
+▓▓██▒▒
+from the smallest weight (0) to the largest one (1): · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more
+"
+    );
+    // A narrow line has the largest weight of the patches that a character covers.
+    let narrow = TextOptions {
+        max_width: 3,
+        color: None,
+    };
+    let lines: Vec<_> = read.to_text(&narrow).lines().map(String::from).collect();
+    assert_eq!(lines[1..], ["▓█▒", lines[2].as_str()]);
+    let classes = map.classes(vec![0, 1, 1, 2, 0, 0, 2, 11], Some(0)).unwrap();
+    let drawn = |map: &ImageMap| map.to_text(&TextOptions::default());
+    assert_eq!(
+        drawn(&classes),
+        "classes of 4 × 2 pixels\n··aaaabb\n····bbcc\nclasses: a class 1, b class 2, c class 11\n"
+    );
+    let mut names: Vec<String> = (0..12).map(|name| format!("no {name}")).collect();
+    (names[1], names[2], names[11]) = ("7".into(), "3".into(), "x".into());
+    assert_eq!(
+        drawn(&classes.clone().class_names(names.clone())),
+        "classes of 4 × 2 pixels\n··777733\n····33xx\nclasses: 7, 3, x\n"
+    );
+    names[2] = "sky".into();
+    assert!(drawn(&classes.class_names(names)).ends_with("classes: a 7, b sky, c x\n"));
+}
+
+#[test]
+fn an_svg_says_the_weight_of_every_patch() {
+    let pixels: Vec<u8> = (0..24).map(|at| at * 10).collect();
+    let map = ImageMap::new([2, 4], pixels.clone()).unwrap();
+    let map = map.attention([1, 2], vec![0.25, 0.75]).unwrap();
+    let svg = map.boxed([1.0, 0.5, 3.0, 2.0], 4).to_svg();
+    // 70 times as large, and beside it the same.
+    assert!(svg.contains("viewBox=\"0 0 572 140\""), "{svg}");
+    assert!(svg.contains("An image of 4 × 2 pixels; beside it, attention to 1 × 2 patches"));
+    let patches = [
+        "<rect x=\"0.00\" y=\"0.00\" width=\"140.00\" height=\"140.00\" fill-opacity=\"0.000\"><title>row 1, column 1: 0.2500</title></rect>",
+        "<rect x=\"140.00\" y=\"0.00\" width=\"140.00\" height=\"140.00\" fill-opacity=\"0.800\"><title>row 1, column 2: 0.7500</title></rect>",
+    ];
+    for patch in patches {
+        assert!(svg.contains(patch), "{svg}");
+    }
+    let outline = "<rect x=\"70.0\" y=\"35.0\" width=\"140.0\" height=\"105.0\" fill=\"none\" stroke=\"#0072b2\"";
+    assert_eq!(svg.matches(outline).count(), 2);
+    // The image itself is there once.
+    let (_, image) = svg.split_once("base64,").unwrap();
+    let (image, rest) = image.split_once('"').unwrap();
+    assert!(!rest.contains("base64,"));
+    let png = base64::engine::general_purpose::STANDARD;
+    let png = base64::Engine::decode(&png, image).unwrap();
+    assert_eq!(decoded(&png), ([2, 4], pixels));
 }
