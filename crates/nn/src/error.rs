@@ -1,5 +1,7 @@
 //! Errors of configurations.
 
+use crate::FeedForwardActivation;
+
 /// Why a configuration cannot be built, as one sentence with the offending values.
 ///
 /// ```
@@ -53,8 +55,28 @@ impl ConfigError {
     /// zero, or both fields.
     pub fn check_heads(config: &'static str, d_model: usize, n_heads: usize) -> Result<(), Self> {
         Self::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
-        Self::check(config, d_model.is_multiple_of(n_heads), || {
-            format!("d_model {d_model} is not divisible by n_heads {n_heads}")
+        Self::check_divisible(config, ("d_model", d_model), ("n_heads", n_heads))
+    }
+
+    /// Checks that the first of two sizes, given with their names, is divisible by the second. The error names both.
+    pub fn check_divisible(
+        config: &'static str,
+        (field, size): (&str, usize),
+        (by, divisor): (&str, usize),
+    ) -> Result<(), Self> {
+        Self::check(config, size.is_multiple_of(divisor), || {
+            format!("{field} {size} is not divisible by {by} {divisor}")
+        })
+    }
+
+    /// Checks that an activation, the named field, has no gate.
+    pub fn check_no_gate(
+        config: &'static str,
+        field: &str,
+        activation: FeedForwardActivation,
+    ) -> Result<(), Self> {
+        Self::check(config, !activation.is_gated(), || {
+            format!("{field} {activation:?} has a gate")
         })
     }
 
@@ -89,7 +111,8 @@ impl ConfigError {
         })
     }
 
-    pub(crate) fn check(
+    /// Checks that a condition holds, or else gives the reason.
+    pub fn check(
         config: &'static str,
         holds: bool,
         reason: impl FnOnce() -> String,
@@ -101,8 +124,8 @@ impl ConfigError {
     }
 }
 
-/// The value, or the panic of `init`, with the error's sentence, for an invalid configuration.
-pub(crate) fn expect_valid<T>(result: Result<T, ConfigError>) -> T {
+/// What a configuration was checked or computed for, or the panic of its `init`: the error's sentence.
+pub fn expect_valid<T>(result: Result<T, ConfigError>) -> T {
     match result {
         Ok(valid) => valid,
         Err(error) => panic!("{error}"),

@@ -19,13 +19,14 @@ pub use attention::{
     AttentionContext, AttentionOutput, CrossAttention, CrossAttentionConfig, CrossAttentionInput,
     CrossMemory, Heads, HeadsConfig, MultiHeadAttention, MultiHeadAttentionConfig,
     MultiHeadAttentionInput, ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, SelfAttention,
-    SelfAttentionConfig, SelfAttentionInput,
+    SelfAttentionConfig, SelfAttentionInput, padding,
 };
 pub use burn_attn_ops as ops;
 pub use cache::{CacheStorage, KvCache, KvCacheConfig};
 pub use dropout::dropout;
 pub use embed::embed;
-pub use error::ConfigError;
+pub use error::{ConfigError, expect_valid};
+pub use linear::apply as linear;
 pub use norm::{Norm, NormConfig};
 #[cfg(feature = "std")]
 pub use ops::with_dropout_seed;

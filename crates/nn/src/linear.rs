@@ -61,11 +61,11 @@ fn joined<const D: usize>(parts: Vec<Param<Tensor<D>>>, dim: usize) -> Param<Ten
     Param::uninitialized(ParamId::new(), draw, device, true, shape)
 }
 
-/// `linear` of `x`, which may be empty.
+/// `linear` of `x`, `[batch, len, d_output]` of `[batch, len, d_input]`, either of which may be empty. Panics when the width differs.
 ///
 /// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, and one with an empty length divides by zero on
 /// ndarray.
-pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
+pub fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, len, d_input] = x.dims();
     let [_, d_output] = linear.weight.dims();
     if batch == 0 || len == 0 {

@@ -19,6 +19,7 @@ use burn_attn::{
 use serde_json::json;
 
 use crate::{
+    families::tables::{cross_attention, self_attention},
     language_model::AbsolutePosition,
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
@@ -99,13 +100,9 @@ pub fn table(gated: bool) -> Table {
 
 /// The layers of one of the stacks and its last norm.
 fn stack(gated: bool, decoder: bool) -> Table {
-    let self_attention = Table::new()
-        .linear("query_key_value", ["q", "k", "v"])
-        .linear("output", "o");
-    let cross_attention = Table::new()
-        .linear("query", "q")
-        .linear("key_value", ["k", "v"])
-        .linear("output", "o");
+    let projections = ["q", "k", "v", "o"];
+    let self_attention = self_attention(projections);
+    let cross_attention = cross_attention(projections);
     let feed_forward = match gated {
         true => Table::new().linear("linear_inner", ["wi_0", "wi_1"]),
         false => Table::new().linear("linear_inner", "wi"),

@@ -92,6 +92,19 @@ impl ConfigFile {
         }
     }
 
+    /// Refuses a field unless a condition holds.
+    pub(crate) fn check<S: Into<String>>(
+        &self,
+        field: &str,
+        holds: bool,
+        supported: impl FnOnce() -> S,
+    ) -> Result<()> {
+        match holds {
+            true => Ok(()),
+            false => Err(self.unsupported(field, supported())),
+        }
+    }
+
     /// The meaning of a field, if it is there and not null.
     pub(crate) fn parsed<T>(
         &mut self,

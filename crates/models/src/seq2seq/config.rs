@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn::{
     BlockConfig, ConfigError, FeedForwardActivation, NormPlacement, TiedEmbeddingConfig,
-    TransformerConfig,
+    TransformerConfig, expect_valid,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_derive::Config;
@@ -117,9 +117,7 @@ impl Seq2SeqConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Seq2Seq {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let sinusoidal = SinusoidalConfig::new(self.d_model).with_max_len(self.max_len);
         let learned = LearnedConfig::new(self.d_model, self.max_len);
         let head = LinearConfig::new(self.d_model, self.vocab_size)

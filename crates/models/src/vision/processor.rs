@@ -131,16 +131,10 @@ impl ImageProcessor {
         })?;
         let filter = filter.or(of_detr.then_some(FilterType::Triangle));
         let does_resize = file.flag("do_resize", true)?;
-        if does_resize && filter.is_none() {
-            return Err(file.unsupported("resample", supported));
-        }
-        if does_resize && size.is_none() {
-            return Err(file.unsupported("size", SIZES));
-        }
+        file.check("resample", filter.is_some() || !does_resize, || supported)?;
+        file.check("size", size.is_some() || !does_resize, || SIZES)?;
         let does_crop = file.flag("do_center_crop", crops == Some(true))?;
-        if does_crop && crop.is_none() {
-            return Err(file.unsupported("crop_size", SIZES));
-        }
+        file.check("crop_size", crop.is_some() || !does_crop, || SIZES)?;
         let scale = match file.flag("do_rescale", true)? {
             true => file.number("rescale_factor", 1.0 / 255.0)?,
             false => 1.0,

@@ -190,6 +190,11 @@ impl Table {
             .row(joined(target, "beta"), joined(source, "bias"))
     }
 
+    /// Adds the rows of a convolution: `weight` and `bias` as they are.
+    pub(crate) fn convolution(self, target: &str, source: &str) -> Self {
+        self.same_names(target, source, ["weight", "bias"])
+    }
+
     /// Adds a row for each of these parameters, which the source calls the same.
     pub(crate) fn same_names(self, target: &str, source: &str, names: [&str; 2]) -> Self {
         names.iter().fold(self, |table, name| {
@@ -213,6 +218,12 @@ impl Table {
         self.ignored
             .extend(part.ignored.iter().map(|name| within(name)));
         self
+    }
+
+    /// As [`part`](Self::part), for each of a list of layers.
+    pub(crate) fn layers(self, target: &str, source: &str, layer: Table) -> Self {
+        let [target, source] = [target, source].map(|list| joined(list, "{layer}"));
+        self.part(&target, &source, layer)
     }
 
     /// Declares that the source tensor `name` equals `original`, which has a row. If a file has both, they must be equal; if it has only `name`,
@@ -260,6 +271,13 @@ impl Table {
     pub fn rename(mut self, from: &str, to: &str) -> Self {
         self.renamed.push((from.into(), to.into()));
         self
+    }
+
+    /// Declares that tensors of these names, with spaces between them, may lack `body.` before them, as those of a model that was saved without its
+    /// head; `*` stands for anything. They are written with it.
+    pub(crate) fn may_lack(self, body: &str, names: &str) -> Self {
+        let names = names.split_whitespace();
+        names.fold(self, |table, name| table.rename(name, &joined(body, name)))
     }
 
     /// [`rename`](Self::rename) for each pair of modules, below these prefixes.

@@ -29,12 +29,18 @@ pub(super) fn first_keys(
 
 /// Only the first `counts[b]` of the `len` queries of each sequence see any key.
 pub(super) fn first_queries(counts: &[usize], len: usize, device: &Device) -> AttentionMask {
-    let padding: Vec<bool> = counts
+    let padding = padding(counts, len, device);
+    AttentionMask::masked(padding.reshape([counts.len(), 1, len, 1]))
+}
+
+/// `[lengths.len(), len]`: `false` at the first `lengths[b]` places of sequence `b`, and `true` at its padding, as
+/// [`AttentionMask::mask_pad`] takes it.
+pub fn padding(lengths: &[usize], len: usize, device: &Device) -> Tensor<2, Bool> {
+    let places = lengths
         .iter()
-        .flat_map(|&count| (0..len).map(move |query| query >= count))
-        .collect();
-    let padding = TensorData::new(padding, [counts.len(), 1, len, 1]);
-    AttentionMask::masked(Tensor::<4, Bool>::from_data(padding, device))
+        .flat_map(|&length| (0..len).map(move |place| place >= length));
+    let padding = TensorData::new(places.collect::<Vec<bool>>(), [lengths.len(), len]);
+    Tensor::from_data(padding, device)
 }
 
 /// `mask`, with everything after the `lengths` of `batch` sequences of `len` tokens hidden as well.

@@ -22,6 +22,7 @@ pub use cross_attention::{CrossAttention, CrossAttentionConfig, CrossAttentionIn
 pub use heads::{AttentionOutput, Heads};
 pub use heads_config::HeadsConfig;
 pub(crate) use heads_config::heads_builders;
+pub use masks::padding;
 pub use memory::{CrossMemory, ProjectedMemory};
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 pub use projections::ProjectionBias;

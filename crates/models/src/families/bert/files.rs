@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::BertConfig;
 use crate::{
+    families::tables::{feed_forward, self_attention},
     pretrained::{ConfigFile, PretrainedError},
     weights::Table,
 };
@@ -14,13 +15,18 @@ use crate::{
 impl BertConfig {
     /// Which parameter is which tensor of Hugging Face's `BertModel`, with or without a head on top.
     pub fn table() -> Table {
-        let layer = layer(
-            "attention.self",
-            ["attention.output.dense", "attention.output.LayerNorm"],
-            ["intermediate.dense", "output.dense", "output.LayerNorm"],
-        );
+        let projections = ["self.query", "self.key", "self.value", "output.dense"];
+        let layer = Table::new()
+            .part("self_attention", "attention", self_attention(projections))
+            .norm("self_attention_residual.norm", "attention.output.LayerNorm")
+            .part(
+                "feed_forward",
+                "",
+                feed_forward(["intermediate.dense", "output.dense"]),
+            )
+            .norm("feed_forward_residual.norm", "output.LayerNorm");
         embeddings()
-            .part("encoder.layers.{layer}", "encoder.layer.{layer}", layer)
+            .layers("encoder.layers", "encoder.layer", layer)
             .linear("pooler", "pooler.dense")
             // Task heads, which are not part of the encoder.
             .ignore("cls.*")
@@ -32,11 +38,12 @@ impl BertConfig {
 
     /// Which parameter is which tensor of Hugging Face's `AlbertModel`, with or without a head on top.
     pub fn albert_table() -> Table {
-        let layer = layer(
-            "attention",
-            ["attention.dense", "attention.LayerNorm"],
-            ["ffn", "ffn_output", "full_layer_layer_norm"],
-        );
+        let projections = ["query", "key", "value", "dense"];
+        let layer = Table::new()
+            .part("self_attention", "attention", self_attention(projections))
+            .norm("self_attention_residual.norm", "attention.LayerNorm")
+            .part("feed_forward", "", feed_forward(["ffn", "ffn_output"]))
+            .norm("feed_forward_residual.norm", "full_layer_layer_norm");
         embeddings()
             .linear("projection", "encoder.embedding_hidden_mapping_in")
             .part(
@@ -115,18 +122,6 @@ fn embeddings() -> Table {
         .ignore("embeddings.position_ids")
         .ignore("classifier.*")
         .ignore("qa_outputs.*")
-}
-
-/// The rows of a layer: the attention with its output projection and norm, and the feed-forward network with its norm.
-fn layer(attention: &str, [output, norm]: [&str; 2], [inner, outer, last]: [&str; 3]) -> Table {
-    let projections = ["query", "key", "value"].map(|name| format!("{attention}.{name}"));
-    Table::new()
-        .linear("self_attention.query_key_value", projections.to_vec())
-        .linear("self_attention.output", output)
-        .norm("self_attention_residual.norm", norm)
-        .linear("feed_forward.linear_inner", inner)
-        .linear("feed_forward.linear_outer", outer)
-        .norm("feed_forward_residual.norm", last)
 }
 
 /// The table for the names of llama.cpp.

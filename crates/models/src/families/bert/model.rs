@@ -8,7 +8,8 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout, embed,
+    LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout, embed, expect_valid,
+    linear,
     positions::{Learned, LearnedConfig},
 };
 
@@ -69,9 +70,7 @@ impl BertConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Bert {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let (d_model, d_embedding) = (self.d_model, self.d_embedding());
         Bert {
             tokens: EmbeddingConfig::new(self.vocab_size, d_embedding).init(device),
@@ -236,12 +235,7 @@ impl Bert {
         let x = x + embed(&self.segments, segments);
         let x = dropout(&self.dropout, self.norm.forward(x));
         let x = match &self.projection {
-            // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
-            Some(projection) if x.shape().num_elements() > 0 => projection.forward(x),
-            Some(projection) => {
-                let ([batch, len, _], [_, d_model]) = (x.dims(), projection.weight.dims());
-                Tensor::zeros([batch, len, d_model], (&x.device(), x.dtype()))
-            }
+            Some(projection) => linear(projection, x),
             None => x,
         };
         let input = LayerInput::new(x);

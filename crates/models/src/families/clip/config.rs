@@ -5,18 +5,16 @@ use burn::{
     tensor::Device,
 };
 use burn_attn::{
-    ConfigError, CrossAttentionConfig, FeedForwardConfig, TransformerStackConfig,
+    ConfigError, CrossAttentionConfig, FeedForwardConfig, TransformerStackConfig, expect_valid,
     positions::LearnedConfig,
 };
 use burn_attn_derive::Config;
 
 use super::{AttentionPooling, Clip, ClipFamily, ClipText, ClipVision};
+use crate::families::normal;
 
 const NAME: &str = "ClipConfig";
-const NORMAL: Initializer = Initializer::Normal {
-    mean: 0.0,
-    std: 0.02,
-};
+const NORMAL: Initializer = normal(0.02);
 
 /// Configuration of [`Clip`].
 #[derive(Config, Debug)]
@@ -147,9 +145,7 @@ impl ClipConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Clip {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let (scale, bias) = match self.family {
             ClipFamily::Clip => (1.0 / 0.07, None),
             ClipFamily::Siglip => (10.0, Some(-10.0)),

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{Clip, ClipConfig, ClipFamily, ClipText, ClipTextConfig, ClipVision, ClipVisionConfig};
 use crate::{
+    families::tables::{feed_forward, self_attention},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::{Table, same, transposed},
 };
@@ -132,9 +133,9 @@ fn vision_rows() -> Table {
         )
         .linear("attention.output", "attention.out_proj")
         .norm("norm", "layernorm")
-        .part("feed_forward", "mlp", feed_forward());
+        .part("feed_forward", "mlp", feed_forward(["fc1", "fc2"]));
     let model = layers("post_layernorm")
-        .same_names("patches", "embeddings.patch_embedding", ["weight", "bias"])
+        .convolution("patches", "embeddings.patch_embedding")
         .row("class_token", "embeddings.class_embedding")
         .row("positions", "embeddings.position_embedding.weight")
         .norm("input_norm", "pre_layrnorm")
@@ -146,33 +147,24 @@ fn vision_rows() -> Table {
 
 /// The layers and the norm after them.
 fn layers(norm: &str) -> Table {
-    let projections = ["q_proj", "k_proj", "v_proj"].map(|name| format!("self_attn.{name}"));
+    let projections = ["q_proj", "k_proj", "v_proj", "out_proj"];
     let layer = Table::new()
-        .linear("self_attention.query_key_value", projections.to_vec())
-        .linear("self_attention.output", "self_attn.out_proj")
+        .part("self_attention", "self_attn", self_attention(projections))
         .norm("self_attention_residual.norm", "layer_norm1")
-        .norm("feed_forward_residual.norm", "layer_norm2")
-        .part("feed_forward", "mlp", feed_forward());
+        .part("feed_forward", "mlp", feed_forward(["fc1", "fc2"]))
+        .norm("feed_forward_residual.norm", "layer_norm2");
     Table::new()
-        .part("encoder.layers.{layer}", "encoder.layers.{layer}", layer)
+        .layers("encoder.layers", "encoder.layers", layer)
         .norm("encoder.norm", norm)
         // 0, 1, 2 and so on.
         .ignore("embeddings.position_ids")
 }
 
-fn feed_forward() -> Table {
-    Table::new()
-        .linear("linear_inner", "fc1")
-        .linear("linear_outer", "fc2")
-}
-
 /// The table of the encoder that is called `own` in a whole model, from whose files the rest is left out. In files of its own, its tensors may have
 /// that name before theirs or not.
 fn alone(rows: Table, [own, other]: [&str; 2]) -> Table {
-    let parts = "embeddings encoder pre_layrnorm post_layernorm final_layer_norm head";
-    let table = parts.split(' ').fold(rows, |table, part| {
-        table.rename(&format!("{part}.*"), &format!("{own}.{part}.*"))
-    });
+    let parts = "embeddings.* encoder.* pre_layrnorm.* post_layernorm.* final_layer_norm.* head.*";
+    let table = rows.may_lack(own, parts);
     table.ignore(&format!("{other}.*")).ignore("logit_*")
 }
 

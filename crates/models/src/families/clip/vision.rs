@@ -10,7 +10,7 @@ use burn_attn::{
     TransformerStackOutput,
 };
 
-use crate::vit::{positions_of_grid, tokens_of_patches};
+use crate::families::grid::{positions_of_grid, tokens_of_patches};
 
 /// The encoder of images of a CLIP or a SigLIP.
 ///

@@ -1,16 +1,17 @@
 //! The sizes of a DETR.
 
 use burn::{
-    nn::{DropoutConfig, Initializer, LinearConfig, conv::Conv2dConfig},
+    nn::{DropoutConfig, LinearConfig, conv::Conv2dConfig},
     tensor::Device,
 };
 use burn_attn::{
     BlockConfig, ConfigError, FeedForwardActivation, NormPlacement, TransformerStackConfig,
+    expect_valid,
 };
 use burn_attn_derive::Config;
 
 use super::{BoxHead, Detr};
-use crate::resnet::ResNetConfig;
+use crate::{families::normal, resnet::ResNetConfig};
 
 const NAME: &str = "DetrConfig";
 
@@ -79,15 +80,13 @@ impl DetrConfig {
         if let Some(backbone) = &self.backbone {
             backbone.validate()?;
             let (d_backbone, d_features) = (backbone.d_features(), self.d_features);
-            if d_backbone != d_features {
-                let reason = format!("d_features {d_features} is not the backbone's {d_backbone}");
-                return Err(ConfigError::new(NAME, reason));
-            }
+            ConfigError::check(NAME, d_backbone == d_features, || {
+                format!("d_features {d_features} is not the backbone's {d_backbone}")
+            })?;
         }
-        if !self.d_model.is_multiple_of(4) {
-            let reason = format!("d_model {} is not divisible by 4", self.d_model);
-            return Err(ConfigError::new(NAME, reason));
-        }
+        ConfigError::check(NAME, self.d_model.is_multiple_of(4), || {
+            format!("d_model {} is not divisible by 4", self.d_model)
+        })?;
         for stack in [self.encoder(), self.decoder()] {
             let stack = stack.validate();
             stack.map_err(|error| error.in_name_of(NAME))?;
@@ -101,20 +100,14 @@ impl DetrConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Detr {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let d_model = self.d_model;
-        let normal = Initializer::Normal {
-            mean: 0.0,
-            std: 1.0,
-        };
         // The last class is "no object".
         let class_head = |n_classes| LinearConfig::new(d_model, n_classes + 1).init(device);
         Detr {
             backbone: self.backbone.as_ref().map(|config| config.init(device)),
             projection: Conv2dConfig::new([self.d_features, d_model], [1, 1]).init(device),
-            queries: normal.init([self.n_queries, d_model], device),
+            queries: normal(1.0).init([self.n_queries, d_model], device),
             dropout: DropoutConfig::new(self.block.dropout).init(),
             encoder: self.encoder().init(device),
             decoder: self.decoder().init(device),

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
-use burn_attn::FeedForwardActivation;
 use serde_json::json;
 
 use super::{Detr, DetrConfig};
 use crate::{
-    families::resnet::backbone,
+    families::{
+        fields::EncoderDecoder,
+        model_files::ModelFiles,
+        resnet::backbone,
+        tables::{cross_attention, feed_forward, self_attention},
+    },
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     resnet::ResNetNames,
     weights::Table,
@@ -29,76 +33,46 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Detr, PretrainedError> {
-    let options = options.into();
-    let mut file = ConfigFile::read(source.as_ref(), "DETR")?;
-    let (mut config, names) = read(&mut file)?;
-    let path = file.finish()?;
-    let weights = options.weights(source.as_ref())?;
-    let classes = |(name, shape): (&str, &[usize])| {
-        let logits = *shape.first()?;
-        (name == "class_labels_classifier.weight").then(|| logits.saturating_sub(1))
-    };
-    config.n_classes = weights.tensors().find_map(classes);
-    let valid = config.validate();
-    valid.map_err(|error| PretrainedError::Config { path, error })?;
-    let mut model = config.init(&options.device);
-    weights.load(&table(names), &mut model)?;
-    Ok(model)
+    let ((mut config, names), files) =
+        ModelFiles::open(source.as_ref(), "DETR", options.into(), read)?;
+    let logits = files.outputs("class_labels_classifier");
+    config.n_classes = logits.map(|logits| logits.saturating_sub(1));
+    let table = table(names);
+    files.load(config.validate(), |device| config.init(device), &table)
 }
 
 /// Which parameter of a [`Detr`] is which tensor of `DetrForObjectDetection` with such a backbone; [`save`](crate::weights::save()) writes them
 /// back by it.
 pub fn table(backbone: ResNetNames) -> Table {
+    let model = Table::new()
+        .part("backbone", "backbone.conv_encoder.model", backbone.table())
+        .convolution("projection", "input_projection")
+        .row("queries", "query_position_embeddings.weight")
+        .layers("encoder.layers", "encoder.layers", layer())
+        .layers("decoder.layers", "decoder.layers", layer())
+        .norm("decoder.norm", "decoder.layernorm");
     Table::new()
-        .part(
-            "backbone",
-            "model.backbone.conv_encoder.model",
-            backbone.table(),
-        )
-        .same_names("projection", "model.input_projection", ["weight", "bias"])
-        .row("queries", "model.query_position_embeddings.weight")
-        .part(
-            "encoder.layers.{layer}",
-            "model.encoder.layers.{layer}",
-            layer(),
-        )
-        .part(
-            "decoder.layers.{layer}",
-            "model.decoder.layers.{layer}",
-            layer(),
-        )
-        .norm("decoder.norm", "model.decoder.layernorm")
+        .part("", "model", model)
         .linear("class_head", "class_labels_classifier")
         .linear("box_head.layers.{layer}", "bbox_predictor.layers.{layer}")
         // A model without heads.
-        .rename("backbone.*", "model.backbone.*")
-        .rename("input_projection.*", "model.input_projection.*")
-        .rename(
-            "query_position_embeddings.*",
-            "model.query_position_embeddings.*",
-        )
-        .rename("encoder.*", "model.encoder.*")
-        .rename("decoder.*", "model.decoder.*")
+        .may_lack("model", "backbone.* input_projection.* encoder.* decoder.*")
+        .may_lack("model", "query_position_embeddings.*")
 }
 
 /// A layer of either stack: in the encoder, nothing attends to a memory.
 fn layer() -> Table {
+    let projections = ["q_proj", "k_proj", "v_proj", "out_proj"];
     Table::new()
-        .linear(
-            "self_attention.query_key_value",
-            ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-        )
-        .linear("self_attention.output", "self_attn.out_proj")
+        .part("self_attention", "self_attn", self_attention(projections))
         .norm("self_attention_residual.norm", "self_attn_layer_norm")
-        .linear("cross_attention.query", "encoder_attn.q_proj")
-        .linear(
-            "cross_attention.key_value",
-            ["encoder_attn.k_proj", "encoder_attn.v_proj"],
+        .part(
+            "cross_attention",
+            "encoder_attn",
+            cross_attention(projections),
         )
-        .linear("cross_attention.output", "encoder_attn.out_proj")
         .norm("cross_attention_residual.norm", "encoder_attn_layer_norm")
-        .linear("feed_forward.linear_inner", "fc1")
-        .linear("feed_forward.linear_outer", "fc2")
+        .part("feed_forward", "", feed_forward(["fc1", "fc2"]))
         .norm("feed_forward_residual.norm", "final_layer_norm")
 }
 
@@ -113,31 +87,18 @@ fn read(file: &mut ConfigFile) -> Result<(DetrConfig, ResNetNames), PretrainedEr
          max_position_embeddings scale_embedding",
     );
     let (backbone, names) = backbone(file)?;
-    let n_heads = file.size_or("encoder_attention_heads", 8)?;
-    let of_encoder = ("encoder_attention_heads", n_heads);
-    file.size_as("decoder_attention_heads", 8, of_encoder)?;
-    file.only("num_attention_heads", json!(n_heads))?;
-    let d_ff = file.size_or("encoder_ffn_dim", 2048)?;
-    file.size_as("decoder_ffn_dim", 2048, ("encoder_ffn_dim", d_ff))?;
-    let n_encoder_layers = file.layers("encoder_layers")?;
-    file.only("num_hidden_layers", json!(n_encoder_layers))?;
+    let stacks = EncoderDecoder::read(file, 8, 2048, DetrConfig::base_block())?;
     let d_model = file.size_or("d_model", 256)?;
     file.only("hidden_size", json!(d_model))?;
-    let activation = file.activation("activation_function", FeedForwardActivation::Relu)?;
-    let block = DetrConfig::base_block()
-        .with_activation(activation)
-        .with_dropout(file.number("dropout", 0.1)?)
-        .with_attention_dropout(file.number("attention_dropout", 0.0)?)
-        .with_feed_forward_dropout(file.number("activation_dropout", 0.0)?);
     let config = DetrConfig::new()
         .with_d_features(backbone.d_features())
         .with_backbone(backbone)
         .with_d_model(d_model)
-        .with_n_heads(n_heads)
-        .with_n_encoder_layers(n_encoder_layers)
-        .with_n_decoder_layers(file.layers("decoder_layers")?)
-        .with_d_ff(d_ff)
+        .with_n_heads(stacks.n_heads)
+        .with_n_encoder_layers(stacks.n_encoder_layers)
+        .with_n_decoder_layers(stacks.n_decoder_layers)
+        .with_d_ff(stacks.d_ff)
         .with_n_queries(file.size_or("num_queries", 100)?)
-        .with_block(block);
+        .with_block(stacks.block);
     Ok((config, names))
 }

@@ -13,7 +13,7 @@ use burn::{
 use burn_attn::{AttentionMask, LayerInput, TransformerStack, dropout};
 
 use super::sine_positions;
-use crate::resnet::ResNet;
+use crate::{families::grid::to_tokens, resnet::ResNet};
 
 /// A model that finds objects in images.
 ///
@@ -157,16 +157,14 @@ impl Detr {
 
     /// What the decoder reads of a feature map. Shapes and panics are those of [`forward_features`](Self::forward_features).
     pub fn encode(&self, features: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrMemory {
-        let [batch, channels, rows, columns] = features.dims();
-        let [d_model, own, _, _] = self.projection.weight.dims();
+        let ([batch, channels, ..], device) = (features.dims(), features.device());
+        let [d_model, own, ..] = self.projection.weight.dims();
         assert!(
             channels == own,
             "Detr: features of {channels} channels for a model that reads {own}"
         );
-        let device = features.device();
-        let x = features.cast(self.projection.weight.dtype());
-        let x = self.projection.forward(x);
-        let x = x.reshape([batch, d_model, rows * columns]).swap_dims(1, 2);
+        let features = features.cast(self.projection.weight.dtype());
+        let (x, [rows, columns]) = to_tokens(self.projection.forward(features));
         let (visible, mask) = match mask {
             None => {
                 let visible = Tensor::full([1, rows, columns], true, &device);

@@ -1,7 +1,7 @@
 //! The sizes of a ResNet.
 
 use burn::tensor::Device;
-use burn_attn::ConfigError;
+use burn_attn::{ConfigError, expect_valid};
 use burn_attn_derive::Config;
 
 use super::{NormedConv, ResNet, ResNetLayer};
@@ -83,9 +83,7 @@ impl ResNetConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> ResNet {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let before = [self.d_stem].into_iter().chain(self.widths.iter().copied());
         let stages = before.zip(&self.widths).zip(&self.depths).enumerate();
         let stages = stages.map(|(stage, ((before, &width), &depth))| {

@@ -141,9 +141,9 @@ fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedErro
     let default = ResNetConfig::new();
     let widths = file.sizes_or("hidden_sizes", default.widths)?;
     let depths = file.sizes_or("depths", default.depths)?;
-    if depths.iter().sum::<usize>() > MOST_LAYERS {
-        return Err(file.unsupported("depths", format!("at most {MOST_LAYERS} layers")));
-    }
+    let is_supported = depths.iter().sum::<usize>() <= MOST_LAYERS;
+    let most = || format!("at most {MOST_LAYERS} layers");
+    file.check("depths", is_supported, most)?;
     check_outputs(file, ("stage", depths.len()))?;
     Ok(ResNetConfig::new()
         .with_n_channels(file.size_or("num_channels", 3)?)

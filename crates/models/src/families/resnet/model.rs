@@ -4,10 +4,7 @@ use std::f64::consts::SQRT_2;
 
 use burn::{
     module::{Module, Param},
-    nn::{
-        Initializer, PaddingConfig2d,
-        conv::{Conv2d, Conv2dConfig},
-    },
+    nn::{Initializer, conv::Conv2d},
     tensor::{
         Device, Tensor,
         activation::relu,
@@ -16,7 +13,10 @@ use burn::{
     },
 };
 
-use crate::loss::wide;
+use crate::{
+    families::grid::{check_channels, convolution},
+    loss::wide,
+};
 
 /// Added to a variance.
 const EPSILON: f64 = 1e-5;
@@ -58,12 +58,8 @@ impl ResNet {
     /// For every convolution `2 · batch · rows · columns · kernel² · channels in · channels out` operations: 8 billion in ResNet-50 for an image of
     /// 224 × 224.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<4> {
-        let [_, channels, height, width] = images.dims();
-        let [_, own, ..] = self.stem.convolution.weight.dims();
-        assert!(
-            channels == own,
-            "ResNet: images of {channels} channels for a model that sees {own}"
-        );
+        let [_, _, height, width] = images.dims();
+        check_channels("ResNet", &self.stem.convolution, &images);
         assert!(
             height > 0 && width > 0,
             "ResNet: images of {height} × {width} have no pixels"
@@ -118,17 +114,13 @@ pub struct NormedConv {
 }
 
 impl NormedConv {
-    pub(super) fn new([from, to, kernel, stride]: [usize; 4], device: &Device) -> Self {
+    pub(super) fn new(sizes: [usize; 4], device: &Device) -> Self {
+        let [_, to, ..] = sizes;
         let initializer = Initializer::KaimingNormal {
             gain: SQRT_2,
             fan_out_only: true,
         };
-        let padding = kernel / 2;
-        let convolution = Conv2dConfig::new([from, to], [kernel; 2])
-            .with_stride([stride; 2])
-            .with_padding(PaddingConfig2d::Explicit(
-                padding, padding, padding, padding,
-            ))
+        let convolution = convolution(sizes)
             .with_bias(false)
             .with_initializer(initializer);
         let fixed = |value| {

@@ -1,21 +1,19 @@
 //! The sizes of a SegFormer.
 
 use burn::{
-    nn::{
-        BatchNormConfig, DropoutConfig, LinearConfig, PaddingConfig2d,
-        conv::{Conv2d, Conv2dConfig},
-    },
+    nn::{BatchNormConfig, DropoutConfig, LinearConfig, conv::Conv2dConfig},
     tensor::Device,
 };
 use burn_attn::{
     BlockConfig, ConfigError, CrossAttentionConfig, FeedForwardActivation, NormPlacement,
-    TransformerLayerConfig,
+    TransformerLayerConfig, expect_valid,
 };
 use burn_attn_derive::Config;
 
 use super::{
     DecodeHead, MixFeedForward, PatchEmbedding, Segformer, SegformerBlock, SegformerStage,
 };
+use crate::families::grid::convolution;
 
 const NAME: &str = "SegformerConfig";
 
@@ -115,10 +113,7 @@ impl SegformerConfig {
             ("n_classes", self.n_classes.unwrap_or(1)),
         ];
         ConfigError::check_positive(NAME, &sizes)?;
-        if self.activation.is_gated() {
-            let reason = format!("activation {:?} has a gate", self.activation);
-            return Err(ConfigError::new(NAME, reason));
-        }
+        ConfigError::check_no_gate(NAME, "activation", self.activation)?;
         for stage in &self.stages {
             let sizes = [
                 ("n_layers", stage.n_layers),
@@ -147,20 +142,18 @@ impl SegformerConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Segformer {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let widths: Vec<usize> = self.stages.iter().map(|stage| stage.d_model).collect();
         let n_layers: usize = self.stages.iter().map(|stage| stage.n_layers).sum();
-        let mut depths = (0..n_layers).map(|depth| depth as f64 / (n_layers - 1).max(1) as f64);
+        let last = (n_layers - 1).max(1) as f64;
+        let mut blocks =
+            (0..n_layers).map(|layer| self.block(self.stochastic_depth * layer as f64 / last));
         let channels = [self.n_channels].into_iter().chain(widths.clone());
         let stages = self.stages.iter().zip(channels).map(|(stage, channels)| {
-            let rates = depths.by_ref().take(stage.n_layers);
-            let blocks = rates.map(|depth| self.block(depth * self.stochastic_depth));
+            let blocks = blocks.by_ref().take(stage.n_layers);
             stage.init(channels, blocks, device)
         });
-        let last = widths[widths.len() - 1];
-        let head = |classes| LinearConfig::new(last, classes).init(device);
+        let head = |classes| LinearConfig::new(widths[widths.len() - 1], classes).init(device);
         let decode_head = self.decode_head.as_ref();
         Segformer {
             stages: stages.collect(),
@@ -191,39 +184,40 @@ impl SegformerStageConfig {
         blocks: impl Iterator<Item = BlockConfig>,
         device: &Device,
     ) -> SegformerStage {
-        let (d_model, d_ff) = (self.d_model, self.d_ff());
-        let norm = || BlockConfig::new().norm.init(d_model, device);
-        let around = |padding| PaddingConfig2d::Explicit(padding, padding, padding, padding);
-        let embedding = |channels, size, stride, padding| {
-            let projection = Conv2dConfig::new([channels, d_model], [size; 2]);
-            let projection = projection.with_stride([stride; 2]);
-            PatchEmbedding {
-                projection: projection.with_padding(around(padding)).init(device),
-                norm: norm(),
-            }
-        };
-        let (patch, square) = (self.patch_size, self.reduction);
-        let depthwise = Conv2dConfig::new([d_ff; 2], [3, 3]).with_groups(d_ff);
-        let depthwise = depthwise.with_padding(around(1));
-        let block = |block: BlockConfig| SegformerBlock {
-            reduction: (square > 1).then(|| embedding(d_model, square, square, 0)),
-            attention: CrossAttentionConfig::new(d_model, self.n_heads)
-                .with_dropout(block.attention_dropout.unwrap_or(block.dropout))
-                .init(device),
+        let patches = convolution([channels, self.d_model, self.patch_size, self.stride]);
+        SegformerStage {
+            patches: self.patches(patches, device),
+            blocks: blocks.map(|block| self.block(&block, device)).collect(),
+            norm: BlockConfig::new().norm.init(self.d_model, device),
+        }
+    }
+
+    fn patches(&self, projection: Conv2dConfig, device: &Device) -> PatchEmbedding {
+        PatchEmbedding {
+            projection: projection.init(device),
+            norm: BlockConfig::new().norm.init(self.d_model, device),
+        }
+    }
+
+    fn block(&self, block: &BlockConfig, device: &Device) -> SegformerBlock {
+        let (d_model, d_ff, square) = (self.d_model, self.d_ff(), [self.reduction; 2]);
+        let reduction = Conv2dConfig::new([d_model; 2], square).with_stride(square);
+        let attention = CrossAttentionConfig::new(d_model, self.n_heads);
+        let attention_dropout = block.attention_dropout.unwrap_or(block.dropout);
+        SegformerBlock {
+            reduction: (self.reduction > 1).then(|| self.patches(reduction, device)),
+            attention: attention.with_dropout(attention_dropout).init(device),
             attention_residual: block.residual(d_model, device),
             feed_forward: MixFeedForward {
                 linear_inner: LinearConfig::new(d_model, d_ff).init(device),
-                depthwise: depthwise.init(device),
+                depthwise: convolution([d_ff, d_ff, 3, 1])
+                    .with_groups(d_ff)
+                    .init(device),
                 linear_outer: LinearConfig::new(d_ff, d_model).init(device),
                 dropout: DropoutConfig::new(block.dropout).init(),
                 activation: block.activation,
             },
             feed_forward_residual: block.residual(d_model, device),
-        };
-        SegformerStage {
-            patches: embedding(channels, patch, self.stride, patch / 2),
-            blocks: blocks.map(block).collect(),
-            norm: norm(),
         }
     }
 }
@@ -231,18 +225,15 @@ impl SegformerStageConfig {
 impl DecodeHeadConfig {
     /// A head on stages of these widths.
     fn init(&self, widths: &[usize], device: &Device) -> DecodeHead {
-        let (d_model, stages) = (self.d_model, widths.len());
+        let d_model = self.d_model;
         let projection = |&width: &usize| LinearConfig::new(width, d_model).init(device);
-        let convolution = |channels: [usize; 2], bias: bool| -> Conv2d {
-            let config = Conv2dConfig::new(channels, [1, 1]);
-            config.with_bias(bias).init(device)
-        };
+        let fuse = convolution([widths.len() * d_model, d_model, 1, 1]);
         DecodeHead {
             projections: widths.iter().map(projection).collect(),
-            fuse: convolution([stages * d_model, d_model], false),
+            fuse: fuse.with_bias(false).init(device),
             norm: BatchNormConfig::new(d_model).init(device),
             dropout: DropoutConfig::new(self.dropout).init(),
-            classifier: convolution([d_model, self.n_classes], true),
+            classifier: convolution([d_model, self.n_classes, 1, 1]).init(device),
         }
     }
 }

@@ -9,18 +9,7 @@ use burn_attn::{
     CrossAttention, CrossAttentionInput, FeedForwardActivation, Norm, SublayerConnection, dropout,
 };
 
-/// `[batch, channels, rows, columns]` to `[batch, rows · columns, channels]`.
-pub(super) fn to_sequence(map: Tensor<4>) -> Tensor<3> {
-    map.flatten::<3>(2, 3).swap_dims(1, 2)
-}
-
-/// `[batch, rows · columns, channels]` to `[batch, channels, rows, columns]`.
-pub(super) fn to_map(sequence: Tensor<3>, [rows, columns]: [usize; 2]) -> Tensor<4> {
-    let [batch, _, channels] = sequence.dims();
-    sequence
-        .swap_dims(1, 2)
-        .reshape([batch, channels, rows, columns])
-}
+use crate::families::grid::{to_map, to_tokens};
 
 /// Makes tokens of patches: a convolution with a stride, and a layer norm.
 #[derive(Module, Debug)]
@@ -34,9 +23,8 @@ pub struct PatchEmbedding {
 impl PatchEmbedding {
     /// The tokens of a map `[batch, channels, rows, columns]`, `[batch, len, d_model]`, and how many rows and columns of them there are.
     pub fn forward(&self, map: Tensor<4>) -> (Tensor<3>, [usize; 2]) {
-        let map = self.projection.forward(map);
-        let [_, _, rows, columns] = map.dims();
-        (self.norm.forward(to_sequence(map)), [rows, columns])
+        let (tokens, grid) = to_tokens(self.projection.forward(map));
+        (self.norm.forward(tokens), grid)
     }
 }
 
@@ -63,7 +51,7 @@ impl MixFeedForward {
     /// many tokens. It takes `batch · rows · columns · d_ff · (4 · d_model + 18)` operations.
     pub fn forward(&self, x: Tensor<3>, grid: [usize; 2]) -> Tensor<3> {
         let inner = to_map(self.linear_inner.forward(x), grid);
-        let inner = to_sequence(self.depthwise.forward(inner));
+        let (inner, _) = to_tokens(self.depthwise.forward(inner));
         let inner = dropout(&self.dropout, self.activation.forward(inner));
         self.linear_outer.forward(inner)
     }

@@ -7,6 +7,10 @@ use burn_attn::FeedForwardActivation;
 
 use super::{DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig};
 use crate::{
+    families::{
+        model_files::ModelFiles,
+        tables::{cross_attention, feed_forward},
+    },
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
@@ -28,26 +32,15 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Segformer, PretrainedError> {
-    let options = options.into();
-    let mut file = ConfigFile::read(source.as_ref(), "SegFormer")?;
-    let (mut config, decode_head) = read(&mut file)?;
-    let path = file.finish()?;
-    let weights = options.weights(source.as_ref())?;
-    let classes = |classifier: &str| {
-        let mut tensors = weights.tensors();
-        let found = tensors.find(|(name, _)| *name == classifier);
-        found.and_then(|(_, shape)| shape.first().copied())
-    };
-    config.n_classes = classes("classifier.weight");
-    config.decode_head =
-        classes("decode_head.classifier.weight").map(|n_classes| DecodeHeadConfig {
-            n_classes,
-            ..decode_head
-        });
-    let valid = config.validate();
-    valid.map_err(|error| PretrainedError::Config { path, error })?;
-    let mut model = config.init(&options.device);
-    weights.load(&table(), &mut model)?;
+    let ((mut config, decode_head), files) =
+        ModelFiles::open(source.as_ref(), "SegFormer", options.into(), read)?;
+    config.n_classes = files.outputs("classifier");
+    let n_classes = files.outputs("decode_head.classifier");
+    config.decode_head = n_classes.map(|n_classes| DecodeHeadConfig {
+        n_classes,
+        ..decode_head
+    });
+    let mut model = files.load(config.validate(), |device| config.init(device), &table())?;
     if let Some(head) = &mut model.decode_head {
         // Unlike parameters, running statistics are there before they are loaded, in the default dtype of the device.
         let dtype = head.norm.gamma.dtype();
@@ -61,35 +54,25 @@ pub fn from_pretrained(
 /// Which parameter of a [`Segformer`] is which tensor of `transformers`; [`save`](crate::weights::save()) writes them back by it, but for the number of
 /// batches that a batch norm has seen.
 pub fn table() -> Table {
-    let convolution = |table: Table, target: &str, source: &str| {
-        table.same_names(target, source, ["weight", "bias"])
-    };
-    let patches = convolution(Table::new(), "projection", "proj").norm("norm", "layer_norm");
+    let patches = Table::new()
+        .convolution("projection", "proj")
+        .norm("norm", "layer_norm");
+    let projections = ["self.query", "self.key", "self.value", "output.dense"];
     let block = Table::new()
-        .linear("attention.query", "attention.self.query")
-        .linear(
-            "attention.key_value",
-            ["attention.self.key", "attention.self.value"],
-        )
-        .linear("attention.output", "attention.output.dense")
+        .part("attention", "attention", cross_attention(projections))
+        .convolution("reduction.projection", "attention.self.sr")
         .norm("reduction.norm", "attention.self.layer_norm")
         .norm("attention_residual.norm", "layer_norm_1")
-        .norm("feed_forward_residual.norm", "layer_norm_2")
-        .linear("feed_forward.linear_inner", "mlp.dense1")
-        .linear("feed_forward.linear_outer", "mlp.dense2");
-    let block = convolution(block, "reduction.projection", "attention.self.sr");
-    let block = convolution(block, "feed_forward.depthwise", "mlp.dwconv.dwconv");
+        .part("feed_forward", "mlp", feed_forward(["dense1", "dense2"]))
+        .convolution("feed_forward.depthwise", "mlp.dwconv.dwconv")
+        .norm("feed_forward_residual.norm", "layer_norm_2");
     let encoder = Table::new()
         .part(
             "stages.{stage}.patches",
             "patch_embeddings.{stage}",
             patches,
         )
-        .part(
-            "stages.{stage}.blocks.{layer}",
-            "block.{stage}.{layer}",
-            block,
-        )
+        .layers("stages.{stage}.blocks", "block.{stage}", block)
         .norm("stages.{stage}.norm", "layer_norm.{stage}");
     let decode_head = Table::new()
         .linear("projections.{stage}", "linear_c.{stage}.proj")
@@ -98,14 +81,14 @@ pub fn table() -> Table {
         .row("norm.running_mean", "batch_norm.running_mean")
         .row("norm.running_var", "batch_norm.running_var")
         // Of use only to a norm that gives all batches the same weight.
-        .ignore("batch_norm.num_batches_tracked");
-    let decode_head = convolution(decode_head, "classifier", "classifier");
+        .ignore("batch_norm.num_batches_tracked")
+        .convolution("classifier", "classifier");
     Table::new()
         .part("", "segformer.encoder", encoder)
         .part("decode_head", "decode_head", decode_head)
         .linear("head", "classifier")
         // A model without a head.
-        .rename("encoder.*", "segformer.encoder.*")
+        .may_lack("segformer", "encoder.*")
 }
 
 /// The encoder, and what a head for classes of pixels would be, but for their number.
@@ -122,10 +105,8 @@ fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), Pr
         let sizes = file.list(field, &expected)?;
         let sizes: Vec<usize> = sizes.unwrap_or_else(|| missing.to_vec());
         let fit = sizes.len() == n_stages && sizes.iter().all(|size| (1..=MOST).contains(size));
-        match fit {
-            true => Ok(sizes),
-            false => Err(file.unsupported(field, expected)),
-        }
+        file.check(field, fit, || expected)?;
+        Ok(sizes)
     };
     let d_models = sizes("hidden_sizes", [32, 64, 160, 256])?;
     let depths = sizes("depths", [2; 4])?;
@@ -134,18 +115,14 @@ fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), Pr
     let patch_sizes = sizes("patch_sizes", [7, 3, 3, 3])?;
     let strides = sizes("strides", [4, 2, 2, 2])?;
     let mlp_ratios = sizes("mlp_ratios", [4; 4])?;
-    if depths.iter().sum::<usize>() > MOST_BLOCKS {
-        let supported = format!("at most {MOST_BLOCKS} blocks together");
-        return Err(file.unsupported("depths", supported));
-    }
-    let stage = |stage: usize| SegformerStageConfig {
-        d_model: d_models[stage],
-        n_layers: depths[stage],
-        n_heads: heads[stage],
-        reduction: reductions[stage],
-        patch_size: patch_sizes[stage],
-        stride: strides[stage],
-        mlp_ratio: mlp_ratios[stage],
+    let is_supported = depths.iter().sum::<usize>() <= MOST_BLOCKS;
+    let most = || format!("at most {MOST_BLOCKS} blocks together");
+    file.check("depths", is_supported, most)?;
+    let stage = |at: usize| {
+        SegformerStageConfig::new(d_models[at], depths[at], heads[at], reductions[at])
+            .with_patch_size(patch_sizes[at])
+            .with_stride(strides[at])
+            .with_mlp_ratio(mlp_ratios[at])
     };
     let config = SegformerConfig::new()
         .with_n_channels(file.size_or("num_channels", 3)?)
@@ -155,9 +132,8 @@ fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), Pr
         .with_attention_dropout(file.number("attention_probs_dropout_prob", 0.0)?)
         .with_stochastic_depth(file.number("drop_path_rate", 0.1)?);
     let d_decoder = file.size_or("decoder_hidden_size", 256)?;
-    if d_decoder > MOST {
-        return Err(file.unsupported("decoder_hidden_size", format!("at most {MOST}")));
-    }
+    let most = || format!("at most {MOST}");
+    file.check("decoder_hidden_size", d_decoder <= MOST, most)?;
     let decode_head = DecodeHeadConfig::new(1)
         .with_d_model(d_decoder)
         .with_dropout(file.number("classifier_dropout_prob", 0.1)?);

@@ -6,11 +6,8 @@ use burn::{
     tensor::{Int, Tensor},
 };
 
-use super::{
-    DecodeHead, SegformerStage,
-    encoder::{to_map, to_sequence},
-    head::upsampled,
-};
+use super::{DecodeHead, SegformerStage};
+use crate::families::grid::{Interpolation, check_channels, to_map, to_tokens};
 
 /// An encoder of images, with a head for classes of pixels or for classes of images if it has one.
 ///
@@ -89,7 +86,8 @@ impl Segformer {
         let head = self.head.as_ref();
         let head = head.expect("Segformer: the model has no head for classes of images");
         let last = self.forward(images).pop().expect("there is a stage");
-        head.forward(to_sequence(last).mean_dim(1).squeeze_dim::<2>(1))
+        let (tokens, _) = to_tokens(last);
+        head.forward(tokens.mean_dim(1).squeeze_dim::<2>(1))
     }
 
     /// The logits of the classes of pixels, `[batch, n_classes, rows, columns]`, in the size of the first map.
@@ -109,9 +107,8 @@ impl Segformer {
     ///
     /// Panics as [`logits`](Self::logits), and takes memory for `batch · n_classes · rows · columns` numbers in addition.
     pub fn pixel_logits(&self, images: Tensor<4>, size: [usize; 2]) -> Tensor<3> {
-        let logits = self.logits(images);
-        let [_, _, rows, columns] = logits.dims();
-        upsampled(to_sequence(logits), [rows, columns], size)
+        let (logits, grid) = to_tokens(self.logits(images));
+        Interpolation::Bilinear.resized(logits, grid, size)
     }
 
     /// The class of every pixel, `[batch, height, width]`: that of the largest of the [`pixel_logits`](Self::pixel_logits). PyTorch equivalent:
@@ -130,14 +127,10 @@ impl Segformer {
     }
 
     fn run(&self, images: Tensor<4>, with_weights: bool) -> SegformerOutput {
-        let [_, own, ..] = self.stages[0].patches.projection.weight.dims();
-        let [_, channels, ..] = images.dims();
-        assert!(
-            channels == own,
-            "Segformer: images of {channels} channels for a model that sees {own}"
-        );
+        let first = &self.stages[0].patches.projection;
+        check_channels("Segformer", first, &images);
         let mut output = SegformerOutput::default();
-        let mut map = images.cast(self.stages[0].patches.projection.weight.dtype());
+        let mut map = images.cast(first.weight.dtype());
         for stage in &self.stages {
             let (mut x, grid) = stage.patches.forward(map);
             for block in &stage.blocks {

@@ -1,13 +1,16 @@
 //! The sizes of a vision transformer.
 
 use burn::{
-    nn::{DropoutConfig, Initializer, LinearConfig, conv::Conv2dConfig},
+    nn::{DropoutConfig, LinearConfig, conv::Conv2dConfig},
     tensor::Device,
 };
-use burn_attn::{BlockConfig, ConfigError, NormConfig, NormPlacement, TransformerStackConfig};
+use burn_attn::{
+    BlockConfig, ConfigError, NormConfig, NormPlacement, TransformerStackConfig, expect_valid,
+};
 use burn_attn_derive::Config;
 
 use super::Vit;
+use crate::families::normal;
 
 const NAME: &str = "VitConfig";
 
@@ -81,19 +84,11 @@ impl VitConfig {
             ("n_classes", self.n_classes.unwrap_or(1)),
         ];
         ConfigError::check_positive(NAME, &sizes)?;
-        if !self.image_size.is_multiple_of(self.patch_size) {
-            let reason = format!(
-                "image_size {} is not divisible by patch_size {}",
-                self.image_size, self.patch_size
-            );
-            return Err(ConfigError::new(NAME, reason));
-        }
-        if self.distilled && self.mean_of_patches {
-            return Err(ConfigError::new(
-                NAME,
-                "distilled and mean_of_patches are both true",
-            ));
-        }
+        let patch_size = ("patch_size", self.patch_size);
+        ConfigError::check_divisible(NAME, ("image_size", self.image_size), patch_size)?;
+        ConfigError::check(NAME, !(self.distilled && self.mean_of_patches), || {
+            "distilled and mean_of_patches are both true".into()
+        })?;
         let encoder = self.encoder().validate();
         encoder.map_err(|error| error.in_name_of(NAME))?;
         ConfigError::check_dropout(NAME, self.block.dropout)
@@ -105,17 +100,12 @@ impl VitConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Vit {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let (patch, d_model) = (self.patch_size, self.d_model);
         let patches = Conv2dConfig::new([self.n_channels, d_model], [patch, patch]);
         let along = self.image_size / patch;
         let tokens = 1 + usize::from(self.distilled) + along * along;
-        let normal = Initializer::Normal {
-            mean: 0.0,
-            std: 0.02,
-        };
+        let normal = normal(0.02);
         let token = || normal.init([1, 1, d_model], device);
         let d_head = d_model * (1 + usize::from(self.mean_of_patches));
         let head = || {

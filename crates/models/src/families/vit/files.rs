@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use burn::tensor::Device;
 use burn_attn::{FeedForwardActivation, NormConfig};
 use serde_json::json;
 
 use super::{Vit, VitConfig};
 use crate::{
+    families::{
+        model_files::ModelFiles,
+        tables::{feed_forward, self_attention},
+    },
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
@@ -25,29 +30,20 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Vit, PretrainedError> {
-    let options = options.into();
-    let mut file = ConfigFile::read(source.as_ref(), "ViT")?;
-    let (mut config, mut kind) = read(&mut file)?;
-    let path = file.finish()?;
-    let weights = options.weights(source.as_ref())?;
-    if kind == VitFamily::Deit && !weights.has("distillation_classifier.weight") {
+    let ((mut config, mut kind), files) =
+        ModelFiles::open(source.as_ref(), "ViT", options.into(), read)?;
+    if kind == VitFamily::Deit && !files.weights.has("distillation_classifier.weight") {
         kind = VitFamily::DeitOneHead;
     }
-    let classes = |(name, shape): (&str, &[usize])| {
-        let name = name.strip_suffix(".weight")?;
-        (name == kind.head())
-            .then(|| shape.first().copied())
-            .flatten()
+    config.n_classes = files.outputs(kind.head());
+    let init = |device: &Device| {
+        let mut model = config.init(device);
+        if kind == VitFamily::DeitOneHead {
+            model.distillation_head = None;
+        }
+        model
     };
-    config.n_classes = weights.tensors().find_map(classes);
-    let valid = config.validate();
-    valid.map_err(|error| PretrainedError::Config { path, error })?;
-    let mut model = config.init(&options.device);
-    if kind == VitFamily::DeitOneHead {
-        model.distillation_head = None;
-    }
-    weights.load(&kind.table(), &mut model)?;
-    Ok(model)
+    files.load(config.validate(), init, &kind.table())
 }
 
 /// The families, which name their tensors in different ways.
@@ -88,19 +84,8 @@ impl VitFamily {
             .row("class_token", "embeddings.cls_token")
             .row("distillation_token", "embeddings.distillation_token")
             .row("positions", "embeddings.position_embeddings")
-            .row(
-                "patches.weight",
-                "embeddings.patch_embeddings.projection.weight",
-            )
-            .row(
-                "patches.bias",
-                "embeddings.patch_embeddings.projection.bias",
-            )
-            .part(
-                "encoder.layers.{layer}",
-                "encoder.layer.{layer}",
-                self.layer(),
-            )
+            .convolution("patches", "embeddings.patch_embeddings.projection")
+            .layers("encoder.layers", "encoder.layer", self.layer())
             .norm("encoder.norm", "layernorm")
             // For pretraining.
             .ignore("embeddings.mask_token")
@@ -110,31 +95,30 @@ impl VitFamily {
             .linear("head", self.head())
             .linear("distillation_head", "distillation_classifier")
             // A model without a head.
-            .rename("embeddings.*", &format!("{name}.embeddings.*"))
-            .rename("encoder.*", &format!("{name}.encoder.*"))
-            .rename("layernorm.*", &format!("{name}.layernorm.*"))
-            .rename("pooler.*", &format!("{name}.pooler.*"))
+            .may_lack(name, "embeddings.* encoder.* layernorm.* pooler.*")
     }
 
     fn layer(self) -> Table {
-        let projections =
-            ["query", "key", "value"].map(|name| format!("attention.attention.{name}"));
-        let ([before_attention, before_feed_forward], [inner, outer]) = match self {
+        let (linear_layers, [before_attention, before_feed_forward]) = match self {
             Self::Vit | Self::Deit | Self::DeitOneHead => (
-                ["layernorm_before", "layernorm_after"],
                 ["intermediate.dense", "output.dense"],
+                ["layernorm_before", "layernorm_after"],
             ),
-            Self::Dinov2 => (["norm1", "norm2"], ["mlp.fc1", "mlp.fc2"]),
+            Self::Dinov2 => (["mlp.fc1", "mlp.fc2"], ["norm1", "norm2"]),
         };
+        let projections = [
+            "attention.query",
+            "attention.key",
+            "attention.value",
+            "output.dense",
+        ];
         Table::new()
-            .linear("self_attention.query_key_value", projections.to_vec())
-            .linear("self_attention.output", "attention.output.dense")
+            .part("self_attention", "attention", self_attention(projections))
             .row("self_attention_residual.scale", "layer_scale1.lambda1")
-            .row("feed_forward_residual.scale", "layer_scale2.lambda1")
             .norm("self_attention_residual.norm", before_attention)
+            .part("feed_forward", "", feed_forward(linear_layers))
+            .row("feed_forward_residual.scale", "layer_scale2.lambda1")
             .norm("feed_forward_residual.norm", before_feed_forward)
-            .linear("feed_forward.linear_inner", inner)
-            .linear("feed_forward.linear_outer", outer)
     }
 }
 

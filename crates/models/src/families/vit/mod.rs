@@ -11,9 +11,7 @@
 mod config;
 mod files;
 mod model;
-mod patches;
 
 pub use config::VitConfig;
 pub use files::{VitFamily, from_pretrained};
 pub use model::Vit;
-pub(crate) use patches::{positions_of_grid, tokens_of_patches};

@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn::{LayerInput, TransformerStack, TransformerStackOutput, dropout};
 
-use super::patches::{positions_of_grid, tokens_of_patches};
+use crate::families::grid::{positions_of_grid, tokens_of_patches};
 
 /// An encoder of images.
 ///

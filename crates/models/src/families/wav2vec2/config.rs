@@ -1,15 +1,17 @@
 //! The sizes of a wav2vec 2.0.
 
-use super::{FeatureLayer, PositionalConvolution, Wav2Vec2};
 use burn::{
     nn::{DropoutConfig, GroupNormConfig, Initializer, LinearConfig, conv::Conv1dConfig},
     tensor::Device,
 };
 use burn_attn::{
     BlockConfig, ConfigError, FeedForwardActivation, NormConfig, NormPlacement,
-    TransformerStackConfig,
+    TransformerStackConfig, expect_valid,
 };
 use burn_attn_derive::Config;
+
+use super::{FeatureLayer, PositionalConvolution, Wav2Vec2};
+use crate::families::normal;
 
 const NAME: &str = "Wav2Vec2Config";
 
@@ -111,27 +113,18 @@ impl Wav2Vec2Config {
             ];
             ConfigError::check_positive(NAME, &sizes)?;
         }
-        let wrong = |reason: String| Err(ConfigError::new(NAME, reason));
-        if self.feature_activation.is_gated() {
-            let activation = self.feature_activation;
-            return wrong(format!("feature_activation {activation:?} has a gate"));
-        }
-        if !self.d_model.is_multiple_of(self.position_groups) {
-            return wrong(format!(
-                "d_model {} is not divisible by position_groups {}",
-                self.d_model, self.position_groups
-            ));
-        }
-        if let Some(vocab_size) = self.vocab_size.filter(|&size| self.blank >= size) {
-            let blank = self.blank;
-            return wrong(format!(
-                "blank {blank} is not below vocab_size {vocab_size}"
-            ));
-        }
+        ConfigError::check_no_gate(NAME, "feature_activation", self.feature_activation)?;
+        let groups = ("position_groups", self.position_groups);
+        ConfigError::check_divisible(NAME, ("d_model", self.d_model), groups)?;
+        let (blank, vocab_size) = (self.blank, self.vocab_size.unwrap_or(usize::MAX));
+        ConfigError::check(NAME, blank < vocab_size, || {
+            format!("blank {blank} is not below vocab_size {vocab_size}")
+        })?;
         let placement = self.block.norm_placement;
-        if !matches!(placement, NormPlacement::Pre | NormPlacement::Post) {
-            return wrong(format!("norm_placement {placement:?} is not Pre or Post"));
-        }
+        let is_known = matches!(placement, NormPlacement::Pre | NormPlacement::Post);
+        ConfigError::check(NAME, is_known, || {
+            format!("norm_placement {placement:?} is not Pre or Post")
+        })?;
         let encoder = self.encoder().validate();
         encoder.map_err(|error| error.in_name_of(NAME))
     }
@@ -142,9 +135,7 @@ impl Wav2Vec2Config {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Wav2Vec2 {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let d_model = self.d_model;
         let of_channels = self.features.iter().map(|layer| layer.n_channels);
         let d_features = self.features[self.features.len() - 1].n_channels;
@@ -181,12 +172,11 @@ impl Wav2Vec2Config {
         let (d_model, kernel) = (self.d_model, self.position_kernel);
         let d_group = d_model / self.position_groups;
         let std = 2.0 / (kernel as f64 * d_model as f64).sqrt();
-        let normal = Initializer::Normal { mean: 0.0, std };
         // The expected norm of so many normal numbers, so that the weight begins as these.
         let value = std * (d_model as f64 * d_group as f64).sqrt();
         PositionalConvolution {
             magnitude: Initializer::Constant { value }.init([1, 1, kernel], device),
-            direction: normal.init([d_model, d_group, kernel], device),
+            direction: normal(std).init([d_model, d_group, kernel], device),
             bias: Initializer::Zeros.init([d_model], device),
             activation: self.feature_activation,
         }

@@ -7,6 +7,11 @@ use serde_json::json;
 
 use super::{FeatureLayerConfig, Wav2Vec2, Wav2Vec2Config};
 use crate::{
+    families::{
+        fields::{SPEECH_TRAINING, block},
+        model_files::ModelFiles,
+        tables::{feed_forward, self_attention},
+    },
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
@@ -30,35 +35,25 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Wav2Vec2, PretrainedError> {
-    let options = options.into();
-    let mut file = ConfigFile::read(source.as_ref(), "wav2vec 2.0")?;
-    let mut config = read(&mut file)?;
-    let path = file.finish()?;
-    let weights = options.weights(source.as_ref())?;
-    config.vocab_size = config.vocab_size.filter(|_| weights.has("lm_head.weight"));
-    let valid = config.validate();
-    valid.map_err(|error| PretrainedError::Config { path, error })?;
-    let mut model = config.init(&options.device);
-    weights.load(&table(), &mut model)?;
-    Ok(model)
+    let (mut config, files) =
+        ModelFiles::open(source.as_ref(), "wav2vec 2.0", options.into(), read)?;
+    let has_head = files.weights.has("lm_head.weight");
+    config.vocab_size = config.vocab_size.filter(|_| has_head);
+    files.load(config.validate(), |device| config.init(device), &table())
 }
 
 /// Which parameter of a [`Wav2Vec2`] is which tensor of `Wav2Vec2ForCTC`; [`save`](crate::weights::save()) writes them back by it.
 pub fn table() -> Table {
-    let projections = ["q_proj", "k_proj", "v_proj"].map(|name| format!("attention.{name}"));
+    let projections = ["q_proj", "k_proj", "v_proj", "out_proj"];
+    let feed_forward = feed_forward(["intermediate_dense", "output_dense"]);
     let layer = Table::new()
-        .linear("self_attention.query_key_value", projections.to_vec())
-        .linear("self_attention.output", "attention.out_proj")
+        .part("self_attention", "attention", self_attention(projections))
         .norm("self_attention_residual.norm", "layer_norm")
-        .linear(
-            "feed_forward.linear_inner",
-            "feed_forward.intermediate_dense",
-        )
-        .linear("feed_forward.linear_outer", "feed_forward.output_dense")
+        .part("feed_forward", "feed_forward", feed_forward)
         .norm("feed_forward_residual.norm", "final_layer_norm");
     // A layer has one of the norms at most, and the model one of the two before and after its layers.
     let features = Table::new()
-        .same_names("convolution", "conv", ["weight", "bias"])
+        .convolution("convolution", "conv")
         .norm("group_norm", "layer_norm")
         .norm("norm", "layer_norm");
     let positions = Table::new()
@@ -66,17 +61,13 @@ pub fn table() -> Table {
         .row("direction", "parametrizations.weight.original1")
         .row("bias", "bias");
     let model = Table::new()
-        .part(
-            "features.{layer}",
-            "feature_extractor.conv_layers.{layer}",
-            features,
-        )
+        .layers("features", "feature_extractor.conv_layers", features)
         .norm("feature_norm", "feature_projection.layer_norm")
         .linear("projection", "feature_projection.projection")
         .part("positions", "encoder.pos_conv_embed.conv", positions)
         .norm("norm", "encoder.layer_norm")
         .norm("encoder.norm", "encoder.layer_norm")
-        .part("encoder.layers.{layer}", "encoder.layers.{layer}", layer)
+        .layers("encoder.layers", "encoder.layers", layer)
         // For training.
         .ignore("masked_spec_embed");
     Table::new()
@@ -87,10 +78,8 @@ pub fn table() -> Table {
         .ignore("project_hid.*")
         .ignore("project_q.*")
         // A model without a head.
-        .rename("feature_extractor.*", "wav2vec2.feature_extractor.*")
-        .rename("feature_projection.*", "wav2vec2.feature_projection.*")
-        .rename("encoder.*", "wav2vec2.encoder.*")
-        .rename("masked_spec_embed", "wav2vec2.masked_spec_embed")
+        .may_lack("wav2vec2", "feature_extractor.* feature_projection.*")
+        .may_lack("wav2vec2", "encoder.* masked_spec_embed")
         // The names before PyTorch 2.
         .rename("*.weight_g", "*.parametrizations.weight.original0")
         .rename("*.weight_v", "*.parametrizations.weight.original1")
@@ -101,35 +90,31 @@ fn read(file: &mut ConfigFile) -> Result<Wav2Vec2Config, PretrainedError> {
     file.only("add_adapter", json!(false))?;
     file.only("adapter_attn_dim", json!(null))?;
     // For training, pretraining, other heads, and adapters.
+    file.ignore(SPEECH_TRAINING);
     file.ignore(
-        "feat_proj_dropout final_dropout layerdrop apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks mask_time_min_space mask_time_other \
-         mask_time_selection no_mask_time_overlap mask_feature_prob mask_feature_length mask_feature_min_masks mask_channel_prob \
-         mask_channel_length mask_channel_min_space mask_channel_other mask_channel_selection no_mask_channel_overlap ctc_loss_reduction \
-         ctc_zero_infinity freeze_feat_extract_train feat_extract_dropout feat_quantizer_dropout num_codevectors_per_group \
-         num_codevector_groups contrastive_logits_temperature num_negatives codevector_dim proj_codevector_dim diversity_loss_weight \
-         hidden_dropout_prob use_weighted_layer_sum classifier_proj_size tdnn_dim tdnn_kernel tdnn_dilation xvector_output_dim \
+        "feat_proj_dropout final_dropout layerdrop mask_time_min_space mask_time_other mask_time_selection no_mask_time_overlap \
+         mask_channel_prob mask_channel_length mask_channel_min_space mask_channel_other mask_channel_selection no_mask_channel_overlap \
+         ctc_loss_reduction ctc_zero_infinity freeze_feat_extract_train feat_extract_dropout feat_quantizer_dropout \
+         num_codevectors_per_group num_codevector_groups contrastive_logits_temperature num_negatives codevector_dim \
+         proj_codevector_dim diversity_loss_weight hidden_dropout_prob tdnn_dim tdnn_kernel tdnn_dilation xvector_output_dim \
          adapter_kernel_size adapter_stride num_adapter_layers output_hidden_size tie_word_embeddings",
     );
     let placement = match file.flag("do_stable_layer_norm", false)? {
         true => NormPlacement::Pre,
         false => NormPlacement::Post,
     };
-    let block = BlockConfig::new()
-        .with_norm(NormConfig::layer_norm().with_epsilon(file.number("layer_norm_eps", 1e-5)?))
-        .with_norm_placement(placement)
-        .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
-        .with_dropout(file.number("hidden_dropout", 0.1)?)
-        .with_attention_dropout(file.number("attention_dropout", 0.1)?)
-        .with_feed_forward_dropout(file.number("activation_dropout", 0.1)?);
+    let activation = file.activation("feat_extract_activation", FeedForwardActivation::Gelu)?;
+    let by_frame = file.choice("feat_extract_norm", &[("group", false), ("layer", true)])?;
+    let epsilon = file.number("layer_norm_eps", 1e-5)?;
+    let base = BlockConfig::new()
+        .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
+        .with_norm_placement(placement);
+    let block = block(file, base, ["hidden_act", "hidden_dropout"])?;
     Ok(Wav2Vec2Config::new()
         .with_features(features(file)?)
-        .with_feature_layer_norm(
-            file.choice("feat_extract_norm", &[("group", false), ("layer", true)])?,
-        )
+        .with_feature_layer_norm(by_frame)
         .with_feature_bias(file.flag("conv_bias", false)?)
-        .with_feature_activation(
-            file.activation("feat_extract_activation", FeedForwardActivation::Gelu)?,
-        )
+        .with_feature_activation(activation)
         .with_d_model(file.size_or("hidden_size", 768)?)
         .with_n_heads(file.size_or("num_attention_heads", 12)?)
         .with_n_layers(file.layers_or("num_hidden_layers", 12)?)
@@ -150,14 +135,11 @@ fn features(file: &mut ConfigFile) -> Result<Vec<FeatureLayerConfig>, Pretrained
     let kernels = sizes("conv_kernel", |layer| layer.kernel_size)?;
     let strides = sizes("conv_stride", |layer| layer.stride)?;
     let count = channels.len();
-    if count > MOST_LAYERS {
-        return Err(file.unsupported("conv_dim", format!("at most {MOST_LAYERS} numbers")));
-    }
+    let most = || format!("at most {MOST_LAYERS} numbers");
+    file.check("conv_dim", count <= MOST_LAYERS, most)?;
     for (field, sizes) in [("conv_kernel", &kernels), ("conv_stride", &strides)] {
-        if sizes.len() != count {
-            let supported = format!("{count} numbers, as conv_dim has");
-            return Err(file.unsupported(field, supported));
-        }
+        let as_many = || format!("{count} numbers, as conv_dim has");
+        file.check(field, sizes.len() == count, as_many)?;
     }
     file.only("num_feat_extract_layers", json!(count))?;
     let layer = |at: usize| FeatureLayerConfig::new(channels[at], kernels[at], strides[at]);

@@ -3,9 +3,11 @@
 use burn::{
     module::Module,
     nn::{Dropout, Linear},
-    tensor::{Bool, Tensor, TensorData},
+    tensor::Tensor,
 };
-use burn_attn::{LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout};
+use burn_attn::{
+    LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout, linear, padding,
+};
 
 use super::{FeatureLayer, PositionalConvolution};
 
@@ -84,8 +86,8 @@ impl Wav2Vec2 {
         samples: Tensor<2>,
         lengths: Option<&[usize]>,
     ) -> TransformerStackOutput {
-        let input = self.embed(samples, lengths);
-        self.encoder.forward_with_weights(input)
+        self.encoder
+            .forward_with_weights(self.embed(samples, lengths))
     }
 
     /// As [`forward`](Self::forward), with the states after every layer, before the last norm of pre-norm layers.
@@ -94,8 +96,8 @@ impl Wav2Vec2 {
         samples: Tensor<2>,
         lengths: Option<&[usize]>,
     ) -> TransformerStackOutput {
-        let input = self.embed(samples, lengths);
-        self.encoder.forward_with_hidden_states(input)
+        self.encoder
+            .forward_with_hidden_states(self.embed(samples, lengths))
     }
 
     /// The logits of the tokens for every frame, `[batch, n_frames, vocab_size]`.
@@ -110,16 +112,7 @@ impl Wav2Vec2 {
     pub fn logits(&self, samples: Tensor<2>, lengths: Option<&[usize]>) -> Tensor<3> {
         let head = self.head.as_ref();
         let head = head.expect("Wav2Vec2: the model has no head");
-        let states = self.forward(samples, lengths);
-        let ([batch, n_frames, _], [_, vocab_size]) = (states.dims(), head.weight.dims());
-        // As in `embed`.
-        match batch {
-            0 => Tensor::zeros(
-                [0, n_frames, vocab_size],
-                (&states.device(), states.dtype()),
-            ),
-            _ => head.forward(states),
-        }
+        linear(head, self.forward(samples, lengths))
     }
 
     /// The tokens of each recording by its [`logits`](Self::logits): the most probable of every frame, of which one stays where the same follows itself, and
@@ -142,7 +135,7 @@ impl Wav2Vec2 {
     pub fn decode(&self, logits: Tensor<3>, lengths: Option<&[usize]>) -> Vec<Vec<u32>> {
         let [batch, n_frames, _] = logits.dims();
         let frames = match lengths {
-            Some(lengths) => lengths.iter().map(|&length| self.frames(length)).collect(),
+            Some(lengths) => self.frames_of_each(lengths),
             None => vec![n_frames; batch],
         };
         let found = frames.len();
@@ -167,6 +160,10 @@ impl Wav2Vec2 {
         layers.fold(samples, |len, layer| layer.frames(len))
     }
 
+    fn frames_of_each(&self, lengths: &[usize]) -> Vec<usize> {
+        lengths.iter().map(|&length| self.frames(length)).collect()
+    }
+
     fn embed(&self, samples: Tensor<2>, lengths: Option<&[usize]>) -> LayerInput {
         let ([batch, len], device) = (samples.dims(), samples.device());
         let [_, d_model] = self.projection.weight.dims();
@@ -176,8 +173,7 @@ impl Wav2Vec2 {
             "Wav2Vec2: {len} samples are too few for a frame"
         );
         let frames = lengths.map(|lengths| {
-            let frames = lengths.iter().map(|&length| self.frames(length));
-            let frames: Vec<usize> = frames.collect();
+            let frames = self.frames_of_each(lengths);
             let fit = lengths.len() == batch && lengths.iter().all(|&length| length <= len);
             assert!(
                 fit && !frames.contains(&0),
@@ -196,11 +192,7 @@ impl Wav2Vec2 {
         let mut x = self.projection.forward(x);
         if let Some(frames) = &frames {
             // The convolution of positions shall see what it sees around a whole recording.
-            let padding = frames
-                .iter()
-                .flat_map(|&count| (0..n_frames).map(move |frame| frame >= count));
-            let padding = TensorData::new(padding.collect::<Vec<_>>(), [batch, n_frames, 1]);
-            let padding = Tensor::<3, Bool>::from_data(padding, &device);
+            let padding = padding(frames, n_frames, &device).unsqueeze_dim::<3>(2);
             x = x.mask_fill(padding.expand([batch, n_frames, d_model]), 0.0);
         }
         let mut x = x.clone() + self.positions.forward(x);

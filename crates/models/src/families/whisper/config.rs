@@ -4,7 +4,7 @@ use burn::{
     nn::{PaddingConfig1d, conv::Conv1dConfig},
     tensor::Device,
 };
-use burn_attn::{BlockConfig, ConfigError, NormPlacement, positions::LearnedConfig};
+use burn_attn::{BlockConfig, ConfigError, NormPlacement, expect_valid, positions::LearnedConfig};
 use burn_attn_derive::Config;
 
 use super::Whisper;
@@ -72,9 +72,7 @@ impl WhisperConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Whisper {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
+        expect_valid(self.validate());
         let conv = |channels| {
             Conv1dConfig::new(channels, self.d_model, 3)
                 .with_padding(PaddingConfig1d::Explicit(1, 1))

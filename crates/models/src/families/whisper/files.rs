@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use burn_attn::FeedForwardActivation;
 use serde_json::json;
 
 use super::{Whisper, WhisperConfig};
 use crate::{
+    families::fields::{EncoderDecoder, SPEECH_TRAINING},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::{Table, ZEROS, transposed},
 };
@@ -43,8 +43,8 @@ pub fn from_pretrained(
 pub fn table() -> Table {
     let tokens = "model.decoder.embed_tokens.weight";
     Table::new()
-        .same_names("conv1", "model.encoder.conv1", ["weight", "bias"])
-        .same_names("conv2", "model.encoder.conv2", ["weight", "bias"])
+        .convolution("conv1", "model.encoder.conv1")
+        .convolution("conv2", "model.encoder.conv2")
         .row("positions.table", "model.encoder.embed_positions.weight")
         .row("seq2seq.embedding.weight", tokens)
         .row(
@@ -55,8 +55,7 @@ pub fn table() -> Table {
         .part("seq2seq.transformer.decoder", "model.decoder", stack(true))
         .tied("proj_out.weight", tokens)
         // A model that was saved without its head.
-        .rename("encoder.*", "model.encoder.*")
-        .rename("decoder.*", "model.decoder.*")
+        .may_lack("model", "encoder.* decoder.*")
 }
 
 /// The layers of one of the stacks and its last norm.
@@ -91,7 +90,7 @@ fn stack(decoder: bool) -> Table {
             .part("cross_attention", "encoder_attn", cross_attention);
     }
     Table::new()
-        .part("layers.{layer}", "layers.{layer}", layer)
+        .layers("layers", "layers", layer)
         .norm("norm", "layer_norm")
 }
 
@@ -100,33 +99,20 @@ fn read(file: &mut ConfigFile) -> Result<WhisperConfig, PretrainedError> {
     file.only("scale_embedding", json!(false))?;
     file.only("tie_word_embeddings", json!(true))?;
     // For random initialisation, other heads, training, and generation, which other files describe.
-    file.ignore(
-        "init_std classifier_proj_size use_weighted_layer_sum encoder_layerdrop decoder_layerdrop \
-         apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks mask_feature_prob mask_feature_length \
-         mask_feature_min_masks forced_decoder_ids",
-    );
+    file.ignore("init_std encoder_layerdrop decoder_layerdrop forced_decoder_ids");
+    file.ignore(SPEECH_TRAINING);
     file.only("median_filter_width", json!(7))?;
-    let n_heads = file.size("encoder_attention_heads")?;
-    let of_encoder = ("encoder_attention_heads", n_heads);
-    file.size_as("decoder_attention_heads", 6, of_encoder)?;
-    let d_ff = file.size("encoder_ffn_dim")?;
-    file.size_as("decoder_ffn_dim", 1536, ("encoder_ffn_dim", d_ff))?;
-    let n_encoder_layers = file.layers("encoder_layers")?;
-    file.only("num_hidden_layers", json!(n_encoder_layers))?;
-    let activation = file.activation("activation_function", FeedForwardActivation::Gelu)?;
-    let block = WhisperConfig::base_block()
-        .with_activation(activation)
-        .with_dropout(file.number("dropout", 0.0)?)
-        .with_attention_dropout(file.number("attention_dropout", 0.0)?)
-        .with_feed_forward_dropout(file.number("activation_dropout", 0.0)?);
+    file.needs("encoder_attention_heads")?;
+    file.needs("encoder_ffn_dim")?;
+    let stacks = EncoderDecoder::read(file, 6, 1536, WhisperConfig::base_block())?;
     Ok(WhisperConfig::new(file.size("vocab_size")?)
         .with_n_mels(file.size_or("num_mel_bins", 80)?)
         .with_max_frames(file.size_or("max_source_positions", 1500)?)
         .with_max_len(file.size_or("max_target_positions", 448)?)
         .with_d_model(file.size("d_model")?)
-        .with_n_heads(n_heads)
-        .with_n_encoder_layers(n_encoder_layers)
-        .with_n_decoder_layers(file.layers("decoder_layers")?)
-        .with_d_ff(d_ff)
-        .with_block(block))
+        .with_n_heads(stacks.n_heads)
+        .with_n_encoder_layers(stacks.n_encoder_layers)
+        .with_n_decoder_layers(stacks.n_decoder_layers)
+        .with_d_ff(stacks.d_ff)
+        .with_block(stacks.block))
 }
