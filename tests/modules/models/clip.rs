@@ -301,6 +301,10 @@ fn mistakes_have_a_sentence() {
         "ClipVision: images of 2 channels for a model that sees 3"
     );
     assert_eq!(
+        sentence(|| model.image_features(Tensor::zeros([0, 3, 13, 13], &device))),
+        "ClipVision: there are no images"
+    );
+    assert_eq!(
         sentence(|| model.text_features(Tensor::from_data([[1, 23]], &device))),
         "ClipText: token 23 is outside the vocabulary of 23 tokens"
     );

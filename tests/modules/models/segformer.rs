@@ -345,6 +345,10 @@ fn mistakes_have_a_sentence() {
         "Segformer: images of 2 channels for a model that sees 3"
     );
     assert_eq!(
+        sentence(|| model.forward(zeros([0, 3, 12, 12]))),
+        "Segformer: there are no images"
+    );
+    assert_eq!(
         sentence(|| model.forward(zeros([1, 3, 4, 12]))),
         "Segformer: 2 × 6 tokens cannot be reduced by 3: the images are too small"
     );

@@ -139,6 +139,7 @@ fn mistakes_have_a_sentence() {
             [1, 2, 12, 12],
             "Vit: images of 2 channels for a model that sees 3",
         ),
+        ([0, 3, 12, 12], "Vit: there are no images"),
         (
             [1, 3, 3, 12],
             "Vit: images of 3 × 12 have no patch of 4 × 4",

@@ -10,9 +10,11 @@ use burn::{
 
 use crate::loss::wide;
 
-/// Refuses images `[batch, channels, height, width]`, in the name of `model`, that do not have the channels that its first convolution reads.
-pub(super) fn check_channels(model: &str, first: &Conv2d, images: &Tensor<4>) {
-    let ([_, channels, ..], [_, own, ..]) = (images.dims(), first.weight.dims());
+/// Refuses images `[batch, channels, height, width]`, in the name of `model`, if there are none, or if they do not have the channels that its first
+/// convolution reads. In Burn 0.22.1 products with an empty batch read out of bounds on flex.
+pub(super) fn check_images(model: &str, first: &Conv2d, images: &Tensor<4>) {
+    let ([batch, channels, ..], [_, own, ..]) = (images.dims(), first.weight.dims());
+    assert!(batch > 0, "{model}: there are no images");
     assert!(
         channels == own,
         "{model}: images of {channels} channels for a model that sees {own}"
@@ -45,13 +47,13 @@ pub(super) fn to_map(tokens: Tensor<3>, [rows, columns]: [usize; 2]) -> Tensor<4
 ///
 /// # Panics
 ///
-/// In the name of `model`, when the channels differ, or an image is smaller than a patch.
+/// In the name of `model`, when there are no images, the channels differ, or an image is smaller than a patch.
 pub(super) fn tokens_of_patches(
     model: &str,
     patches: &Conv2d,
     images: Tensor<4>,
 ) -> (Tensor<3>, [usize; 2]) {
-    check_channels(model, patches, &images);
+    check_images(model, patches, &images);
     let ([.., height, width], [tall, wide]) = (images.dims(), patches.kernel_size);
     assert!(
         height >= tall && width >= wide,

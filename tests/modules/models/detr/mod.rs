@@ -286,6 +286,8 @@ fn mistakes_have_a_sentence() {
         sentence(|| bare.forward_features(zeros([1, 5, 3, 4]), None)),
         sentence(|| whole.forward(zeros([1, 2, 9, 9]), None)),
         sentence(|| whole.forward(zeros([1, 3, 0, 9]), None)),
+        sentence(|| whole.forward(zeros([0, 3, 9, 9]), None)),
+        sentence(|| no_backbone.forward_features(zeros([0, 6, 3, 4]), None)),
         sentence(|| whole.forward(zeros([1, 3, 9, 9]), Some(mask.clone()))),
         sentence(|| post_process(&output, 0.5, &[[3, 4]])),
     ];
@@ -297,6 +299,8 @@ fn mistakes_have_a_sentence() {
             "Detr: features of 5 channels for a model that reads 6",
             "ResNet: images of 2 channels for a model that sees 3",
             "ResNet: images of 0 × 9 have no pixels",
+            "ResNet: there are no images",
+            "Detr: there are no images",
             "Detr: a mask of shape [1, 9, 8] for 1 images of 9 × 9",
             "post_process: sizes of 1 images for 2",
         ]

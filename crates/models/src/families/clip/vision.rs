@@ -47,7 +47,7 @@ impl ClipVision {
     ///
     /// # Panics
     ///
-    /// When the channels differ, or an image is smaller than a patch.
+    /// When there are no images, the channels differ, or an image is smaller than a patch.
     ///
     /// # Cost
     ///

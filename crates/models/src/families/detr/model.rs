@@ -99,7 +99,7 @@ impl Detr {
     ///
     /// # Panics
     ///
-    /// When the model has no backbone or no heads, the channels differ, or the mask is not as large as the images.
+    /// When there are no images, the model has no backbone or no heads, the channels differ, or the mask is not as large as the images.
     ///
     /// # Cost
     ///
@@ -113,7 +113,7 @@ impl Detr {
     ///
     /// # Panics
     ///
-    /// When the model has no heads, or the channels or the numbers of features and masks differ.
+    /// When there is no map, the model has no heads, or the channels or the numbers of features and masks differ.
     pub fn forward_features(
         &self,
         features: Tensor<4>,
@@ -159,6 +159,7 @@ impl Detr {
     pub fn encode(&self, features: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrMemory {
         let ([batch, channels, ..], device) = (features.dims(), features.device());
         let [d_model, own, ..] = self.projection.weight.dims();
+        assert!(batch > 0, "Detr: there are no images");
         assert!(
             channels == own,
             "Detr: features of {channels} channels for a model that reads {own}"

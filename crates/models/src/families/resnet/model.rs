@@ -14,7 +14,7 @@ use burn::{
 };
 
 use crate::{
-    families::grid::{check_channels, convolution},
+    families::grid::{check_images, convolution},
     loss::wide,
 };
 
@@ -51,7 +51,7 @@ impl ResNet {
     ///
     /// # Panics
     ///
-    /// When the channels differ, or the images have no pixels.
+    /// When there are no images, the channels differ, or the images have no pixels.
     ///
     /// # Cost
     ///
@@ -59,7 +59,7 @@ impl ResNet {
     /// 224 × 224.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<4> {
         let [_, _, height, width] = images.dims();
-        check_channels("ResNet", &self.stem.convolution, &images);
+        check_images("ResNet", &self.stem.convolution, &images);
         assert!(
             height > 0 && width > 0,
             "ResNet: images of {height} × {width} have no pixels"

@@ -7,7 +7,7 @@ use burn::{
 };
 
 use super::{DecodeHead, SegformerStage};
-use crate::families::grid::{Interpolation, check_channels, to_map, to_tokens};
+use crate::families::grid::{Interpolation, check_images, to_map, to_tokens};
 
 /// An encoder of images, with a head for classes of pixels or for classes of images if it has one.
 ///
@@ -59,7 +59,7 @@ impl Segformer {
     ///
     /// # Panics
     ///
-    /// When the channels differ, or an image is too small for the reduction of a stage: less than 29 pixels high or wide, of published models.
+    /// When there are no images, the channels differ, or an image is too small for the reduction of a stage: less than 29 pixels high or wide, of published models.
     ///
     /// # Cost
     ///
@@ -128,7 +128,7 @@ impl Segformer {
 
     fn run(&self, images: Tensor<4>, with_weights: bool) -> SegformerOutput {
         let first = &self.stages[0].patches.projection;
-        check_channels("Segformer", first, &images);
+        check_images("Segformer", first, &images);
         let mut output = SegformerOutput::default();
         let mut map = images.cast(first.weight.dtype());
         for stage in &self.stages {

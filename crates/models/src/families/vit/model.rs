@@ -59,7 +59,7 @@ impl Vit {
     ///
     /// # Panics
     ///
-    /// When the channels differ, or an image is smaller than a patch.
+    /// When there are no images, the channels differ, or an image is smaller than a patch.
     ///
     /// # Cost
     ///
