@@ -5,6 +5,8 @@ use std::{f64::consts::PI, fmt, sync::Arc};
 use burn::tensor::{Device, Tensor, TensorData};
 use realfft::{RealFftPlanner, RealToComplex};
 
+use super::SpeechError;
+
 /// Samples of a Fourier transform: 25 ms.
 const WINDOW: usize = 400;
 /// Samples from one frame to the next: 10 ms.
@@ -88,8 +90,8 @@ impl LogMel {
     /// Bands one after the other.
     fn numbers(&self, samples: &[f32], n_frames: usize) -> Vec<f32> {
         let samples = &samples[..samples.len().min(HOP * n_frames)];
-        if let Some(at) = samples.iter().position(|sample| !sample.is_finite()) {
-            panic!("LogMel: sample {at} is {}", samples[at]);
+        if let Err(error) = SpeechError::check(samples) {
+            panic!("LogMel: {error}");
         }
         let mut logs = vec![0.0; self.bands.len() * n_frames];
         let mut frame = self.transform.make_input_vec();
