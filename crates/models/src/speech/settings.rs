@@ -114,9 +114,20 @@ impl SpeechSettings {
                     .then_some(forced)
             },
         )?;
-        // Where files name languages, a null stands for the one that is detected.
-        let forced = forced.filter(|_| languages.is_empty()).unwrap_or_default();
-        let forced = forced.into_iter().filter_map(|(_, token)| token);
+        let forced = forced.unwrap_or_default().into_iter();
+        let forced: Vec<Option<u32>> = forced.map(|(_, token)| token).collect();
+        let (forced, language) = match languages.is_empty() {
+            true => (forced, language),
+            // As in `transformers`, which then reads nothing of them.
+            false if language.is_some() || file.has("task") => (Vec::new(), language),
+            false => {
+                let spoken = spoken(&forced, &languages, [transcribe, no_timestamps]);
+                let supported = "null or a token of lang_to_id, then those of transcribing and of no timestamps";
+                file.check("forced_decoder_ids", spoken.is_some(), || supported)?;
+                (Vec::new(), spoken.flatten())
+            }
+        };
+        let forced = forced.into_iter().flatten();
         let forced = forced.filter(|&token| (token as usize) < vocab_size);
         Ok(Self {
             start: start.ok_or_else(|| missing("decoder_start_token_id"))?,
@@ -176,6 +187,31 @@ pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<(), P
         "processor_class return_attention_mask return_tensors mel_filters n_samples nb_max_frames",
     );
     file.finish().map(drop)
+}
+
+/// The language that the tokens after the first one name, if they name one; nothing if those behind it are others than `prompt`.
+fn spoken(
+    tokens: &[Option<u32>],
+    languages: &BTreeMap<String, u32>,
+    prompt: [Option<u32>; 2],
+) -> Option<Option<String>> {
+    let Some((first, others)) = tokens.split_first() else {
+        return Some(None);
+    };
+    let mut pairs = others.iter().zip(prompt);
+    let is_prompt = pairs.all(|(token, expected)| token.is_none() || *token == expected);
+    if !is_prompt || others.len() > prompt.len() {
+        return None;
+    }
+    let of_language = |token: &u32| {
+        let mut languages = languages.iter();
+        let (code, _) = languages.find(|(_, language)| *language == token)?;
+        Some(code.clone())
+    };
+    match first {
+        Some(token) => of_language(token).map(Some),
+        None => Some(None),
+    }
 }
 
 /// A number of tokens.

@@ -262,6 +262,56 @@ fn prompts_without_languages() {
     }
 }
 
+/// Where files name languages, the tokens after the first one say which is spoken, unless a newer setting does.
+#[test]
+fn prompts_of_older_files_name_the_language() {
+    let values = model().values();
+    let forced = |forced: Value, newer: Option<(&'static str, &'static str)>| {
+        recognizer(move |settings| {
+            settings["forced_decoder_ids"] = forced;
+            if let Some((field, value)) = newer {
+                settings[field] = json!(value);
+            }
+        })
+    };
+    let spanish = || json!([[1, 31], [2, 33], [3, 34]]);
+    let detected = values.data("tokens.heard.0").iter::<u32>().nth(1);
+    assert_eq!(detected, Some(30));
+    for (ids, newer, language, name) in [
+        (spanish(), None, Some("es"), "es"),
+        (json!([[1, 31]]), None, Some("es"), "es"),
+        (json!([[1, null], [2, 33]]), None, None, "heard"),
+        (json!([]), None, None, "heard"),
+        (spanish(), Some(("language", "en")), Some("en"), "en"),
+        (spanish(), Some(("task", "transcribe")), None, "heard"),
+        (
+            json!([[1, 31], [2, 32]]),
+            Some(("language", "es")),
+            Some("es"),
+            "es",
+        ),
+    ] {
+        let recognizer = forced(ids, newer).unwrap();
+        assert_eq!(recognizer.settings.language.as_deref(), language);
+        let transcript = recognizer.recognize(&recording(0)).unwrap();
+        let tokens: Vec<u32> = values.data(&format!("tokens.{name}.0")).iter().collect();
+        assert_eq!(transcript.tokens, tokens[4..]);
+    }
+    for ids in [
+        // A translation, no language, and a text with timestamps.
+        json!([[1, 31], [2, 32]]),
+        json!([[1, 33]]),
+        json!([[1, 31], [2, 33], [3, 5]]),
+        json!([[1, 31], [2, 33], [3, 34], [4, 5]]),
+    ] {
+        let error = forced(ids.clone(), None).unwrap_err().to_string();
+        let expected = format!(
+            "forced_decoder_ids is {ids}, but Whisper supports null or a token of lang_to_id, then those of transcribing and of no timestamps"
+        );
+        assert!(error.ends_with(&expected), "{error}");
+    }
+}
+
 #[test]
 fn timestamps_are_no_text() {
     // Whatever the model chooses first.
