@@ -142,6 +142,38 @@ fn settings_that_are_not_supported_are_refused() {
     );
 }
 
+/// As `CLIPProcessor` of version 5 of `transformers` writes them.
+#[test]
+fn settings_of_images_beside_those_of_texts() {
+    let folder = TempDir::new().unwrap();
+    let write = |file: &str, settings: &serde_json::Value| {
+        fs::write(folder.path().join(file), settings.to_string()).unwrap();
+    };
+    let settings = |size: usize| {
+        json!({"image_processor_type": "CLIPImageProcessor", "size": {"shortest_edge": size}, "crop_size": 4, "resample": 3,
+        "do_convert_rgb": true, "image_mean": [0.5, 0.25, 0.5], "image_std": [0.5, 0.5, 0.25]})
+    };
+    let read = || ImageProcessor::from_pretrained(folder.path()).unwrap();
+    write("preprocessor_config.json", &settings(5));
+    let alone = read();
+    assert_eq!(alone.size, Some(ImageSize::ShorterSide(5)));
+    let both = |settings| json!({"image_processor": settings, "processor_class": "CLIPProcessor"});
+    write("processor_config.json", &both(settings(7)));
+    assert_eq!(read().size, Some(ImageSize::ShorterSide(7)));
+    write("processor_config.json", &both(settings(5)));
+    fs::remove_file(folder.path().join("preprocessor_config.json")).unwrap();
+    assert_eq!(read(), alone);
+    let mut unknown = settings(5);
+    unknown["invert"] = json!(true);
+    write("processor_config.json", &both(unknown));
+    let error = ImageProcessor::from_pretrained(folder.path()).unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.contains("/processor_config.json") && error.contains("invert"),
+        "{error}"
+    );
+}
+
 /// A copy of the folder of a small model, with names of two of its classes and a processor beside it.
 fn with_processor(model: &str) -> TempDir {
     let copy = copied(model, |config| {

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::{
     sentence_modules::{MODULES, SENTENCE_CONFIGS, sentence_modules},
-    wanted::{TOKENIZER_CONFIG, Wanted},
+    wanted::{PROCESSOR_CONFIG, TOKENIZER_CONFIG, Wanted},
 };
 use crate::weights::{WEIGHT_FILES, shards};
 
 /// Files at the top of a model, where they are there, beside `tokenizer_config.json`.
-const BESIDE: [&str; 6] = [
+const BESIDE: [&str; 7] = [
     "preprocessor_config.json",
+    PROCESSOR_CONFIG,
     "tokenizer.json",
     "special_tokens_map.json",
     "chat_template.jinja",
@@ -42,6 +43,11 @@ pub(super) fn wanted_files(folder: &Path, wanted: Wanted) -> Vec<WantedFile> {
     };
     let need = |need, of| if wanted == of { need } else { Need::IfAny };
     let mut files = vec![one(wanted.file(), Need::Always)];
+    if wanted == Wanted::Preprocessor {
+        // Either has the settings, and if there are both, both are read.
+        files[0].names.push(PROCESSOR_CONFIG.into());
+        files.push(one(PROCESSOR_CONFIG, Need::IfAny));
+    }
     if wanted == Wanted::Speech {
         files.push(one(Wanted::Tokenizer.file(), Need::Always));
     }

@@ -23,7 +23,7 @@ pub(crate) fn object(path: &Path, expected: &'static str) -> Result<Map<String, 
 }
 
 /// As [`object`]; no fields if there is no file.
-#[cfg(feature = "tokenizers")]
+#[cfg(any(feature = "tokenizers", feature = "vision"))]
 pub(crate) fn object_if_any(path: &Path, expected: &'static str) -> Result<Map<String, Value>> {
     match path.exists() {
         true => object(path, expected),

@@ -60,6 +60,8 @@ mod hub;
 mod hub_files;
 mod json;
 mod load_options;
+#[cfg(any(feature = "speech", feature = "vision"))]
+mod preprocessor;
 #[cfg(feature = "hub")]
 mod progress;
 #[cfg(any(feature = "hub", feature = "tokenizers"))]
@@ -73,6 +75,10 @@ pub(crate) use config_file::ConfigFile;
 pub use error::PretrainedError;
 pub(crate) use error::Result;
 pub use load_options::LoadOptions;
+#[cfg(any(feature = "speech", feature = "vision"))]
+pub(crate) use preprocessor::preprocessor;
+#[cfg(feature = "speech")]
+pub(crate) use preprocessor::preprocessor_if_any;
 #[cfg(feature = "hub")]
 pub use progress::{Download, on_download};
 pub use source::folder;

@@ -4,6 +4,10 @@
 #[cfg(any(feature = "hub", feature = "tokenizers"))]
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
+/// What a model that reads texts and something else does with both, in files of version 5 of `transformers`.
+#[cfg(any(feature = "hub", feature = "speech", feature = "vision"))]
+pub(super) const PROCESSOR_CONFIG: &str = "processor_config.json";
+
 /// A model's name on the Hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(

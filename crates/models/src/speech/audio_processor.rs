@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::json;
 
 use super::SpeechError;
-use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, object};
+use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, preprocessor};
 
 const EXPECTED: &str = "the settings of an audio processor";
 /// Added to a variance.
@@ -74,15 +74,15 @@ impl Default for AudioProcessor {
 }
 
 impl AudioProcessor {
-    /// What `preprocessor_config.json` says, in a folder or of a [name on the Hub](crate::pretrained).
+    /// What `preprocessor_config.json` says, in a folder or of a [name on the Hub](crate::pretrained), or the `feature_extractor` of
+    /// `processor_config.json`, which comes first.
     ///
     /// # Errors
     ///
     /// When the file is missing, or has a setting that is not supported.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
-        let wanted = Wanted::Preprocessor;
-        let path = folder_with(source.as_ref(), wanted)?.join(wanted.file());
-        let fields = object(&path, EXPECTED)?;
+        let folder = folder_with(source.as_ref(), Wanted::Preprocessor)?;
+        let (path, fields) = preprocessor(&folder, "feature_extractor", EXPECTED)?;
         let mut file = ConfigFile::of_fields(path, "wav2vec 2.0", fields);
         file.only("feature_extractor_type", json!("Wav2Vec2FeatureExtractor"))?;
         file.only("feature_size", json!(1))?;

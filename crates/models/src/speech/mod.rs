@@ -21,7 +21,8 @@
 //!
 //! Texts are chosen greedily and without timestamps, as by `generate(task="transcribe")` of Hugging Face's `transformers`. A recording of more
 //! than 30 seconds is cut into windows, at 30 seconds each, also within a word, while `transformers` cuts it at timestamps. There is no translation.
-//! Spectrograms have the windows and frequencies of published Whispers; a `preprocessor_config.json` with others is refused.
+//! Spectrograms have the windows and frequencies of published Whispers; a `preprocessor_config.json` with others is refused, and so is a `feature_extractor` in
+//! `processor_config.json`.
 //!
 //! [`AudioProcessor`] reads that of a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2), which hears samples instead of spectrograms, and [`CtcVocabulary`] its letters.
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    pretrained::{ConfigFile, PretrainedError, Wanted, object},
+    pretrained::{ConfigFile, PretrainedError, object, preprocessor_if_any},
     whisper::Whisper,
 };
 
@@ -164,13 +164,13 @@ impl SpeechSettings {
     }
 }
 
-/// Refuses a `preprocessor_config.json` in this folder, if there is one, with other spectrograms than those of [`LogMel`](super::LogMel).
+/// Refuses settings in this folder, if there are any, for other spectrograms than those of [`LogMel`](super::LogMel): those in
+/// `preprocessor_config.json`, or the `feature_extractor` of `processor_config.json`.
 pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<(), PretrainedError> {
-    let path = folder.join(Wanted::Preprocessor.file());
-    if !path.exists() {
+    let expected = "the settings of an audio processor";
+    let Some((path, fields)) = preprocessor_if_any(folder, "feature_extractor", expected)? else {
         return Ok(());
-    }
-    let fields = object(&path, "the settings of an audio processor")?;
+    };
     let mut file = ConfigFile::of_fields(path, "Whisper", fields);
     file.only("feature_extractor_type", json!("WhisperFeatureExtractor"))?;
     file.only("sampling_rate", json!(16_000))?;

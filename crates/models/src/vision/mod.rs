@@ -18,7 +18,7 @@
 //! | file | what it says |
 //! | --- | --- |
 //! | `config.json`, weights | the model; `id2label`, what its classes are called |
-//! | `preprocessor_config.json` | how an image is resized, cropped and normalised |
+//! | `preprocessor_config.json`, or `image_processor` in `processor_config.json` | how an image is resized, cropped and normalised |
 //!
 //! Images are those of the crate [`image`], here without its file formats: a program that reads files depends on it with the features of its formats.
 

@@ -14,7 +14,7 @@ use super::{
     VisionError,
     kind::{KINDS, Kind},
 };
-use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, object};
+use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, preprocessor};
 
 const EXPECTED: &str = "the settings of an image processor";
 /// What a processor does or does not; a null turns them off.
@@ -66,17 +66,15 @@ pub struct ImageProcessor {
 }
 
 impl ImageProcessor {
-    /// What `preprocessor_config.json` says, in a folder or of a [name on the Hub](crate::pretrained). If it does not name its kind, that is the kind
-    /// for the `model_type` of the `config.json` beside it, or else ViT's.
+    /// What `preprocessor_config.json` says, in a folder or of a [name on the Hub](crate::pretrained), or the `image_processor` of
+    /// `processor_config.json`, which comes first. If it does not name its kind, that is the kind for the `model_type` of the `config.json` beside it, or else ViT's.
     ///
     /// # Errors
     ///
     /// When the file is missing, or has a setting that is not supported.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
-        let wanted = Wanted::Preprocessor;
-        let folder = folder_with(source.as_ref(), wanted)?;
-        let path = folder.join(wanted.file());
-        let mut fields = object(&path, EXPECTED)?;
+        let folder = folder_with(source.as_ref(), Wanted::Preprocessor)?;
+        let (path, mut fields) = preprocessor(&folder, "image_processor", EXPECTED)?;
         for flag in FLAGS {
             let nulls = fields.get_mut(flag).filter(|value| value.is_null());
             if let Some(value) = nulls {

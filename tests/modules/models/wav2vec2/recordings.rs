@@ -111,6 +111,39 @@ fn settings_of_recordings_that_are_refused() {
     }
 }
 
+/// As `Wav2Vec2Processor` of version 5 of `transformers` writes them.
+#[test]
+fn settings_of_recordings_beside_those_of_texts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |file: &str, settings: Value| {
+        fs::write(folder.path().join(file), settings.to_string()).expect("written");
+    };
+    let rate = || {
+        let processor = AudioProcessor::from_pretrained(folder.path());
+        let processor = processor.map_err(|error| error.to_string())?;
+        Ok::<_, String>(processor.sample_rate)
+    };
+    let extractor = |rate: usize| json!({"feature_extractor_type": "Wav2Vec2FeatureExtractor", "sampling_rate": rate});
+    let both = |extractor: Value| json!({"processor_class": "Wav2Vec2Processor", "feature_extractor": extractor});
+    write("processor_config.json", both(extractor(7)));
+    assert_eq!(rate(), Ok(7));
+    write("preprocessor_config.json", extractor(11));
+    assert_eq!(rate(), Ok(7));
+    write("processor_config.json", both(json!(null)));
+    assert_eq!(rate(), Ok(11));
+    write(
+        "processor_config.json",
+        json!({"processor_class": "Wav2Vec2Processor"}),
+    );
+    assert_eq!(rate(), Ok(11));
+    write("processor_config.json", both(json!(13)));
+    let error = rate().expect_err("it is refused");
+    assert!(
+        error.ends_with("processor_config.json cannot be read as the settings of an audio processor: its feature_extractor is not an object"),
+        "{error}"
+    );
+}
+
 #[test]
 fn letters_of_tokens() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -313,6 +313,25 @@ fn prompts_of_older_files_name_the_language() {
 }
 
 #[test]
+fn spectrograms_of_version_5_are_checked_too() {
+    let extractor = |n_fft: usize| {
+        let copy = with_settings(|_| {});
+        let extractor = json!({"feature_extractor_type": "WhisperFeatureExtractor", "feature_size": 8, "chunk_length": 1, "n_fft": n_fft});
+        let processor =
+            json!({"processor_class": "WhisperProcessor", "feature_extractor": extractor});
+        let path = copy.path().join("processor_config.json");
+        fs::write(path, processor.to_string()).unwrap();
+        SpeechRecognizer::from_pretrained(copy.path(), &devices::any())
+    };
+    assert!(extractor(400).is_ok());
+    let error = extractor(512).unwrap_err().to_string();
+    assert!(
+        error.ends_with("processor_config.json: n_fft is 512, but Whisper supports 400"),
+        "{error}"
+    );
+}
+
+#[test]
 fn timestamps_are_no_text() {
     // Whatever the model chooses first.
     let recognizer = recognizer(|settings| {
