@@ -14,9 +14,9 @@ use serde_json::json;
 
 use crate::{
     augmentation::augmented,
-    learned::{Learned, Recipe, VALIDATION, save_half},
     mnist::{Mnist, SIDE},
     preprocessing,
+    training_task::{Recipe, TrainingTask, VALIDATION, save_half},
 };
 
 /// How much of the probability is spread over all digits in training.
@@ -54,7 +54,7 @@ impl Digits {
     }
 }
 
-impl Learned for Digits {
+impl TrainingTask for Digits {
     type Model = Vit;
 
     const RECIPE: Recipe = Recipe {

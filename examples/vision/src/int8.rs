@@ -41,7 +41,7 @@ mod tests {
     use burn::tensor::{Device, Distribution, Tensor};
 
     use super::*;
-    use crate::{detector::Detector, learned::tests::alone};
+    use crate::{detector::Detector, training_task::tests::alone};
 
     #[test]
     fn a_model_is_almost_the_same_and_a_broken_file_is_refused() {

@@ -6,7 +6,6 @@ mod detector;
 mod digits;
 mod images;
 mod int8;
-mod learned;
 mod mnist;
 mod objects;
 mod precision;
@@ -19,6 +18,7 @@ mod segments;
 mod test;
 mod train;
 mod training_scenes;
+mod training_task;
 
 use std::process::ExitCode;
 

@@ -10,11 +10,11 @@ use serde_json::json;
 use crate::{
     detector::Detector,
     int8,
-    learned::{Learned, Recipe},
     mnist::Mnist,
     preprocessing,
     scenes::{SIDE, Scene},
     training_scenes::{self, TrainingScenes},
+    training_task::{Recipe, TrainingTask},
 };
 
 /// What scenes of digits are learned from: batches of boxes.
@@ -58,7 +58,7 @@ fn batch(scenes: &[Scene], device: &Device) -> DetectionBatch {
     DetectionBatch::new(training_scenes::images(scenes, device), objects.collect())
 }
 
-impl Learned for Objects {
+impl TrainingTask for Objects {
     type Model = Detector;
 
     const RECIPE: Recipe = Recipe {

@@ -12,11 +12,11 @@ use serde_json::{Map, json};
 
 use crate::{
     int8,
-    learned::{Learned, Recipe, save_half},
     mnist::Mnist,
     preprocessing,
     scenes::{SIDE, Scene},
     training_scenes::{self, TrainingScenes},
+    training_task::{Recipe, TrainingTask, save_half},
 };
 
 /// The class of what is no digit.
@@ -39,7 +39,7 @@ fn config() -> SegformerConfig {
         .with_decode_head(DecodeHeadConfig::new(11).with_d_model(64).with_dropout(0.0))
 }
 
-impl Learned for Segments {
+impl TrainingTask for Segments {
     type Model = Segformer;
 
     const RECIPE: Recipe = Recipe {

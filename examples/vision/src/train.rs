@@ -19,10 +19,10 @@ use crate::{
     Task,
     digits::Digits,
     int8,
-    learned::{Learned, Recipe, VALIDATION},
     mnist::Mnist,
     objects::Objects,
     segments::Segments,
+    training_task::{Recipe, TrainingTask, VALIDATION},
 };
 
 /// What a run writes beside its checkpoints.
@@ -93,7 +93,7 @@ pub fn run(args: &TrainArgs) -> Result<u8, Error> {
     }
 }
 
-fn train<D: Learned>(args: &TrainArgs, task: &str) -> Result<u8, Error> {
+fn train<D: TrainingTask>(args: &TrainArgs, task: &str) -> Result<u8, Error> {
     let folder = RunFolder::new(&args.out, RESULTS);
     let devices = devices::open_all(&args.devices)?;
     // Nobody else trains in the folder for as long as it is locked: until the end of this function.
@@ -148,7 +148,7 @@ fn train<D: Learned>(args: &TrainArgs, task: &str) -> Result<u8, Error> {
 }
 
 /// The training of a run that begins.
-fn trainer<D: Learned>(
+fn trainer<D: TrainingTask>(
     folder: &RunFolder,
     run: Run,
     data: &D,

@@ -3,10 +3,10 @@
 use burn::tensor::{Device, Tensor};
 
 use crate::{
-    learned::{Recipe, VALIDATION},
     mnist::Mnist,
     preprocessing,
     scenes::{SIDE, Scene, Scenes},
+    training_task::{Recipe, VALIDATION},
 };
 
 /// Scenes of an epoch. None is seen twice.
@@ -81,7 +81,7 @@ mod tests {
     use burn_attn_models::train::TrainingData;
 
     use super::*;
-    use crate::{learned::Learned, objects::Objects, segments::Segments};
+    use crate::{objects::Objects, segments::Segments, training_task::TrainingTask};
 
     #[test]
     fn batches_hold_what_scenes_hold() {

@@ -18,10 +18,10 @@ use crate::{
     detector::Detector,
     digits::Digits,
     images,
-    learned::{Learned, Recipe, tests::alone},
     mnist::Mnist,
     objects::Objects,
     segments::{self, Segments},
+    training_task::{Recipe, TrainingTask, tests::alone},
 };
 
 const EPOCHS: usize = 2;
@@ -64,7 +64,7 @@ impl ModuleVisitor for Numbers {
 }
 
 /// Trains in a folder until this step or to the end, from its newest checkpoint if there is one: the curve, and the numbers of the model.
-fn train<D: Learned>(
+fn train<D: TrainingTask>(
     folder: &Path,
     devices: &[Device],
     until: Option<usize>,
@@ -102,7 +102,7 @@ fn train<D: Learned>(
 
 /// Stopped after an epoch, and within one.
 #[track_caller]
-fn resumes_on_the_same_curve<D: Learned>(devices: usize) {
+fn resumes_on_the_same_curve<D: TrainingTask>(devices: usize) {
     let _alone = alone();
     let [whole, parts] = [tempdir().unwrap(), tempdir().unwrap()];
     let devices = vec![Device::default(); devices];

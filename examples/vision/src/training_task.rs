@@ -1,4 +1,4 @@
-//! What models have in common that are trained here.
+//! What the models that are trained here have in common.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub struct Recipe {
 }
 
 /// What a model is trained on, and the model.
-pub trait Learned: TrainingData<Batch: TokenBatch> + Sized {
+pub trait TrainingTask: TrainingData<Batch: TokenBatch> + Sized {
     /// The model.
     type Model: Module
         + ModuleDisplay
