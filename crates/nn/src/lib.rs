@@ -27,7 +27,7 @@ pub use dropout::dropout;
 pub use embed::embed;
 pub use error::{ConfigError, expect_valid};
 pub use linear::apply as linear;
-pub use norm::{Norm, NormConfig};
+pub use norm::{Norm, NormConfig, normalised};
 #[cfg(feature = "std")]
 pub use ops::with_dropout_seed;
 pub use ops::{

@@ -131,6 +131,14 @@ impl NormConfig {
     }
 }
 
+/// The states `x`, `[batch, len, d_model]`, normalised if there is a norm. Panics when its width differs.
+pub fn normalised(norm: &Option<Norm>, x: Tensor<3>) -> Tensor<3> {
+    match norm {
+        Some(norm) => norm.forward(x),
+        None => x,
+    }
+}
+
 /// Layer norm or RMS norm: gives every vector the same magnitude.
 ///
 /// ```text

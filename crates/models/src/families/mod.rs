@@ -1,20 +1,25 @@
 //! Published model families: for each, the reader of its `config.json` and the table of its tensors.
 
+/// Fields of a configuration with their names, for `ConfigError::check_positive`.
+macro_rules! sizes {
+    ($config:expr; $($field:ident),*) => {
+        [$((stringify!($field), $config.$field)),*]
+    };
+}
+
 pub mod bert;
 pub mod clip;
 pub mod detr;
-mod fields;
+mod files;
 pub mod gpt2;
 pub mod gpt_neox;
 mod grid;
 mod language_model;
 pub mod llama;
 mod loading;
-mod model_files;
 pub mod resnet;
 pub mod segformer;
 pub mod t5;
-mod tables;
 pub mod vit;
 pub mod wav2vec2;
 pub mod whisper;

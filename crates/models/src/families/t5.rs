@@ -19,7 +19,7 @@ use burn_attn::{
 use serde_json::json;
 
 use crate::{
-    families::tables::{cross_attention, self_attention},
+    families::files::{cross_attention, self_attention},
     language_model::AbsolutePosition,
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     seq2seq::{Seq2Seq, Seq2SeqConfig},

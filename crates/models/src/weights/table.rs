@@ -233,9 +233,11 @@ impl Table {
         self
     }
 
-    /// Declares that source tensors of this name are no parameters of the model; `*` stands for anything. They are not written.
-    pub fn ignore(mut self, pattern: &str) -> Self {
-        self.ignored.push(pattern.into());
+    /// Declares that source tensors of these names, with spaces between them, are no parameters of the model; `*` stands for anything. They are not
+    /// written.
+    pub fn ignore(mut self, names: &str) -> Self {
+        self.ignored
+            .extend(names.split_whitespace().map(str::to_owned));
         self
     }
 

@@ -11,6 +11,7 @@ use burn_attn_ops::{AttentionDropout, backend::next_dropout_seed};
 use crate::{
     Norm, NormConfig, dropout,
     dropout::is_active,
+    normalised,
     parameter::{floats, wide},
 };
 
@@ -92,7 +93,7 @@ impl SublayerConnection {
     /// The input of the sublayer for `x`, both `[batch, len, d_model]`. Panics when the width is not `d_model` and there is a norm here.
     pub fn input(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
-            NormPlacement::Pre | NormPlacement::Sandwich => self.normalised(x),
+            NormPlacement::Pre | NormPlacement::Sandwich => normalised(&self.norm, x),
             NormPlacement::Post | NormPlacement::PostSublayer => x,
         }
     }
@@ -103,17 +104,10 @@ impl SublayerConnection {
         let [batch, len, d_model] = x.dims();
         assert_shape!(y, [batch, len, d_model]);
         match (self.placement, &self.output_norm) {
-            (NormPlacement::Post, _) => self.normalised(x + self.branch(y)),
-            (NormPlacement::PostSublayer, _) => x + self.branch(self.normalised(y)),
+            (NormPlacement::Post, _) => normalised(&self.norm, x + self.branch(y)),
+            (NormPlacement::PostSublayer, _) => x + self.branch(normalised(&self.norm, y)),
             (_, Some(norm)) => x + self.branch(norm.forward(y)),
             (_, None) => x + self.branch(y),
-        }
-    }
-
-    fn normalised(&self, x: Tensor<3>) -> Tensor<3> {
-        match &self.norm {
-            Some(norm) => norm.forward(x),
-            None => x,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::{
     CrossMemory, Norm,
     attention::SharedKeyValue,
     error::{ConfigError, expect_valid},
+    normalised,
     positions::{Position, PositionEncoding},
     trace::{Kept, Trace},
 };
@@ -365,10 +366,7 @@ impl TransformerStack {
     }
 
     pub(super) fn finish(&self, states: Tensor<3>) -> Tensor<3> {
-        match &self.norm {
-            Some(norm) => norm.forward(states),
-            None => states,
-        }
+        normalised(&self.norm, states)
     }
 
     /// The layers in the order in which they run, repeated if they run several times.

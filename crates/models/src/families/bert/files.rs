@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::BertConfig;
 use crate::{
-    families::tables::{feed_forward, self_attention},
+    families::files::{feed_forward, self_attention},
     pretrained::{ConfigFile, PretrainedError},
     weights::Table,
 };
@@ -119,9 +119,7 @@ fn embeddings() -> Table {
         .row("segments.weight", "embeddings.token_type_embeddings.weight")
         .row("positions.table", "embeddings.position_embeddings.weight")
         .norm("norm", "embeddings.LayerNorm")
-        .ignore("embeddings.position_ids")
-        .ignore("classifier.*")
-        .ignore("qa_outputs.*")
+        .ignore("embeddings.position_ids classifier.* qa_outputs.*")
 }
 
 /// The table for the names of llama.cpp.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Clip, ClipConfig, ClipFamily, ClipText, ClipTextConfig, ClipVision, ClipVisionConfig};
 use crate::{
-    families::tables::{feed_forward, self_attention},
+    families::files::{feed_forward, self_attention},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::{Table, same, transposed},
 };

@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn::{
     CrossAttention, CrossAttentionInput, FeedForward, LayerInput, Norm, TransformerStack,
-    TransformerStackOutput,
+    TransformerStackOutput, normalised,
 };
 
 use crate::families::grid::{positions_of_grid, tokens_of_patches};
@@ -94,10 +94,7 @@ impl ClipVision {
         };
         let special = usize::from(self.class_token.is_some());
         let x = tokens + positions_of_grid(self.positions.val().unsqueeze(), special, grid);
-        LayerInput::new(match &self.input_norm {
-            Some(norm) => norm.forward(x),
-            None => x,
-        })
+        LayerInput::new(normalised(&self.input_norm, x))
     }
 }
 

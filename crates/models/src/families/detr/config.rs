@@ -71,12 +71,8 @@ impl DetrConfig {
     ///
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let sizes = [
-            ("d_features", self.d_features),
-            ("n_queries", self.n_queries),
-            ("n_classes", self.n_classes.unwrap_or(1)),
-        ];
-        ConfigError::check_positive(NAME, &sizes)?;
+        ConfigError::check_positive(NAME, &sizes!(self; d_features, n_queries))?;
+        ConfigError::check_positive(NAME, &[("n_classes", self.n_classes.unwrap_or(1))])?;
         if let Some(backbone) = &self.backbone {
             backbone.validate()?;
             let (d_backbone, d_features) = (backbone.d_features(), self.d_features);
@@ -88,8 +84,7 @@ impl DetrConfig {
             format!("d_model {} is not divisible by 4", self.d_model)
         })?;
         for stack in [self.encoder(), self.decoder()] {
-            let stack = stack.validate();
-            stack.map_err(|error| error.in_name_of(NAME))?;
+            stack.validate().map_err(|error| error.in_name_of(NAME))?;
         }
         ConfigError::check_dropout(NAME, self.block.dropout)
     }

@@ -44,8 +44,7 @@ pub fn post_process(
         sizes.len()
     );
     let logits = output.logits.clone().cast(DType::F32);
-    let scores = softmax(logits, 2).into_data();
-    let scores: Vec<f32> = scores.iter().collect();
+    let scores: Vec<f32> = softmax(logits, 2).into_data().iter().collect();
     let boxes: Vec<f32> = output.boxes.clone().into_data().iter().collect();
     let detection = |query: usize, [height, width]: [f32; 2]| {
         let scores = &scores[query * n_logits..][..n_logits - 1];
@@ -61,11 +60,10 @@ pub fn post_process(
             corners: [left * width, top * height, right * width, bottom * height],
         })
     };
-    let images = sizes.iter().enumerate();
-    let images = images.map(|(image, size)| {
+    let of_image = |(image, size): (usize, &[usize; 2])| {
         let size = size.map(|pixels| pixels as f32);
         let queries = image * n_queries..(image + 1) * n_queries;
         queries.filter_map(|query| detection(query, size)).collect()
-    });
-    images.collect()
+    };
+    sizes.iter().enumerate().map(of_image).collect()
 }

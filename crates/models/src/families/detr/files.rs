@@ -6,14 +6,9 @@ use serde_json::json;
 
 use super::{Detr, DetrConfig};
 use crate::{
-    families::{
-        fields::EncoderDecoder,
-        model_files::ModelFiles,
-        resnet::backbone,
-        tables::{cross_attention, feed_forward, self_attention},
-    },
+    families::files::{EncoderDecoder, ModelFiles, cross_attention, feed_forward, self_attention},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
-    resnet::ResNetNames,
+    resnet::{ResNetNames, backbone},
     weights::Table,
 };
 
@@ -33,8 +28,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Detr, PretrainedError> {
-    let ((mut config, names), files) =
-        ModelFiles::open(source.as_ref(), "DETR", options.into(), read)?;
+    let ((mut config, names), files) = ModelFiles::open(source, options, "DETR", read)?;
     let logits = files.outputs("class_labels_classifier");
     config.n_classes = logits.map(|logits| logits.saturating_sub(1));
     let table = table(names);
@@ -62,15 +56,11 @@ pub fn table(backbone: ResNetNames) -> Table {
 
 /// A layer of either stack: in the encoder, nothing attends to a memory.
 fn layer() -> Table {
-    let projections = ["q_proj", "k_proj", "v_proj", "out_proj"];
+    let names = ["q_proj", "k_proj", "v_proj", "out_proj"];
     Table::new()
-        .part("self_attention", "self_attn", self_attention(projections))
+        .part("self_attention", "self_attn", self_attention(names))
         .norm("self_attention_residual.norm", "self_attn_layer_norm")
-        .part(
-            "cross_attention",
-            "encoder_attn",
-            cross_attention(projections),
-        )
+        .part("cross_attention", "encoder_attn", cross_attention(names))
         .norm("cross_attention_residual.norm", "encoder_attn_layer_norm")
         .part("feed_forward", "", feed_forward(["fc1", "fc2"]))
         .norm("feed_forward_residual.norm", "final_layer_norm")

@@ -21,5 +21,5 @@ mod positions;
 pub use config::DetrConfig;
 pub use detections::{Detection, post_process};
 pub use files::{from_pretrained, table};
-pub use model::{BoxHead, Detr, DetrMemory, DetrOutput};
+pub use model::{BoxHead, Detr, DetrMemory, DetrOutput, PixelMask};
 pub use positions::sine_positions;

@@ -10,7 +10,7 @@ use burn::{
         ops::{InterpolateMode, InterpolateOptions},
     },
 };
-use burn_attn::{AttentionMask, LayerInput, TransformerStack, dropout};
+use burn_attn::{AttentionMask, LayerInput, TransformerStack, dropout, normalised};
 
 use super::sine_positions;
 use crate::{families::grid::to_tokens, resnet::ResNet};
@@ -62,6 +62,9 @@ pub struct Detr {
     pub box_head: Option<BoxHead>,
 }
 
+/// Which pixels of padded images are the image's own, `[batch, height, width]`: `true` there, and `false` in the padding. `None`: all of them.
+pub type PixelMask = Option<Tensor<3, Bool>>;
+
 /// What the decoder reads of images.
 #[derive(Clone, Debug)]
 pub struct DetrMemory {
@@ -93,8 +96,7 @@ pub struct DetrOutput {
 }
 
 impl Detr {
-    /// What is in images, `[batch, channels, height, width]`. Where they are padded to one size, `mask`, `[batch, height, width]`, is `true` at
-    /// the pixels of the image and `false` at those of its padding. Published models see red, green and blue, 0 to 1, less ImageNet's mean and divided by
+    /// What is in images, `[batch, channels, height, width]`, which may be padded to one size. Published models see red, green and blue, 0 to 1, less ImageNet's mean and divided by
     /// its standard deviation, in images whose shorter side has 800 pixels, or whose longer side has 1333 if that would be more.
     ///
     /// # Panics
@@ -104,7 +106,7 @@ impl Detr {
     /// # Cost
     ///
     /// That of [`ResNet::forward`], of the encoder for `rows · columns` tokens, and of the decoder for `n_queries` tokens that attend to them.
-    pub fn forward(&self, images: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrOutput {
+    pub fn forward(&self, images: Tensor<4>, mask: PixelMask) -> DetrOutput {
         self.decode(&self.encode_images(images, mask))
     }
 
@@ -114,49 +116,36 @@ impl Detr {
     /// # Panics
     ///
     /// When there is no map, the model has no heads, or the channels or the numbers of features and masks differ.
-    pub fn forward_features(
-        &self,
-        features: Tensor<4>,
-        mask: Option<Tensor<3, Bool>>,
-    ) -> DetrOutput {
+    pub fn forward_features(&self, features: Tensor<4>, mask: PixelMask) -> DetrOutput {
         self.decode(&self.encode(features, mask))
     }
 
     /// As [`forward`](Self::forward), with what the heads say after each layer of the decoder, which the paper trains as well.
-    pub fn forward_with_auxiliary(
-        &self,
-        images: Tensor<4>,
-        mask: Option<Tensor<3, Bool>>,
-    ) -> DetrOutput {
+    pub fn forward_with_auxiliary(&self, images: Tensor<4>, mask: PixelMask) -> DetrOutput {
         self.decode_with_auxiliary(&self.encode_images(images, mask))
     }
 
     /// As [`forward`](Self::forward), with the weights of the decoder's cross-attention. This takes all scores of the decoder once more.
-    pub fn forward_with_weights(
-        &self,
-        images: Tensor<4>,
-        mask: Option<Tensor<3, Bool>>,
-    ) -> DetrOutput {
+    pub fn forward_with_weights(&self, images: Tensor<4>, mask: PixelMask) -> DetrOutput {
         self.decode_with_weights(&self.encode_images(images, mask))
     }
 
     /// What the decoder reads of images. Shapes and panics are those of [`forward`](Self::forward).
-    pub fn encode_images(&self, images: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrMemory {
+    pub fn encode_images(&self, images: Tensor<4>, mask: PixelMask) -> DetrMemory {
         let backbone = self.backbone.as_ref();
         let backbone = backbone.expect("Detr: the model has no backbone");
         let [batch, _, height, width] = images.dims();
-        if let Some(mask) = &mask {
-            let found = mask.dims();
-            assert!(
-                found == [batch, height, width],
-                "Detr: a mask of shape {found:?} for {batch} images of {height} × {width}"
-            );
-        }
+        let fitting = [batch, height, width];
+        let found = mask.as_ref().map_or(fitting, Tensor::dims);
+        assert!(
+            found == fitting,
+            "Detr: a mask of shape {found:?} for {batch} images of {height} × {width}"
+        );
         self.encode(backbone.forward(images), mask)
     }
 
     /// What the decoder reads of a feature map. Shapes and panics are those of [`forward_features`](Self::forward_features).
-    pub fn encode(&self, features: Tensor<4>, mask: Option<Tensor<3, Bool>>) -> DetrMemory {
+    pub fn encode(&self, features: Tensor<4>, mask: PixelMask) -> DetrMemory {
         let ([batch, channels, ..], device) = (features.dims(), features.device());
         let [d_model, own, ..] = self.projection.weight.dims();
         assert!(batch > 0, "Detr: there are no images");
@@ -166,11 +155,9 @@ impl Detr {
         );
         let features = features.cast(self.projection.weight.dtype());
         let (x, [rows, columns]) = to_tokens(self.projection.forward(features));
+        let everywhere = Tensor::full([1, rows, columns], true, &device);
         let (visible, mask) = match mask {
-            None => {
-                let visible = Tensor::full([1, rows, columns], true, &device);
-                (visible, AttentionMask::none())
-            }
+            None => (everywhere, AttentionMask::none()),
             Some(mask) => {
                 let [masks, ..] = mask.dims();
                 assert!(masks == batch, "Detr: masks of {masks} images for {batch}");
@@ -202,10 +189,8 @@ impl Detr {
         let output = self.decoder.forward_with_hidden_states(input);
         let mut earlier = output.hidden_states;
         earlier.pop();
-        let earlier = earlier.into_iter().map(|states| match &self.decoder.norm {
-            Some(norm) => norm.forward(states),
-            None => states,
-        });
+        let norm = &self.decoder.norm;
+        let earlier = earlier.into_iter().map(|states| normalised(norm, states));
         let auxiliary = earlier.map(|states| self.detect(states)).collect();
         DetrOutput {
             auxiliary,
@@ -275,9 +260,8 @@ impl BoxHead {
     /// A head for states of this width, with random weights.
     pub fn new(d_model: usize, device: &Device) -> Self {
         let linear = |d_output| LinearConfig::new(d_model, d_output).init(device);
-        Self {
-            layers: [d_model, d_model, 4].map(linear).into(),
-        }
+        let layers = [d_model, d_model, 4].map(linear).into();
+        Self { layers }
     }
 
     /// Centre x, centre y, width and height, `[batch, n_queries, 4]`, from 0 to 1, for states `[batch, n_queries, d_model]`. Panics when the width

@@ -56,7 +56,7 @@ impl ResNetConfig {
                 format!("widths {widths:?} and depths {depths:?} are not of the same stages");
             return Err(ConfigError::new(NAME, reason));
         }
-        let sizes = [("n_channels", self.n_channels), ("d_stem", self.d_stem)];
+        let sizes = sizes!(self; n_channels, d_stem);
         let each = |name, numbers: &[usize]| {
             numbers
                 .iter()

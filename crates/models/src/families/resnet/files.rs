@@ -61,7 +61,7 @@ impl ResNetNames {
             }
         };
         // How many batches the statistics are of, and a head for classes.
-        table.ignore("*.num_batches_tracked").ignore("fc.*")
+        table.ignore("*.num_batches_tracked fc.*")
     }
 }
 

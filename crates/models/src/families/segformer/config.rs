@@ -107,21 +107,12 @@ impl SegformerConfig {
     ///
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let sizes = [
-            ("n_channels", self.n_channels),
-            ("number of stages", self.stages.len()),
-            ("n_classes", self.n_classes.unwrap_or(1)),
-        ];
-        ConfigError::check_positive(NAME, &sizes)?;
+        ConfigError::check_positive(NAME, &sizes!(self; n_channels))?;
+        ConfigError::check_positive(NAME, &[("number of stages", self.stages.len())])?;
+        ConfigError::check_positive(NAME, &[("n_classes", self.n_classes.unwrap_or(1))])?;
         ConfigError::check_no_gate(NAME, "activation", self.activation)?;
         for stage in &self.stages {
-            let sizes = [
-                ("n_layers", stage.n_layers),
-                ("reduction", stage.reduction),
-                ("patch_size", stage.patch_size),
-                ("stride", stage.stride),
-                ("mlp_ratio", stage.mlp_ratio),
-            ];
+            let sizes = sizes!(stage; n_layers, reduction, patch_size, stride, mlp_ratio);
             ConfigError::check_positive(NAME, &sizes)?;
             let block = self.block(self.stochastic_depth);
             let layer = TransformerLayerConfig::new(stage.d_model, stage.d_ff(), stage.n_heads);
@@ -131,7 +122,7 @@ impl SegformerConfig {
         let Some(head) = &self.decode_head else {
             return Ok(());
         };
-        let sizes = [("d_model", head.d_model), ("n_classes", head.n_classes)];
+        let sizes = sizes!(head; d_model, n_classes);
         ConfigError::check_positive("DecodeHeadConfig", &sizes)?;
         ConfigError::check_dropout("DecodeHeadConfig", head.dropout)
     }

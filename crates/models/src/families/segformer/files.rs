@@ -7,10 +7,7 @@ use burn_attn::FeedForwardActivation;
 
 use super::{DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig};
 use crate::{
-    families::{
-        model_files::ModelFiles,
-        tables::{cross_attention, feed_forward},
-    },
+    families::files::{ModelFiles, cross_attention, feed_forward},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
@@ -32,8 +29,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Segformer, PretrainedError> {
-    let ((mut config, decode_head), files) =
-        ModelFiles::open(source.as_ref(), "SegFormer", options.into(), read)?;
+    let ((mut config, decode_head), files) = ModelFiles::open(source, options, "SegFormer", read)?;
     config.n_classes = files.outputs("classifier");
     let n_classes = files.outputs("decode_head.classifier");
     config.decode_head = n_classes.map(|n_classes| DecodeHeadConfig {

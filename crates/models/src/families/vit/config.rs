@@ -77,13 +77,8 @@ impl VitConfig {
     ///
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let sizes = [
-            ("image_size", self.image_size),
-            ("patch_size", self.patch_size),
-            ("n_channels", self.n_channels),
-            ("n_classes", self.n_classes.unwrap_or(1)),
-        ];
-        ConfigError::check_positive(NAME, &sizes)?;
+        ConfigError::check_positive(NAME, &sizes!(self; image_size, patch_size, n_channels))?;
+        ConfigError::check_positive(NAME, &[("n_classes", self.n_classes.unwrap_or(1))])?;
         let patch_size = ("patch_size", self.patch_size);
         ConfigError::check_divisible(NAME, ("image_size", self.image_size), patch_size)?;
         ConfigError::check(NAME, !(self.distilled && self.mean_of_patches), || {

@@ -8,10 +8,7 @@ use serde_json::json;
 
 use super::{Vit, VitConfig};
 use crate::{
-    families::{
-        model_files::ModelFiles,
-        tables::{feed_forward, self_attention},
-    },
+    families::files::{ModelFiles, feed_forward, self_attention},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
@@ -30,8 +27,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Vit, PretrainedError> {
-    let ((mut config, mut kind), files) =
-        ModelFiles::open(source.as_ref(), "ViT", options.into(), read)?;
+    let ((mut config, mut kind), files) = ModelFiles::open(source, options, "ViT", read)?;
     if kind == VitFamily::Deit && !files.weights.has("distillation_classifier.weight") {
         kind = VitFamily::DeitOneHead;
     }
@@ -88,8 +84,7 @@ impl VitFamily {
             .layers("encoder.layers", "encoder.layer", self.layer())
             .norm("encoder.norm", "layernorm")
             // For pretraining.
-            .ignore("embeddings.mask_token")
-            .ignore("pooler.*");
+            .ignore("embeddings.mask_token pooler.*");
         Table::new()
             .part("", name, encoder)
             .linear("head", self.head())

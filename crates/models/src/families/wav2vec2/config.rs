@@ -97,20 +97,12 @@ impl Wav2Vec2Config {
     ///
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let sizes = [
-            ("number of features", self.features.len()),
-            ("d_model", self.d_model),
-            ("position_kernel", self.position_kernel),
-            ("position_groups", self.position_groups),
-            ("vocab_size", self.vocab_size.unwrap_or(1)),
-        ];
+        ConfigError::check_positive(NAME, &[("number of features", self.features.len())])?;
+        ConfigError::check_positive(NAME, &[("vocab_size", self.vocab_size.unwrap_or(1))])?;
+        let sizes = sizes!(self; d_model, position_kernel, position_groups);
         ConfigError::check_positive(NAME, &sizes)?;
         for layer in &self.features {
-            let sizes = [
-                ("n_channels", layer.n_channels),
-                ("kernel_size", layer.kernel_size),
-                ("stride", layer.stride),
-            ];
+            let sizes = sizes!(layer; n_channels, kernel_size, stride);
             ConfigError::check_positive(NAME, &sizes)?;
         }
         ConfigError::check_no_gate(NAME, "feature_activation", self.feature_activation)?;

@@ -7,11 +7,7 @@ use serde_json::json;
 
 use super::{FeatureLayerConfig, Wav2Vec2, Wav2Vec2Config};
 use crate::{
-    families::{
-        fields::{SPEECH_TRAINING, block},
-        model_files::ModelFiles,
-        tables::{feed_forward, self_attention},
-    },
+    families::files::{ModelFiles, SPEECH_TRAINING, block, feed_forward, self_attention},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
@@ -35,8 +31,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Wav2Vec2, PretrainedError> {
-    let (mut config, files) =
-        ModelFiles::open(source.as_ref(), "wav2vec 2.0", options.into(), read)?;
+    let (mut config, files) = ModelFiles::open(source, options, "wav2vec 2.0", read)?;
     let has_head = files.weights.has("lm_head.weight");
     config.vocab_size = config.vocab_size.filter(|_| has_head);
     files.load(config.validate(), |device| config.init(device), &table())
@@ -74,9 +69,7 @@ pub fn table() -> Table {
         .part("", "wav2vec2", model)
         .linear("head", "lm_head")
         // For pretraining.
-        .ignore("quantizer.*")
-        .ignore("project_hid.*")
-        .ignore("project_q.*")
+        .ignore("quantizer.* project_hid.* project_q.*")
         // A model without a head.
         .may_lack("wav2vec2", "feature_extractor.* feature_projection.*")
         .may_lack("wav2vec2", "encoder.* masked_spec_embed")
@@ -99,16 +92,13 @@ fn read(file: &mut ConfigFile) -> Result<Wav2Vec2Config, PretrainedError> {
          proj_codevector_dim diversity_loss_weight hidden_dropout_prob tdnn_dim tdnn_kernel tdnn_dilation xvector_output_dim \
          adapter_kernel_size adapter_stride num_adapter_layers output_hidden_size tie_word_embeddings",
     );
-    let placement = match file.flag("do_stable_layer_norm", false)? {
-        true => NormPlacement::Pre,
-        false => NormPlacement::Post,
-    };
     let activation = file.activation("feat_extract_activation", FeedForwardActivation::Gelu)?;
     let by_frame = file.choice("feat_extract_norm", &[("group", false), ("layer", true)])?;
-    let epsilon = file.number("layer_norm_eps", 1e-5)?;
-    let base = BlockConfig::new()
-        .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
-        .with_norm_placement(placement);
+    let norm = NormConfig::layer_norm().with_epsilon(file.number("layer_norm_eps", 1e-5)?);
+    let mut base = BlockConfig::new().with_norm(norm);
+    if file.flag("do_stable_layer_norm", false)? {
+        base = base.with_norm_placement(NormPlacement::Pre);
+    }
     let block = block(file, base, ["hidden_act", "hidden_dropout"])?;
     Ok(Wav2Vec2Config::new()
         .with_features(features(file)?)

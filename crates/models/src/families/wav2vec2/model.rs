@@ -6,7 +6,8 @@ use burn::{
     tensor::Tensor,
 };
 use burn_attn::{
-    LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout, linear, padding,
+    LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout, linear, normalised,
+    padding,
 };
 
 use super::{FeatureLayer, PositionalConvolution};
@@ -134,10 +135,8 @@ impl Wav2Vec2 {
     /// "Connectionist temporal classification" (Graves et al., 2006), section 3.2, best path decoding.
     pub fn decode(&self, logits: Tensor<3>, lengths: Option<&[usize]>) -> Vec<Vec<u32>> {
         let [batch, n_frames, _] = logits.dims();
-        let frames = match lengths {
-            Some(lengths) => self.frames_of_each(lengths),
-            None => vec![n_frames; batch],
-        };
+        let whole = vec![n_frames; batch];
+        let frames = lengths.map_or(whole, |lengths| self.frames_of(lengths));
         let found = frames.len();
         assert!(
             found == batch,
@@ -160,7 +159,7 @@ impl Wav2Vec2 {
         layers.fold(samples, |len, layer| layer.frames(len))
     }
 
-    fn frames_of_each(&self, lengths: &[usize]) -> Vec<usize> {
+    fn frames_of(&self, lengths: &[usize]) -> Vec<usize> {
         lengths.iter().map(|&length| self.frames(length)).collect()
     }
 
@@ -173,7 +172,7 @@ impl Wav2Vec2 {
             "Wav2Vec2: {len} samples are too few for a frame"
         );
         let frames = lengths.map(|lengths| {
-            let frames = self.frames_of_each(lengths);
+            let frames = self.frames_of(lengths);
             let fit = lengths.len() == batch && lengths.iter().all(|&length| length <= len);
             assert!(
                 fit && !frames.contains(&0),
@@ -183,8 +182,7 @@ impl Wav2Vec2 {
         });
         // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
         if batch == 0 {
-            let nothing = Tensor::zeros([0, n_frames, d_model], (&device, dtype));
-            return LayerInput::new(nothing);
+            return LayerInput::new(Tensor::zeros([0, n_frames, d_model], (&device, dtype)));
         }
         let x = samples.cast(dtype).unsqueeze_dim::<3>(1);
         let x = self.features.iter().fold(x, |x, layer| layer.forward(x));
@@ -195,10 +193,7 @@ impl Wav2Vec2 {
             let padding = padding(frames, n_frames, &device).unsqueeze_dim::<3>(2);
             x = x.mask_fill(padding.expand([batch, n_frames, d_model]), 0.0);
         }
-        let mut x = x.clone() + self.positions.forward(x);
-        if let Some(norm) = &self.norm {
-            x = norm.forward(x);
-        }
+        let x = normalised(&self.norm, x.clone() + self.positions.forward(x));
         let input = LayerInput::new(dropout(&self.dropout, x));
         match frames {
             Some(frames) => input.lengths(&frames),

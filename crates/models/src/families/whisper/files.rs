@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Whisper, WhisperConfig};
 use crate::{
-    families::fields::{EncoderDecoder, SPEECH_TRAINING},
+    families::files::{EncoderDecoder, SPEECH_TRAINING},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::{Table, ZEROS, transposed},
 };
