@@ -2,7 +2,7 @@
 """Registers, spills and instructions of the kernels on matrix units, as NVIDIA's compiler makes them. Needs no GPU, but
 `pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm nvidia-cuda-runtime nvidia-cuda-crt`.
 
-    BURN_ATTN_CUDA=/tmp/cuda cargo test -p burn-attn-kernels-cube --features wgpu generated
+    BURN_ATTN_SOURCES=/tmp/cuda cargo test -p burn-attn-kernels-cube --features wgpu generated
     count_registers.py /tmp/cuda [sm_90]
 
 The sources are those of CubeCL's C++ compiler. What a user of `cuda` runs is LLVM's, and of `vulkan` the driver's.

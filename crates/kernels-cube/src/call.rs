@@ -27,6 +27,8 @@ pub(crate) struct Call<'a> {
     pub(crate) config: Config,
     /// See [`Scoring::tile_kinds`](crate::scoring::Scoring::tile_kinds).
     pub(crate) tile_kinds: Option<Operand>,
+    /// Cubes that share a tile.
+    pub(crate) splits: usize,
 }
 
 impl<'a> Call<'a> {
@@ -67,14 +69,19 @@ impl<'a> Call<'a> {
             softcap: inputs.softcap.is_some(),
             dropout: inputs.dropout.is_some(),
             keys_in_rows: pass == Pass::KeyAndValue,
+            split: false,
         };
-        Self {
+        let mut call = Self {
             client,
             inputs,
             problem,
             config,
             tile_kinds: None,
-        }
+            splits: 1,
+        };
+        call.splits = call.splits_of(pass);
+        call.config.split = call.splits > 1;
+        call
     }
 
     /// Whether the kernels have room for one more tensor.

@@ -10,22 +10,23 @@ use crate::{
     dropout::drop_weights,
     score::{largest_of, mark_seen, scored, sum_of, zero_where},
     scoring::{Config, LEAST, Scoring},
+    share::{batch_of_results, shared},
     tile::{Four, Unit, add_weighted_rows, clear_flags, side, unit, zeros},
     visible::{has_visible, site, tiles_of_keys},
 };
 
 #[cube(launch_unchecked)]
-pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
+pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     sinks: &ComptimeOption<OwnedTensor<f32>>,
     scoring: &Scoring<M>,
-    output: &mut Tensor<F>,
+    output: &mut Tensor<O>,
     logsumexp: &mut Tensor<f32>,
     minus_infinity: f32,
     #[comptime] config: Config,
-    #[define(F, M)] _types: [ElemType; 2],
+    #[define(F, M, O)] _types: [ElemType; 3],
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
@@ -47,6 +48,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     }
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
+    let tiles = shared(tiles, site.share, 0usize, 1usize, config);
     for number in tiles.start..tiles.end {
         if has_visible::<M>(scoring, place, first / tile.size, number, config) {
             let start = number * tile.size;
@@ -104,14 +106,22 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         }
     }
 
+    let to_batch = batch_of_results(site.share, batch, query.shape(0), config);
     sync_cube();
     reduce_rows(&mut totals, &mut unit, 0usize, false);
     #[unroll]
     for index in 0..rows {
         let row = first + unit.y * rows + index;
         if row < place.len_q {
-            let result = normalized(maxima[index], totals[index], sinks, head, minus_infinity);
-            let to = batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
+            let result = ended(
+                maxima[index],
+                totals[index],
+                sinks,
+                head,
+                minus_infinity,
+                config,
+            );
+            let to = to_batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
             #[unroll]
             for part in 0..comptime!(parts * groups) {
                 let four = sums[comptime!(index * parts * groups + part)];
@@ -122,12 +132,13 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     if column < dim_v {
                         let number = four.extract(j) * result.factor;
                         let number = select(result.empty, f32::new(0.0), number);
-                        output[to + column] = F::cast_from(number);
+                        output[to + column] = O::cast_from(number);
                     }
                 }
             }
             if unit.x == 0 {
-                logsumexp[(batch * query.shape(1) + head) * place.len_q + row] = result.logsumexp;
+                let at = (to_batch * query.shape(1) + head) * place.len_q + row;
+                store_statistics(logsumexp, at, result, totals[index], config);
             }
         }
     }
@@ -182,6 +193,41 @@ pub(crate) struct Normalized {
     /// Whether the row sees nothing: its output is 0, whatever the sums.
     pub(crate) empty: bool,
     pub(crate) logsumexp: f32,
+}
+
+/// [`normalized`]; of a split, what its sums are relative to.
+#[cube]
+pub(crate) fn ended(
+    maximum: f32,
+    sum: f32,
+    sinks: &ComptimeOption<OwnedTensor<f32>>,
+    head: usize,
+    minus_infinity: f32,
+    #[comptime] config: Config,
+) -> Normalized {
+    let mut result = normalized(maximum, sum, sinks, head, minus_infinity);
+    if comptime!(config.split) {
+        result.factor = f32::new(1.0);
+        result.logsumexp = maximum;
+    }
+    result
+}
+
+/// Writes the logsumexp of row `at`; of a split, the two numbers that [`Call::merge`](crate::call::Call::merge) reads.
+#[cube]
+pub(crate) fn store_statistics(
+    logsumexp: &mut Tensor<f32>,
+    at: usize,
+    result: Normalized,
+    total: f32,
+    #[comptime] config: Config,
+) {
+    if comptime!(config.split) {
+        logsumexp[2 * at] = result.logsumexp;
+        logsumexp[2 * at + 1] = total;
+    } else {
+        logsumexp[at] = result.logsumexp;
+    }
 }
 
 /// From the largest score of a row and the sum of its weights relative to that, with the sink of its head.

@@ -10,23 +10,24 @@ use crate::{
     query_gradient::store_gradient,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
+    share::{batch_of_results, share, shared},
     tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
     visible::{has_visible, head_of_cube, pairs, place, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
 #[cube(launch_unchecked)]
-pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
+pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     output_gradient: &Tensor<Vector<F, N>>,
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
-    of_key: &mut ComptimeOption<OwnedTensor<F>>,
-    of_value: &mut ComptimeOption<OwnedTensor<F>>,
+    of_key: &mut ComptimeOption<OwnedTensor<O>>,
+    of_value: &mut ComptimeOption<OwnedTensor<O>>,
     #[comptime] config: Config,
-    #[define(F, M)] _types: [ElemType; 2],
+    #[define(F, M, O)] _types: [ElemType; 3],
 ) {
     let tile = comptime!(config.tile);
     let vectors_per_unit = comptime!(tile.vectors_per_unit());
@@ -39,7 +40,8 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     let head_kv_of_batch = head_of_cube(key.shape(0) * heads_kv);
     let batch = head_kv_of_batch / heads_kv;
     let head_kv = head_kv_of_batch % heads_kv;
-    let first = CUBE_POS_X as usize * tile.height;
+    let share = share(len_kv.div_ceil(comptime!(tile.height)), config);
+    let first = share.tile * tile.height;
     let keys = side::<F, N>(key, batch, head_kv, first, one);
     let values = side::<F, N>(value, batch, head_kv, first, one);
     let mut unit = unit(tile);
@@ -50,6 +52,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
         let head = head_kv * group + member;
         let place = place::<M>(scoring, batch, head, len_q, len_kv);
         let tiles = tiles_of_queries::<M>(scoring, place, first, config);
+        let tiles = shared(tiles, share, member, group, config);
         for number in tiles.start..tiles.end {
             if has_visible::<M>(scoring, place, number, first / tile.size, config) {
                 let start = number * tile.size;
@@ -98,14 +101,15 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
         }
     }
 
-    let place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
+    let mut place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
+    place.batch = batch_of_results(share, batch, key.shape(0), config);
     let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_key {
-        store_gradient::<F>(&key_sums, scoring.scale, gradient, own, 0usize, key_parts);
+        store_gradient::<O>(&key_sums, scoring.scale, gradient, own, 0usize, key_parts);
     }
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_value {
-        store_gradient::<F>(&value_sums, one, gradient, own, 0usize, value_parts);
+        store_gradient::<O>(&value_sums, one, gradient, own, 0usize, value_parts);
     }
 }

@@ -2,6 +2,7 @@
 
 use cubecl::{
     client::Client,
+    ir::ElemType,
     prelude::{CubeDim, VectorSize},
 };
 
@@ -55,7 +56,7 @@ pub fn forward(
         }
         None => {
             let call = call.with_tile_kinds();
-            call.forward(output, logsumexp, size);
+            call.forward_of_tiles(output, logsumexp, size);
             call
         }
     };
@@ -64,10 +65,27 @@ pub fn forward(
 
 #[allow(unsafe_code, reason = "a launch without bounds checks")]
 impl Call<'_> {
-    fn forward(&self, output: &Operand, logsumexp: &Operand, size: VectorSize) {
+    fn forward_of_tiles(&self, output: &Operand, logsumexp: &Operand, size: VectorSize) {
+        if self.splits == 1 {
+            return self.launch_forward(self.inputs.sinks.as_ref(), output, logsumexp, size);
+        }
+        let sums = self.parts_of(output);
+        let statistics = self.scratch(&[self.splits, self.problem.query_rows(), 2]);
+        // A sink counts once.
+        self.launch_forward(None, &sums, &statistics, size);
+        self.merge(&sums, &statistics, output, logsumexp);
+    }
+
+    fn launch_forward(
+        &self,
+        sinks: Option<&Operand>,
+        output: &Operand,
+        logsumexp: &Operand,
+        size: VectorSize,
+    ) {
         let inputs = self.inputs;
         let heads = self.problem.batch * self.problem.heads_q;
-        let cubes = || self.cubes(self.tiles()[2], heads);
+        let cubes = || self.cubes(self.tiles()[2] * self.splits, heads);
         macro_rules! launch {
             ($kernel:ident) => {
                 // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
@@ -80,13 +98,13 @@ impl Call<'_> {
                         inputs.query.arg(),
                         inputs.key.arg(),
                         inputs.value.arg(),
-                        optional(inputs.sinks.as_ref()),
+                        optional(sinks),
                         self.scoring(),
                         output.arg(),
                         logsumexp.arg(),
                         f32::NEG_INFINITY,
                         self.config,
-                        [inputs.query.elem, self.mask_elem()],
+                        [inputs.query.elem, self.mask_elem(), output.elem],
                     )
                 }
             };
@@ -205,7 +223,7 @@ impl Call<'_> {
 
 /// Launches a kernel of the backward pass with the arguments that all of them have, and its own.
 macro_rules! launch {
-    ($kernel:ident, $backward:expr, $cubes:expr, $($own:expr),+) => {{
+    ($kernel:ident, $backward:expr, $cubes:expr, $types:expr, $($own:expr),+) => {{
         let Backward { call, upstream, .. } = $backward;
         let inputs = call.inputs;
         // SAFETY: as in `forward`.
@@ -223,7 +241,7 @@ macro_rules! launch {
                 call.scoring(),
                 $($own,)+
                 call.config,
-                [inputs.query.elem, call.mask_elem()],
+                $types,
             );
         }
     }};
@@ -255,34 +273,49 @@ impl<'a> Backward<'a> {
     }
 
     fn query(&self, gradient: &Operand) {
-        let p = &self.call.problem;
-        let heads = p.batch * p.heads_q;
-        let cubes = self.call.cubes(self.call.tiles()[2], heads);
-        match self.call.config.matrix {
-            Some(_) => launch!(query_gradient_by_matrix, self, cubes, gradient.arg()),
-            None => launch!(query_gradient, self, cubes, gradient.arg()),
+        let call = &self.call;
+        let heads = call.problem.batch * call.problem.heads_q;
+        let cubes = call.cubes(call.tiles()[2] * call.splits, heads);
+        let parts = call.parts_of(gradient);
+        let types = self.types(&parts);
+        match call.config.matrix {
+            Some(_) => launch!(query_gradient_by_matrix, self, cubes, types, parts.arg()),
+            None => launch!(query_gradient, self, cubes, types, parts.arg()),
         }
+        call.add_up(&parts, gradient);
     }
 
     fn key_and_value(&self, key: Option<&Operand>, value: Option<&Operand>) {
-        if key.is_none() && value.is_none() {
+        let Some(any) = key.or(value) else {
             return;
+        };
+        let call = &self.call;
+        let heads = call.problem.batch * call.problem.heads_kv;
+        let cubes = call.cubes(call.tiles()[3] * call.splits, heads);
+        let parts_of = |gradient: Option<&Operand>| gradient.map(|it| call.parts_of(it));
+        let (keys, values) = (parts_of(key), parts_of(value));
+        let types = self.types(keys.as_ref().or(values.as_ref()).unwrap_or(any));
+        macro_rules! launch_with_results {
+            ($kernel:ident) => {{
+                let (of_key, of_value) = (optional(keys.as_ref()), optional(values.as_ref()));
+                launch!($kernel, self, cubes, types, of_key, of_value)
+            }};
         }
-        let p = &self.call.problem;
-        let heads = p.batch * p.heads_kv;
-        let cubes = self.call.cubes(self.call.tiles()[3], heads);
-        match self.call.config.matrix {
-            Some(_) => {
-                launch!(
-                    key_gradient_by_matrix,
-                    self,
-                    cubes,
-                    optional(key),
-                    optional(value)
-                );
+        match call.config.matrix {
+            Some(_) => launch_with_results!(key_gradient_by_matrix),
+            None => launch_with_results!(key_gradient),
+        }
+        for (parts, gradient) in [(keys, key), (values, value)] {
+            if let Some((parts, gradient)) = parts.zip(gradient) {
+                call.add_up(&parts, gradient);
             }
-            None => launch!(key_gradient, self, cubes, optional(key), optional(value)),
         }
+    }
+
+    /// The types of the tensors, of the mask, and of a gradient.
+    fn types(&self, gradient: &Operand) -> [ElemType; 3] {
+        let call = &self.call;
+        [call.inputs.query.elem, call.mask_elem(), gradient.elem]
     }
 
     fn bias(&self, gradient: &Operand) {
@@ -295,7 +328,16 @@ impl<'a> Backward<'a> {
     fn bias_tiles(&self, gradient: &Operand, summed: Sums, tiles: usize, heads: usize) {
         let cubes = self.call.spread(tiles * heads);
         let tiles = tiles as u32;
-        launch!(bias_gradient, self, cubes, gradient.arg(), tiles, summed);
+        let types = [self.call.inputs.query.elem, self.call.mask_elem()];
+        launch!(
+            bias_gradient,
+            self,
+            cubes,
+            types,
+            gradient.arg(),
+            tiles,
+            summed
+        );
     }
 
     fn distance_bias(&self, gradient: &Operand) {

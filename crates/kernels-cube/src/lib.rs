@@ -32,6 +32,7 @@
 //! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
+//! | `share`, `split` | where several cubes share a tile, and how their results are put together |
 //! | `matrix` | the kernels on matrix units |
 //! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_statistics` | all other kernels |
 
@@ -50,6 +51,8 @@ mod refusal;
 mod row_statistics;
 mod score;
 mod scoring;
+mod share;
+mod split;
 mod supports;
 #[cfg(all(test, feature = "wgpu"))]
 mod tests;

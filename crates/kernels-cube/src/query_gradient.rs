@@ -10,22 +10,23 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
+    share::{batch_of_results, shared},
     tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
     visible::{Pairs, has_visible, pairs, site, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
 #[cube(launch_unchecked)]
-pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
+pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     output_gradient: &Tensor<Vector<F, N>>,
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
-    gradient: &mut Tensor<F>,
+    gradient: &mut Tensor<O>,
     #[comptime] config: Config,
-    #[define(F, M)] _types: [ElemType; 2],
+    #[define(F, M, O)] _types: [ElemType; 3],
 ) {
     let tile = comptime!(config.tile);
     let parts = comptime!(config.parts_qk);
@@ -35,12 +36,13 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     let (batch, head) = (place.batch, place.head);
     let upstream = side::<F, N>(output_gradient, batch, head, first, one);
     let mut unit = unit(tile);
-    let own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
     let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
     let delta = load_statistics(statistics, own, DELTA);
     let mut sums = zeros(comptime!(tile.vectors_per_unit() * parts));
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
+    let tiles = shared(tiles, site.share, 0usize, 1usize, config);
     for number in tiles.start..tiles.end {
         if has_visible::<M>(scoring, place, first / tile.size, number, config) {
             let start = number * tile.size;
@@ -60,7 +62,8 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
         }
     }
 
-    store_gradient::<F>(&sums, scoring.scale, gradient, own, 0usize, parts);
+    own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
+    store_gradient::<O>(&sums, scoring.scale, gradient, own, 0usize, parts);
 }
 
 /// Writes a unit's part of a gradient, times `factor`: its rows, and of each `parts` parts as wide as the tile, from part `first` on. The head

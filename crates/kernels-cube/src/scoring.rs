@@ -22,6 +22,8 @@ pub(crate) struct Config {
     pub(crate) dropout: bool,
     /// Whether rows of tiles are keys.
     pub(crate) keys_in_rows: bool,
+    /// Whether several cubes share a tile, and write what they have found in f32.
+    pub(crate) split: bool,
 }
 
 impl Config {

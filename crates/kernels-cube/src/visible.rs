@@ -4,6 +4,7 @@ use cubecl::prelude::*;
 
 use crate::{
     scoring::{Config, Scoring},
+    share::{Share, Tiles, share},
     tile::{Side, Unit, side},
 };
 
@@ -71,6 +72,7 @@ pub(crate) struct Site<'a, F: Float, N: Size> {
     pub(crate) head_kv: usize,
     /// The first query.
     pub(crate) first: usize,
+    pub(crate) share: Share,
     /// The queries, whose factor is the scale.
     pub(crate) queries: Side<'a, F, N>,
 }
@@ -88,11 +90,14 @@ pub(crate) fn site<'a, F: Float, M: Numeric, N: Size>(
     let len_q = query.shape(2);
     let head_of_batch = head_of_cube(query.shape(0) * heads);
     let (batch, head) = (head_of_batch / heads, head_of_batch % heads);
-    let first = (len_q.div_ceil(size) - 1 - CUBE_POS_X as usize) * size;
+    let tiles = len_q.div_ceil(size);
+    let share = share(tiles, config);
+    let first = (tiles - 1 - share.tile) * size;
     Site::<'a, F, N> {
         place: place::<M>(scoring, batch, head, len_q, key.shape(2)),
         head_kv: head / (heads / key.shape(1)),
         first,
+        share,
         queries: side::<F, N>(query, batch, head, first, scoring.scale),
     }
 }
@@ -145,14 +150,6 @@ pub(crate) fn clamped(
         number = numbers[at].max(least).min(most);
     }
     number
-}
-
-/// A range of tiles.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-pub(crate) struct Tiles {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
 }
 
 /// The tiles of keys that some query of the tile from `query` on may see.

@@ -26,7 +26,7 @@ const ASKED_FOR: [(&str, Check); 10] = [
 /// Whether [`run`] or its caller knows this option.
 pub fn is_option(option: &str) -> bool {
     let mut known = ASKED_FOR.iter().map(|(option, _)| *option);
-    known.any(|known| known == option) || ["--wgpu", "--times"].contains(&option)
+    known.any(|known| known == option) || ["--wgpu", "--vulkan", "--times"].contains(&option)
 }
 
 /// Runs every check until one fails, and those that are too long to be always run if `options` name them.
@@ -49,9 +49,11 @@ pub fn run(options: &[String]) -> Result<(), String> {
     command::run(documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
     // One build for the examples and the tests: every set of features is another Burn, of many minutes. The GPU kernels are not among
     // the default members: their tests need an adapter.
-    let (features, members) = match asked("--wgpu") {
-        true => ("--features wgpu", "--workspace --exclude burn-attn-bench"),
-        false => ("", ""),
+    let everything = "--workspace --exclude burn-attn-bench";
+    let (features, members) = match (asked("--vulkan"), asked("--wgpu")) {
+        (true, _) => ("--features wgpu,vulkan", everything),
+        (false, true) => ("--features wgpu", everything),
+        (false, false) => ("", ""),
     };
     examples::build(members, features)?;
     examples::by_hand()?;

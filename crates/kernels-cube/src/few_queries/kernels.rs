@@ -1,4 +1,4 @@
-//! The two kernels: partial results of some keys, and their merger.
+//! Partial results of some keys, which [`split`](crate::split) merges.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -8,9 +8,8 @@ use super::{
 };
 use crate::{
     dropout::drop_weights,
-    forward::normalized,
     score::{largest_of, score, sum_of, zero_where},
-    scoring::{Config, LEAST, Scoring},
+    scoring::{Config, Scoring},
     tile::{Four, side},
     visible::{Pairs, has_visible, head_of_cube, place, tiles_of_keys},
 };
@@ -20,7 +19,7 @@ const REDUCED: usize = 8;
 const _: () = assert!(REDUCED * REDUCED == UNITS);
 
 /// Writes the sums of values, the largest score and the sum of weights of the queries over [`KEYS`] keys:
-/// `sums` is `[batch, heads_q, len_q, splits, dim_v]`, `statistics` `[batch, heads_q, len_q, splits, 2]`.
+/// `sums` is `[splits · batch, heads_q, len_q, dim_v]`, `statistics` `[splits · batch, heads_q, len_q, 2]`.
 ///
 /// `units_per_row` units have a row of values, `parts` vectors of it each.
 #[cube(launch_unchecked)]
@@ -128,7 +127,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     sync_cube();
 
     let size = value.vector_size().comptime();
-    let splits = sums.shape(3);
+    let first_row = (number * query.shape(0) * heads + head_of_batch) * queries;
     let mut at = unit;
     while at < rows * dim_v {
         let (row, column) = (at / dim_v, at % dim_v);
@@ -139,13 +138,13 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
                 + (other * rows + row) * comptime!(parts * units_per_row * size))
                 + column];
         }
-        sums[((head_of_batch * queries + row) * splits + number) * dim_v + column] = sum;
+        sums[(first_row + row) * dim_v + column] = sum;
         at += UNITS;
     }
     if unit == 0 {
         #[unroll]
         for i in 0..rows {
-            let to = ((head_of_batch * queries + i) * splits + number) * 2;
+            let to = (first_row + i) * 2;
             statistics[to] = maxima[i];
             statistics[to + 1] = totals[i];
         }
@@ -188,55 +187,6 @@ fn reduce(
                 }
             }
             numbers[i] = result;
-        }
-    }
-}
-
-/// The results of [`partial`], normalized: a cube per query of a head.
-#[cube(launch_unchecked)]
-pub(crate) fn merged<F: Float>(
-    sums: &Tensor<f32>,
-    statistics: &Tensor<f32>,
-    sinks: &ComptimeOption<OwnedTensor<f32>>,
-    output: &mut Tensor<F>,
-    logsumexp: &mut Tensor<f32>,
-    minus_infinity: f32,
-    #[define(F)] _type: ElemType,
-) {
-    let heads = output.shape(1);
-    let len_q = output.shape(2);
-    let dim_v = output.shape(3);
-    let splits = sums.shape(3);
-    let row = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
-    if row < output.shape(0) * heads * len_q {
-        let query = row % len_q;
-        let head = row / len_q % heads;
-        let batch = row / len_q / heads;
-        let first = row * splits;
-        let mut maximum = f32::new(LEAST);
-        for split in 0..splits {
-            maximum = maximum.max(statistics[(first + split) * 2]);
-        }
-        let mut total = f32::new(0.0);
-        for split in 0..splits {
-            let at = (first + split) * 2;
-            total += statistics[at + 1] * (statistics[at] - maximum).exp();
-        }
-        let result = normalized(maximum, total, sinks, head, minus_infinity);
-        let to = batch * output.stride(0) + head * output.stride(1) + query * output.stride(2);
-        let mut column = UNIT_POS as usize;
-        while column < dim_v {
-            let mut sum = f32::new(0.0);
-            for split in 0..splits {
-                let rescale = (statistics[(first + split) * 2] - maximum).exp();
-                sum += sums[(first + split) * dim_v + column] * rescale;
-            }
-            let sum = select(result.empty, f32::new(0.0), sum * result.factor);
-            output[to + column] = F::cast_from(sum);
-            column += UNITS;
-        }
-        if UNIT_POS == 0 {
-            logsumexp[row] = result.logsumexp;
         }
     }
 }

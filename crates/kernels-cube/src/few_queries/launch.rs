@@ -3,12 +3,12 @@
 use cubecl::prelude::*;
 
 use super::{
-    kernels::{merged, partial},
+    kernels::partial,
     shape::{KEYS, UNITS, heads_of_cube, tile},
 };
 #[cfg(test)]
 use crate::supports::FORCED;
-use crate::{Operand, call::Call, operands::optional, scoring::Config, supports::LARGEST_TENSOR};
+use crate::{Operand, call::Call, scoring::Config, supports::LARGEST_TENSOR};
 
 #[allow(unsafe_code, reason = "launches without bounds checks")]
 impl Call<'_> {
@@ -19,7 +19,7 @@ impl Call<'_> {
             return None;
         }
         let p = &self.problem;
-        let scratch = [self.splits(), p.dim_v.max(2)]
+        let scratch = [self.splits_of_keys(), p.dim_v.max(2)]
             .into_iter()
             .try_fold(p.query_rows(), usize::checked_mul);
         let properties = self.client.properties();
@@ -34,6 +34,7 @@ impl Call<'_> {
                     tile: tile(heads, p.len_q),
                     matrix: None,
                     queries: p.len_q,
+                    split: false,
                     ..self.config
                 },
                 tile_kinds: None,
@@ -42,7 +43,7 @@ impl Call<'_> {
     }
 
     /// Splits of the keys of a head, one a cube.
-    fn splits(&self) -> usize {
+    fn splits_of_keys(&self) -> usize {
         self.problem.len_kv.div_ceil(KEYS)
     }
 
@@ -58,9 +59,9 @@ impl Call<'_> {
         let (batch, heads_q, len_q, dim_v) = (p.batch, p.heads_q, p.len_q, p.dim_v);
         let of_group = p.group_size().div_ceil(self.config.tile.rows / len_q);
         let cubes = batch * p.heads_kv * of_group;
-        let splits = self.splits();
-        let sums = self.scratch(&[batch, heads_q, len_q, splits, dim_v]);
-        let statistics = self.scratch(&[batch, heads_q, len_q, splits, 2]);
+        let splits = self.splits_of_keys();
+        let sums = self.scratch(&[splits * batch, heads_q, len_q, dim_v]);
+        let statistics = self.scratch(&[splits * batch, heads_q, len_q, 2]);
         let vectors = dim_v / size;
         let units_per_row = vectors.next_power_of_two().min(UNITS);
         let cube_dim = CubeDim::new_1d(UNITS as u32);
@@ -82,18 +83,7 @@ impl Call<'_> {
                 self.config,
                 [inputs.query.elem, self.mask_elem()],
             );
-            merged::launch_unchecked(
-                self.client,
-                self.spread(self.problem.query_rows()),
-                cube_dim,
-                sums.arg(),
-                statistics.arg(),
-                optional(inputs.sinks.as_ref()),
-                output.arg(),
-                logsumexp.arg(),
-                f32::NEG_INFINITY,
-                inputs.query.elem,
-            );
         }
+        self.merge(&sums, &statistics, output, logsumexp);
     }
 }

@@ -1,7 +1,7 @@
 //! Output and logsumexp of a few queries, such as those of a step of generation.
 //!
 //! With a tile of queries per cube, most of the cube and most of the device would have no work. Here a cube has all queries of some heads that
-//! share keys, and [`KEYS`](shape::KEYS) of these; a second kernel merges what the cubes of a head have found.
+//! share keys, and [`KEYS`](shape::KEYS) of these; the kernel of [`split`](crate::split) merges what the cubes of a head have found.
 //!
 //! Source: Dao, Haziza, Massa and Sizov, "Flash-Decoding for long-context inference" (2023).
 //!
@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `shape.rs` | how many heads, keys and units a cube has |
 //! | `products.rs` | the products with the rows of keys and values |
-//! | `kernels.rs` | the two kernels |
+//! | `kernels.rs` | the kernel |
 //! | `launch.rs` | which calls are for them, and their launches |
 
 mod kernels;

@@ -17,9 +17,10 @@ use super::{
 };
 use crate::{
     dropout::{keep_scale, zero_dropped},
-    forward::normalized,
+    forward::{ended, store_statistics},
     score::{largest_of, mark_seen, scored_products, sum_of, zero_hidden},
     scoring::{Config, LEAST, Scoring},
+    share::{batch_of_results, shared},
     tile::{Four, side},
     visible::{site, tiles_of_keys},
 };
@@ -40,17 +41,17 @@ fn above(base: f32, #[comptime] matrix: Matrix) -> f32 {
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
-pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
+pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     sinks: &ComptimeOption<OwnedTensor<f32>>,
     scoring: &Scoring<M>,
-    output: &mut Tensor<F>,
+    output: &mut Tensor<O>,
     logsumexp: &mut Tensor<f32>,
     minus_infinity: f32,
     #[comptime] config: Config,
-    #[define(F, M)] _types: [ElemType; 2],
+    #[define(F, M, O)] _types: [ElemType; 3],
 ) {
     let tile = comptime!(config.tile);
     let matrix = comptime!(config.matrix.unwrap());
@@ -69,6 +70,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     let mut total = f32::new(0.0);
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
+    let tiles = shared(tiles, site.share, 0usize, 1usize, config);
     let (end, own) = (tiles.end, first / tile.height);
     let mut ahead = none_ahead(matrix);
     let source = source::<F, N>(key, value, batch, site.head_kv);
@@ -164,10 +166,18 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     }
 
     let total = reduce_row(total, &mut unit, false, matrix);
-    let result = normalized(above(base, matrix), total, sinks, head, minus_infinity);
+    let result = ended(
+        above(base, matrix),
+        total,
+        sinks,
+        head,
+        minus_infinity,
+        config,
+    );
     let factor = result.factor * keep_scale::<M>(scoring, config);
     let row = first + unit.y;
-    let to = batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
+    let to_batch = batch_of_results(site.share, batch, query.shape(0), config);
+    let to = to_batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
     #[unroll]
     for part in 0..comptime!(matrix.parts(dim_v)) {
         let numbers = part_of_sums(&mut sums, &mut unit, part, dim_v, matrix);
@@ -180,12 +190,13 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                 if row < place.len_q && column < value.shape(3) {
                     let number = numbers[group].extract(j) * factor;
                     let number = select(result.empty, f32::new(0.0), number);
-                    output[to + column] = F::cast_from(number);
+                    output[to + column] = O::cast_from(number);
                 }
             }
         }
     }
     if unit.x == 0 && row < place.len_q {
-        logsumexp[(batch * query.shape(1) + head) * place.len_q + row] = result.logsumexp;
+        let at = (to_batch * query.shape(1) + head) * place.len_q + row;
+        store_statistics(logsumexp, at, result, total, config);
     }
 }

@@ -117,7 +117,7 @@ pub(crate) fn dot_products<F: Float>(
     let stride = comptime!(matrix.stride(dim));
     let operand = comptime!(matrix.operand(number));
     sync_plane();
-    let together = comptime!(matrix.together());
+    let together = comptime!(matrix.together);
     #[unroll(matrix.unrolled)]
     for block in 0..comptime!(matrix.columns / matrix.n / together) {
         let mut sums = Sequence::<cmma::Matrix<f32>>::new();

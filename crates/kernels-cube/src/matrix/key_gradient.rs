@@ -15,6 +15,7 @@ use crate::{
     dropout::{keep_scale, zero_dropped},
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
+    share::{batch_of_results, share, shared},
     tile::{Four, side},
     visible::{head_of_cube, pairs, place, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, to_score_gradients, weights},
@@ -25,17 +26,17 @@ const RAISED: f32 = 4096.0;
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
-pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
+pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     output_gradient: &Tensor<Vector<F, N>>,
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
-    of_key: &mut ComptimeOption<OwnedTensor<F>>,
-    of_value: &mut ComptimeOption<OwnedTensor<F>>,
+    of_key: &mut ComptimeOption<OwnedTensor<O>>,
+    of_value: &mut ComptimeOption<OwnedTensor<O>>,
     #[comptime] config: Config,
-    #[define(F, M)] _types: [ElemType; 2],
+    #[define(F, M, O)] _types: [ElemType; 3],
 ) {
     let tile = comptime!(config.tile);
     let matrix = comptime!(config.matrix.unwrap());
@@ -48,7 +49,8 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     let (len_q, len_kv) = (query.shape(2), key.shape(2));
     let head_kv_of_batch = head_of_cube(key.shape(0) * heads_kv);
     let (batch, head_kv) = (head_kv_of_batch / heads_kv, head_kv_of_batch % heads_kv);
-    let first = CUBE_POS_X as usize * tile.height;
+    let share = share(len_kv.div_ceil(comptime!(tile.height)), config);
+    let first = share.tile * tile.height;
     let mut unit = unit_of_plane(tile, matrix);
     let mut operands = operands::<F>(matrix);
     let keys = side::<F, N>(key, batch, head_kv, first, one);
@@ -65,6 +67,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
         let head = head_kv * group + member;
         let place = place::<M>(scoring, batch, head, len_q, len_kv);
         let tiles = tiles_of_queries::<M>(scoring, place, first, config);
+        let tiles = shared(tiles, share, member, group, config);
         let (end, own) = (tiles.end, first / tile.height);
         let source = source::<F, N>(query, output_gradient, batch, head);
         let from = tiles.start;
@@ -185,12 +188,13 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
         }
     }
 
-    let place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
+    let mut place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
+    place.batch = batch_of_results(share, batch, key.shape(0), config);
     let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_key {
         let scale = scoring.scale / select(factor == f32::new(0.0), one, factor);
-        store_sums::<F>(
+        store_sums::<O>(
             &mut key_sums,
             scale,
             gradient,
@@ -203,7 +207,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_value {
         let scale = keep_scale::<M>(scoring, config) / f32::new(RAISED);
-        store_sums::<F>(
+        store_sums::<O>(
             &mut value_sums,
             scale,
             gradient,

@@ -16,6 +16,7 @@ use crate::{
     query_gradient::store_gradient,
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
+    share::{batch_of_results, shared},
     tile::{Unit, side},
     visible::{Pairs, pairs, site, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, to_score_gradients, weights},
@@ -23,16 +24,16 @@ use crate::{
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
-pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
+pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     output_gradient: &Tensor<Vector<F, N>>,
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
-    gradient: &mut Tensor<F>,
+    gradient: &mut Tensor<O>,
     #[comptime] config: Config,
-    #[define(F, M)] _types: [ElemType; 2],
+    #[define(F, M, O)] _types: [ElemType; 3],
 ) {
     let tile = comptime!(config.tile);
     let matrix = comptime!(config.matrix.unwrap());
@@ -44,7 +45,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     let upstream = side::<F, N>(output_gradient, batch, head, first, one);
     let mut unit = unit_of_plane(tile, matrix);
     let mut operands = operands::<F>(matrix);
-    let own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
     let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
     let delta = load_statistics(statistics, own, DELTA);
     let queries = own_rows::<F, N>(site.queries, &mut unit, &mut operands, dim_qk, matrix);
@@ -54,6 +55,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     let mut factor = f32::new(0.0);
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
+    let tiles = shared(tiles, site.share, 0usize, 1usize, config);
     let (end, own_tile) = (tiles.end, first / tile.height);
     let mut ahead = none_ahead(matrix);
     let source = source::<F, N>(key, value, batch, site.head_kv);
@@ -148,7 +150,8 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
         );
     }
     let scale = scoring.scale / select(factor == f32::new(0.0), one, factor);
-    store_sums::<F>(&mut sums, scale, gradient, own, &mut unit, dim_qk, matrix);
+    own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
+    store_sums::<O>(&mut sums, scale, gradient, own, &mut unit, dim_qk, matrix);
 }
 
 /// Writes a unit's part of a gradient, times `factor`. The head of `pairs` is that of the gradient.

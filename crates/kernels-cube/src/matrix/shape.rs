@@ -38,6 +38,8 @@ pub(crate) struct Matrix {
     pub(crate) columns: usize,
     /// Whether loops over parts of a tile are unrolled: the time that drivers in software take to compile grows with the square of a block.
     pub(crate) unrolled: bool,
+    /// Columns of fragments of a tile of scores that are summed at a time: products of different ones need not wait for each other.
+    pub(crate) together: usize,
     /// Operands that are in shared memory at a time: 1 or 2.
     pub(crate) operands: usize,
     /// Whether gradients of scores need a factor: f16 has too few exponents for them.
@@ -73,6 +75,14 @@ impl Matrix {
             .filter(|&[m, n, k]| m == n && n == k && WHOLE.is_multiple_of(m))
             .filter(|&[m, ..]| plane.is_multiple_of(m))
             .max()?;
+        let unrolled = plane > WIDEST_VECTOR;
+        // More would not fit into registers beside two own operands of a wide head.
+        let most_together = match (unrolled, pass) {
+            (false, _) => 1,
+            (true, Pass::Forward) => usize::MAX,
+            (true, _) if dim <= WIDEST_OF_TWO => usize::MAX,
+            (true, _) => 2,
+        };
         let shapes: &[[usize; 3]] = match dim > WIDEST_OF_TWO {
             true => &[[64, 64, 1], [32, 32, 1]],
             false => &[[128, 32, 2], [64, 32, 2], [32, 32, 2]],
@@ -92,7 +102,8 @@ impl Matrix {
                 plane,
                 rows,
                 columns,
-                unrolled: plane > WIDEST_VECTOR,
+                unrolled,
+                together: (columns / n).min(most_together),
                 operands,
                 scaled: elem == ElemType::Float(FloatKind::F16),
                 dim_qk: problem.dim_qk.next_multiple_of(WHOLE),
@@ -114,14 +125,6 @@ impl Matrix {
             size: self.columns,
             rows: 1,
             columns: self.m * self.columns / self.plane,
-        }
-    }
-
-    /// Columns of fragments of a tile of scores that are summed at a time: products of different ones need not wait for each other.
-    pub(crate) fn together(self) -> usize {
-        match self.unrolled {
-            true => self.columns / self.n,
-            false => 1,
         }
     }
 

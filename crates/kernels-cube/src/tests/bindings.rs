@@ -4,7 +4,8 @@ use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
 use super::{
     case::{Case, check},
-    device::{F32, U32, with_storage_buffers},
+    device::{F32, U32},
+    wgsl::with_storage_buffers,
 };
 use crate::supports;
 
@@ -44,6 +45,10 @@ fn every_option_with_eight_storage_buffers() {
         assert_eq!(client.properties().hardware.max_bindings, PROMISED - 1);
         for case in options(&Case::new([2, 2, 1, 71, 97, 7, 5])) {
             check(&case);
+        }
+        // Rows of vectors, and more of them than a tile has.
+        for sizes in [[1, 2, 1, 130, 65, 64, 64], [1, 1, 1, 3, 300, 40, 20]] {
+            check(&Case::new(sizes));
         }
         // With the kernels of few queries.
         check(&Case {

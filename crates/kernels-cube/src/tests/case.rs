@@ -8,9 +8,7 @@ use cubecl::ir::ElemType;
 
 use super::{
     compare::compare,
-    device::{
-        F32, I32, U32, client, floats, interleaved, read, reals, unwritten, upload, with_tile,
-    },
+    device::{F32, I32, U32, client, floats, forced, interleaved, read, reals, unwritten, upload},
 };
 use crate::{Gradients, Inputs, Operand, Upstream, tile::Tile};
 
@@ -49,6 +47,8 @@ pub struct Case {
     pub elem: ElemType,
     /// Instead of the device's.
     pub tile: Option<Tile>,
+    /// Instead of as many as the call has.
+    pub splits: Option<usize>,
 }
 
 impl Case {
@@ -84,6 +84,7 @@ impl Case {
             keys: 1.0,
             elem: F32,
             tile: None,
+            splits: None,
         }
     }
 }
@@ -369,13 +370,13 @@ fn both(case: &Case) -> Option<[All; 2]> {
 
 /// All results of the kernels, `None` without an adapter.
 pub fn computed(case: &Case) -> Option<All> {
-    let [_, actual] = with_tile(case.tile, || both(case))?;
+    let [_, actual] = forced(case.tile, case.splits, || both(case))?;
     Some(actual)
 }
 
 /// Fails unless all results agree; passes if there is no adapter and need not be.
 pub fn check(case: &Case) {
-    let Some([expected, actual]) = with_tile(case.tile, || both(case)) else {
+    let Some([expected, actual]) = forced(case.tile, case.splits, || both(case)) else {
         return;
     };
     compare(case, "output", &expected.output, &actual.output);

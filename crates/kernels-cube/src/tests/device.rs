@@ -1,24 +1,23 @@
 //! Tensors on the device that wgpu finds, or on one that stands for a lesser one.
 
-use std::{cell::RefCell, sync::LazyLock};
+use std::sync::LazyLock;
 
 use burn_attn_kernels_cpu::PositionMask;
 use cubecl::{
     Device,
     bytes::Bytes,
     client::Client,
-    future::block_on,
     ir::{ElemType, FloatKind, IntKind, UIntKind},
     prelude::CubeElement,
     wgpu::{
-        AutoGraphicsApi, RuntimeOptions, WgpuDevice, WgpuInitError, WgpuSetup, init_device,
-        try_init_setup,
-        wgpu::{Backend, DeviceDescriptor, Features, Limits},
+        AutoGraphicsApi, RuntimeOptions, WgpuDevice, WgpuInitError, WgpuSetup, try_init_setup,
+        wgpu::Backend,
     },
 };
 use half::{bf16, f16};
 
-use crate::{Inputs, Operand, supports::FORCED, tile::Tile};
+use super::wgsl::instead;
+use crate::{Inputs, Operand, split::FORCED_SPLITS, supports::FORCED, tile::Tile};
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
@@ -46,12 +45,7 @@ static FOUND: LazyLock<Result<Option<WgpuSetup>, String>> = LazyLock::new(|| {
     ))
 });
 
-thread_local! {
-    /// Instead of the default device.
-    static INSTEAD: RefCell<Option<Client>> = const { RefCell::new(None) };
-}
-
-fn found() -> Option<&'static WgpuSetup> {
+pub fn found() -> Option<&'static WgpuSetup> {
     match &*FOUND {
         Ok(Some(setup)) => Some(setup),
         Ok(None) => {
@@ -65,38 +59,7 @@ fn found() -> Option<&'static WgpuSetup> {
 /// The device's client; `None` without an adapter.
 pub fn client() -> Option<Client> {
     found()?;
-    let instead = INSTEAD.with_borrow(Clone::clone);
-    Some(instead.unwrap_or_else(|| Device::default().client()))
-}
-
-/// Runs `call` on the same hardware as a device with so many storage buffers: wgpu refuses every kernel with more. `None` without an adapter.
-#[cfg_attr(
-    feature = "vulkan",
-    allow(dead_code, reason = "kernels in SPIR-V bind no buffers")
-)]
-pub fn with_storage_buffers<T>(count: u32, call: impl FnOnce(Client) -> T) -> Option<T> {
-    let found = found()?;
-    let adapter = &found.adapter;
-    let features = Features::MAPPABLE_PRIMARY_BUFFERS | Features::all_experimental_mask();
-    let (device, queue) = block_on(adapter.request_device(&DeviceDescriptor {
-        required_features: adapter.features().difference(features),
-        required_limits: Limits {
-            max_storage_buffers_per_shader_stage: count,
-            ..adapter.limits()
-        },
-        ..DeviceDescriptor::default()
-    }))
-    .expect("a device");
-    let setup = WgpuSetup {
-        device,
-        queue,
-        ..found.clone()
-    };
-    let device = Device::Wgpu(init_device(setup, RuntimeOptions::default()));
-    INSTEAD.set(Some(device.client()));
-    let result = call(device.client());
-    INSTEAD.set(None);
-    Some(result)
+    Some(instead().unwrap_or_else(|| Device::default().client()))
 }
 
 fn strides(shape: &[usize]) -> Vec<usize> {
@@ -202,10 +165,12 @@ pub fn read(client: &Client, operand: &Operand) -> Vec<f64> {
     }
 }
 
-/// Runs `call` with this tile in place of the device's.
-pub fn with_tile<T>(tile: Option<Tile>, call: impl FnOnce() -> T) -> T {
+/// Runs `call` with this tile and so many splits in place of those of device and call.
+pub fn forced<T>(tile: Option<Tile>, splits: Option<usize>, call: impl FnOnce() -> T) -> T {
     FORCED.set(tile);
+    FORCED_SPLITS.set(splits);
     let result = call();
     FORCED.set(None);
+    FORCED_SPLITS.set(None);
     result
 }

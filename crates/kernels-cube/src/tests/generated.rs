@@ -1,22 +1,25 @@
-//! The kernels on matrix units as CUDA C++, which needs no such device.
+//! The kernels on matrix units as CUDA C++ and as MSL, which needs no such device.
 //!
-//! `BURN_ATTN_CUDA=FOLDER cargo test -p burn-attn-kernels-cube --features wgpu generated` leaves the sources there, and
+//! `BURN_ATTN_SOURCES=FOLDER cargo test -p burn-attn-kernels-cube --features wgpu generated` leaves the sources there, and
 //! `count_registers.py FOLDER` compiles them.
 
 use std::sync::Arc;
 
+use burn_attn_kernels_cpu::{AttentionDropout, BlockSize};
 use cubecl::{
     Compiler,
+    client::Client,
     ir::{DeviceProperties, ElemType, FloatKind, TargetProperties, features::MmaConfig},
     prelude::{CubeCount, CubeKernel},
 };
 use cubecl_cpp::{
     shared::{CompilationOptions, CppCompiler},
-    target::Cuda,
+    target::{Cuda, Metal},
 };
 
-use super::device::{F32, client, plain, reals, unwritten};
+use super::device::{F32, I32, U32, client, plain, reals, unwritten, upload};
 use crate::{
+    Inputs,
     call::Call,
     matrix::shape::Matrix,
     matrix::{forward::forward, key_gradient::key_gradient, query_gradient::query_gradient},
@@ -24,94 +27,196 @@ use crate::{
     supports::Pass,
 };
 
-fn source(kernel: &dyn CubeKernel) -> String {
-    let compiled =
-        CppCompiler::<Cuda>::default().compile(kernel.define(), &CompilationOptions::default());
+/// A language, and a device that has matrix units in it.
+struct Language {
+    /// Of a product of `size` x `size` x `size`.
+    product: &'static str,
+    size: u32,
+    shared_memory: usize,
+    extension: &'static str,
+    source: fn(&dyn CubeKernel) -> String,
+}
+
+const LANGUAGES: [Language; 2] = [
+    Language {
+        product: "mma_sync(",
+        size: 16,
+        shared_memory: 48 << 10,
+        extension: "cu",
+        source: source::<CppCompiler<Cuda>>,
+    },
+    Language {
+        product: "simdgroup_multiply_accumulate(",
+        size: 8,
+        shared_memory: 32 << 10,
+        extension: "metal",
+        source: source::<CppCompiler<Metal>>,
+    },
+];
+
+fn source<C>(kernel: &dyn CubeKernel) -> String
+where
+    C: Compiler<CompilationOptions = CompilationOptions> + Default,
+{
+    let compiled = C::default().compile(kernel.define(), &CompilationOptions::default());
     compiled.unwrap().to_string()
 }
 
-/// A kernel multiplies whole tiles: a product of 16 x 16 x 16 for each part of one, and no other number of them.
+impl Language {
+    fn device(&self, client: &Client) -> Arc<DeviceProperties> {
+        let mut properties: DeviceProperties = client.properties().clone();
+        properties.hardware.plane_size_min = 32;
+        properties.hardware.plane_size_max = 32;
+        properties.hardware.max_shared_memory_size = self.shared_memory;
+        properties.hardware.max_units_per_cube = 1024;
+        properties.features.matmul.cmma = [MmaConfig {
+            a_type: F16,
+            b_type: F16,
+            cd_type: F32,
+            m: self.size,
+            n: self.size,
+            k: self.size,
+        }]
+        .into();
+        Arc::new(properties)
+    }
+}
+
+const F16: ElemType = ElemType::Float(FloatKind::F16);
+
+/// What is compiled into a kernel besides its size, by name.
+fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
+    let floats = |shape: &[usize]| Some(unwritten(client, F32, shape));
+    let ints = |shape: &[usize]| {
+        let data = vec![0i32; shape.iter().product()];
+        Some(upload(client, &data, shape, I32))
+    };
+    let hidden = |shape: &[usize]| {
+        let data = vec![0u32; shape.iter().product()];
+        upload(client, &data, shape, U32)
+    };
+    let tensor = || unwritten(client, F32, &[1, 2, 128, 64]);
+    let plain = || plain(tensor(), tensor(), tensor(), 0.1);
+    let mut options = Vec::new();
+    let mut with = |name, change: &dyn Fn(&mut Inputs)| {
+        let mut inputs = plain();
+        change(&mut inputs);
+        options.push((name, inputs));
+    };
+    let dropout = AttentionDropout {
+        probability: 0.1,
+        seed: 7,
+    };
+    let blocks = || Some((hidden(&[1, 2, 2, 2]), BlockSize::from([64, 64])));
+    with("_bias", &|it| it.bias = floats(&[1, 2, 128, 128]));
+    with("_distances", &|it| it.distance_bias = floats(&[2, 255]));
+    with("_sinks", &|it| it.sinks = floats(&[2]));
+    with("_mask", &|it| it.masked = Some(hidden(&[1, 2, 128, 128])));
+    with("_blocks", &|it| it.visible_blocks = blocks());
+    with("_lengths", &|it| it.key_lengths = ints(&[1]));
+    with("_first_keys", &|it| it.first_keys = ints(&[1]));
+    with("_offsets", &|it| it.query_offsets = ints(&[1]));
+    with("_segments", &|it| it.segments = ints(&[1, 256]));
+    with("_softcap", &|it| it.softcap = Some(30.0));
+    with("_dropout", &|it| it.dropout = Some(dropout));
+    options
+}
+
+/// The kernel of a pass on such a device, and how many products it has of whole tiles of `columns` columns.
+fn kernel(
+    device: &Arc<DeviceProperties>,
+    client: &Client,
+    inputs: &Inputs,
+    pass: Pass,
+) -> (Box<dyn CubeKernel>, usize, usize) {
+    let shape = &inputs.query.shape;
+    let tensor = || unwritten(client, F32, shape);
+    let rows = reals(client, &[0.0; 512], F32, &[2, 1, 2, 128]).arg();
+    let mut call = Call::new(client, inputs, pass);
+    let (tile, matrix) = Matrix::of(device, &call.problem, F16, pass).unwrap();
+    call.config.tile = tile;
+    call.config.matrix = Some(matrix);
+    let upstream = tensor().arg();
+    macro_rules! kernel {
+        ($kernel:ident, $products:expr, $($own:expr),+) => {{
+            let kernel = $kernel::create_dummy_kernel(
+                device.clone(),
+                Arc::new(TargetProperties::default()),
+                CubeCount::Static(1, 1, 1),
+                call.cube_dim(),
+                4,
+                inputs.query.arg(),
+                inputs.key.arg(),
+                inputs.value.arg(),
+                $($own,)+
+                call.config,
+                [F16, call.mask_elem(), F16],
+            );
+            (Box::new(kernel), $products, matrix.columns)
+        }};
+    }
+    match pass {
+        Pass::Forward => {
+            let (sinks, output) = (optional(inputs.sinks.as_ref()), upstream);
+            kernel!(
+                forward,
+                2,
+                sinks,
+                call.scoring(),
+                output,
+                rows,
+                f32::NEG_INFINITY
+            )
+        }
+        Pass::Query => kernel!(
+            query_gradient,
+            3,
+            upstream,
+            rows,
+            call.scoring(),
+            tensor().arg()
+        ),
+        _ => {
+            // Together, or as in wide heads that of the key alone.
+            let value = (shape[3] == 64).then(tensor);
+            let products = 3 + usize::from(value.is_some());
+            let (of_key, of_value) = (optional(Some(&tensor())), optional(value.as_ref()));
+            kernel!(
+                key_gradient,
+                products,
+                upstream,
+                rows,
+                call.scoring(),
+                of_key,
+                of_value
+            )
+        }
+    }
+}
+
+/// A kernel multiplies whole tiles: a product for each part of one, and no other number of them.
 #[test]
 fn all_products_are_on_matrix_units() {
     let Some(client) = client() else { return };
-    let elem = ElemType::Float(FloatKind::F16);
-    let mut like_nvidia: DeviceProperties = client.properties().clone();
-    like_nvidia.hardware.plane_size_min = 32;
-    like_nvidia.hardware.plane_size_max = 32;
-    like_nvidia.hardware.max_shared_memory_size = 48 << 10;
-    like_nvidia.hardware.max_units_per_cube = 1024;
-    like_nvidia.features.matmul.cmma = [MmaConfig {
-        a_type: elem,
-        b_type: elem,
-        cd_type: F32,
-        m: 16,
-        n: 16,
-        k: 16,
-    }]
-    .into();
-    let properties = Arc::new(like_nvidia);
-    let target = Arc::new(TargetProperties::default());
-    for dim in [64, 128] {
+    // Causality changes numbers that a kernel reads, not the kernel.
+    let plain = [64, 128].map(|dim| {
         let tensor = || unwritten(&client, F32, &[1, 2, 128, dim]);
-        let inputs = plain(tensor(), tensor(), tensor(), 0.1);
-        let rows = || reals(&client, &[0.0; 512], F32, &[2, 1, 2, 128]);
-        for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
-            let mut call = Call::new(&client, &inputs, pass);
-            let (tile, matrix) = Matrix::of(&properties, &call.problem, elem, pass).unwrap();
-            call.config.tile = tile;
-            call.config.matrix = Some(matrix);
-            macro_rules! source {
-                ($kernel:ident, $($own:expr),+) => {
-                    source(&$kernel::create_dummy_kernel(
-                        properties.clone(),
-                        target.clone(),
-                        CubeCount::Static(1, 1, 1),
-                        call.cube_dim(),
-                        4,
-                        inputs.query.arg(),
-                        inputs.key.arg(),
-                        inputs.value.arg(),
-                        $($own,)+
-                        call.config,
-                        [elem, call.mask_elem()],
-                    ))
-                };
-            }
-            let rows = rows().arg();
-            let (code, products) = match pass {
-                Pass::Forward => {
-                    let (none, output) = (optional(None), tensor().arg());
-                    let scoring = call.scoring();
-                    (
-                        source!(forward, none, scoring, output, rows, f32::NEG_INFINITY),
-                        2,
-                    )
+        ("", plain(tensor(), tensor(), tensor(), 0.1))
+    });
+    let calls: Vec<_> = plain.into_iter().chain(options(&client)).collect();
+    for language in LANGUAGES {
+        let (device, size) = (language.device(&client), language.size as usize);
+        for (name, inputs) in &calls {
+            let dim = inputs.query.shape[3];
+            for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
+                let (kernel, products, columns) = kernel(&device, &client, inputs, pass);
+                let code = (language.source)(&*kernel);
+                let file = format!("{pass:?}_{dim}{name}.{}", language.extension);
+                let counted = code.matches(language.product).count();
+                assert_eq!(counted, products * columns / size * (dim / size), "{file}");
+                if let Ok(folder) = std::env::var("BURN_ATTN_SOURCES") {
+                    std::fs::write(format!("{folder}/{file}"), code).unwrap();
                 }
-                Pass::Query => {
-                    let (upstream, gradient) = (tensor().arg(), tensor().arg());
-                    (
-                        source!(query_gradient, upstream, rows, call.scoring(), gradient),
-                        3,
-                    )
-                }
-                _ => {
-                    // Together, or as in wide heads that of the key alone.
-                    let value = (dim == 64).then(tensor);
-                    let products = 3 + usize::from(value.is_some());
-                    let (of_key, of_value) = (optional(Some(&tensor())), optional(value.as_ref()));
-                    let (upstream, scoring) = (tensor().arg(), call.scoring());
-                    let code = source!(key_gradient, upstream, rows, scoring, of_key, of_value);
-                    (code, products)
-                }
-            };
-            let of_tile = matrix.columns / 16 * (dim / 16);
-            assert_eq!(
-                code.matches("mma_sync(").count(),
-                products * of_tile,
-                "{pass:?}, dim {dim}"
-            );
-            if let Ok(folder) = std::env::var("BURN_ATTN_CUDA") {
-                std::fs::write(format!("{folder}/{pass:?}_{dim}.cu"), code).unwrap();
             }
         }
     }

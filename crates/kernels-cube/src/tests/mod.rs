@@ -1,8 +1,6 @@
 //! The kernels against the f64 oracle, on the device that wgpu finds.
 
 mod backward;
-// SPIR-V has addresses in place of bindings, so there is no limit to test.
-#[cfg(not(feature = "vulkan"))]
 mod bindings;
 mod case;
 mod compare;
@@ -12,3 +10,5 @@ mod generated;
 mod grid;
 mod matrix;
 mod refused;
+mod splits;
+mod wgsl;

@@ -12,7 +12,7 @@ use cubecl::{
 
 use super::{
     case::Case,
-    device::{F32, client, floats, plain, unwritten, with_tile},
+    device::{F32, client, floats, forced, plain, unwritten},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
@@ -100,7 +100,7 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
     };
     let inputs = small(&client);
     let call = || forward(&client, &inputs, &output, &logsumexp);
-    let said = with_tile(Some(too_large), call).unwrap_err().to_string();
+    let said = forced(Some(too_large), None, call).unwrap_err().to_string();
     assert!(
         said.starts_with("attention of f32 with Problem {"),
         "{said}"
@@ -125,7 +125,7 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
         ..Gradients::default()
     };
     let call = || backward(&client, &inputs, &upstream, &gradients);
-    let said = with_tile(Some(too_large), call).unwrap_err().to_string();
+    let said = forced(Some(too_large), None, call).unwrap_err().to_string();
     assert!(said.contains(memory), "{said}");
 }
 

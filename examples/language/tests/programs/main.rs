@@ -24,9 +24,18 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+/// A program as cargo runs it: with the runner of its target, if there is one, without which it may not find the GPU's driver.
+fn command(path: &str) -> Command {
+    let runner = std::env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace().chain([path]);
+    let mut command = Command::new(words.next().unwrap_or(path));
+    command.args(words);
+    command
+}
+
 /// Runs a program in a folder.
 fn program(path: &str, folder: &Path, args: &[&str], input: &str) -> Output {
-    let mut child = Command::new(path)
+    let mut child = command(path)
         .current_dir(folder)
         .env("BURN_DEVICE", "flex")
         .env_remove("RUST_BACKTRACE")
@@ -51,7 +60,7 @@ fn code_without_lines(
     is_full: bool,
 ) -> Option<i32> {
     let full = || File::options().write(true).open("/dev/full").unwrap();
-    let mut child = Command::new(path)
+    let mut child = command(path)
         .current_dir(folder)
         .env("BURN_DEVICE", "flex")
         .env_remove("RUST_BACKTRACE")

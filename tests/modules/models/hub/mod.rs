@@ -47,7 +47,9 @@ fn load(name: &str, variables: &[(&str, &Path)]) -> Result<(), String> {
 
 /// What the process prints.
 fn printed(name: &str, variables: &[(&str, &Path)]) -> String {
-    let mut process = Command::new(env::current_exe().expect("a program"));
+    // Not `current_exe`, which is the loader where cargo's runner is one.
+    let program = env::args_os().next().expect("a program");
+    let mut process = Command::new(program);
     process.args(["--exact", "models::hub::another_process", "--nocapture"]);
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy().to_uppercase();

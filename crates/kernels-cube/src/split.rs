@@ -1,0 +1,189 @@
+//! The host's side of splits, and what puts them together: where a call has too few tiles for a device, several cubes share the other side of each, and another kernel puts together what they
+//! have found, always in the same order.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use crate::{
+    Operand,
+    call::Call,
+    forward::normalized,
+    operands::optional,
+    scoring::LEAST,
+    supports::{LARGEST_TENSOR, Pass},
+    tile::UNTILED_UNITS,
+};
+
+/// Cubes that keep a large device busy, two for each of 132 multiprocessors. The device is not asked, so that a call gives the same bits on
+/// devices that differ in their number alone.
+const ENOUGH: usize = 264;
+
+/// Rows of the other side that a split has at least: with fewer, reading its own ones once more costs more than it gains.
+const LEAST_ROWS: usize = 128;
+
+/// Units that have a row of the output.
+const MERGING_UNITS: usize = 64;
+
+#[cfg(test)]
+thread_local! {
+    /// Instead of what [`Call::splits_of`] finds.
+    pub(crate) static FORCED_SPLITS: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
+}
+
+#[allow(unsafe_code, reason = "launches without bounds checks")]
+impl Call<'_> {
+    /// How many cubes share a tile.
+    pub(crate) fn splits_of(&self, pass: Pass) -> usize {
+        let p = &self.problem;
+        let [_, _, tiles_q, tiles_kv] = self.tiles();
+        let (tiles, rows, elements) = match pass {
+            Pass::Forward => (p.batch * p.heads_q * tiles_q, p.len_kv, p.output_elements()),
+            Pass::Query => (p.batch * p.heads_q * tiles_q, p.len_kv, p.query_elements()),
+            Pass::KeyAndValue => {
+                let rows = p.group_size() * p.len_q;
+                let elements = p.key_elements().max(p.value_elements());
+                (p.batch * p.heads_kv * tiles_kv, rows, elements)
+            }
+            Pass::Bias => return 1,
+        };
+        #[cfg(test)]
+        if let Some(splits) = FORCED_SPLITS.get() {
+            return splits;
+        }
+        if 2 * tiles > ENOUGH {
+            return 1;
+        }
+        let page = self.client.properties().memory.max_page_size as usize / 4;
+        let most = (rows / LEAST_ROWS).min(LARGEST_TENSOR.min(page) / elements);
+        ENOUGH.div_ceil(tiles).min(most).max(1)
+    }
+
+    /// Memory for what the splits have of `result`, `[splits · batch, …]` in f32; `result` itself where there is one.
+    pub(crate) fn parts_of(&self, result: &Operand) -> Operand {
+        match self.splits {
+            1 => result.clone(),
+            splits => {
+                let mut shape = result.shape.clone();
+                shape[0] *= splits;
+                self.scratch(&shape)
+            }
+        }
+    }
+
+    /// Adds up the parts of a gradient.
+    pub(crate) fn add_up(&self, parts: &Operand, gradient: &Operand) {
+        if self.splits > 1 {
+            let numbers = gradient.shape.iter().product::<usize>();
+            // SAFETY: a unit writes one number of the gradient, which has as many as each part.
+            unsafe {
+                sum_of_parts::launch_unchecked(
+                    self.client,
+                    self.spread(numbers.div_ceil(UNTILED_UNITS)),
+                    CubeDim::new_1d(UNTILED_UNITS as u32),
+                    parts.arg(),
+                    gradient.arg(),
+                    gradient.elem,
+                );
+            }
+        }
+    }
+
+    /// Normalizes what the splits have of an output, `[splits · batch, heads_q, len_q, dim_v]`, with `[splits, rows, 2]` statistics: the number that was
+    /// subtracted from all scores of a row, and the sum of its weights.
+    pub(crate) fn merge(
+        &self,
+        sums: &Operand,
+        statistics: &Operand,
+        output: &Operand,
+        logsumexp: &Operand,
+    ) {
+        // SAFETY: the shapes are those that the kernel expects.
+        unsafe {
+            merged::launch_unchecked(
+                self.client,
+                self.spread(self.problem.query_rows()),
+                CubeDim::new_1d(MERGING_UNITS as u32),
+                sums.arg(),
+                statistics.arg(),
+                optional(self.inputs.sinks.as_ref()),
+                output.arg(),
+                logsumexp.arg(),
+                f32::NEG_INFINITY,
+                output.elem,
+            );
+        }
+    }
+}
+
+/// What splits have found, normalized: a cube per query of a head.
+#[cube(launch_unchecked)]
+fn merged<F: Float>(
+    sums: &Tensor<f32>,
+    statistics: &Tensor<f32>,
+    sinks: &ComptimeOption<OwnedTensor<f32>>,
+    output: &mut Tensor<F>,
+    logsumexp: &mut Tensor<f32>,
+    minus_infinity: f32,
+    #[define(F)] _type: ElemType,
+) {
+    let heads = output.shape(1);
+    let len_q = output.shape(2);
+    let dim_v = output.shape(3);
+    let rows = output.shape(0) * heads * len_q;
+    let splits = sums.shape(0) / output.shape(0);
+    let row = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
+    if row < rows {
+        let query = row % len_q;
+        let head = row / len_q % heads;
+        let batch = row / len_q / heads;
+        let mut maximum = f32::new(LEAST);
+        for split in 0..splits {
+            maximum = maximum.max(statistics[(split * rows + row) * 2]);
+        }
+        let mut total = f32::new(0.0);
+        for split in 0..splits {
+            let at = (split * rows + row) * 2;
+            total += statistics[at + 1] * (statistics[at] - maximum).exp();
+        }
+        let result = normalized(maximum, total, sinks, head, minus_infinity);
+        let to = batch * output.stride(0) + head * output.stride(1) + query * output.stride(2);
+        let mut column = UNIT_POS as usize;
+        while column < dim_v {
+            let mut sum = f32::new(0.0);
+            for split in 0..splits {
+                let rescale = (statistics[(split * rows + row) * 2] - maximum).exp();
+                sum += sums[(split * rows + row) * dim_v + column] * rescale;
+            }
+            let sum = select(result.empty, f32::new(0.0), sum * result.factor);
+            output[to + column] = F::cast_from(sum);
+            column += MERGING_UNITS;
+        }
+        if UNIT_POS == 0 {
+            logsumexp[row] = result.logsumexp;
+        }
+    }
+}
+
+/// Adds up the parts `[splits · batch, heads, len, dim]` of a gradient: a unit per number.
+#[cube(launch_unchecked)]
+fn sum_of_parts<F: Float>(
+    parts: &Tensor<f32>,
+    gradient: &mut Tensor<F>,
+    #[define(F)] _type: ElemType,
+) {
+    let (heads, len, dim) = (gradient.shape(1), gradient.shape(2), gradient.shape(3));
+    let numbers = gradient.shape(0) * heads * len * dim;
+    let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
+    let number = cube * UNTILED_UNITS + UNIT_POS as usize;
+    if number < numbers {
+        let mut sum = parts[number];
+        for split in 1..parts.shape(0) / gradient.shape(0) {
+            sum += parts[split * numbers + number];
+        }
+        let row = number / dim;
+        let head = row / len;
+        let to = head / heads * gradient.stride(0)
+            + head % heads * gradient.stride(1)
+            + row % len * gradient.stride(2);
+        gradient[to + number % dim] = F::cast_from(sum);
+    }
+}

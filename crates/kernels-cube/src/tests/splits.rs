@@ -1,0 +1,122 @@
+//! Several cubes share a tile: every option, with as many splits as there are tiles, and with more.
+
+use burn_attn_kernels_cpu::{CausalAlignment, Window};
+use cubecl::ir::{ElemType, FloatKind};
+
+use super::{
+    case::{Case, check, computed},
+    device::{client, plain, unwritten},
+};
+use crate::{call::Call, supports::Pass};
+
+fn split(case: &Case) {
+    for splits in [2, 5] {
+        check(&Case {
+            splits: Some(splits),
+            ..case.clone()
+        });
+    }
+}
+
+/// In the type of the tensors and, where matrix units are, in f16.
+fn of_all_products(case: &Case) {
+    split(case);
+    let elem = ElemType::Float(FloatKind::F16);
+    let listed = client().is_some_and(|client| {
+        let mut listed = client.features().matmul.cmma.iter();
+        listed.any(|it| it.a_type == elem)
+    });
+    if listed {
+        split(&Case {
+            elem,
+            ..case.clone()
+        });
+    }
+}
+
+#[test]
+fn sizes() {
+    for sizes in [
+        [1, 1, 1, 5, 200, 64, 64],
+        [2, 4, 2, 70, 100, 40, 20],
+        [1, 4, 1, 67, 71, 80, 96],
+    ] {
+        of_all_products(&Case::new(sizes));
+    }
+}
+
+/// With ranges that differ from tile to tile, and some that are empty.
+#[test]
+fn positions() {
+    of_all_products(&Case {
+        causal: Some(CausalAlignment::BottomRight),
+        lengths: true,
+        padding_is_nan: true,
+        sinks: true,
+        ..Case::new([2, 4, 2, 100, 150, 16, 16])
+    });
+    of_all_products(&Case {
+        window: Some(Window {
+            left: Some(20),
+            right: Some(5),
+        }),
+        offsets: Some(-3),
+        lengths: true,
+        first_keys: Some(true),
+        padding_is_nan: true,
+        ..Case::new([2, 2, 1, 100, 150, 16, 16])
+    });
+}
+
+#[test]
+fn tensors_and_numbers() {
+    of_all_products(&Case {
+        masked: Some([true; 4]),
+        bias: Some([true, true, false, true]),
+        alibi: true,
+        sinks: true,
+        softcap: Some(0.7),
+        dropout: Some(0.3),
+        interleaved: Some(8),
+        ..Case::new([2, 4, 2, 70, 90, 16, 24])
+    });
+}
+
+#[test]
+fn the_same_bits_every_time() {
+    let case = Case {
+        causal: Some(CausalAlignment::BottomRight),
+        splits: Some(3),
+        ..Case::new([1, 4, 2, 130, 200, 64, 64])
+    };
+    let [first, second] = [(); 2].map(|()| computed(&case));
+    assert_eq!(first, second);
+}
+
+/// As many as two for each of 132 multiprocessors, where the other side is long enough.
+#[test]
+fn a_call_has_enough_cubes() {
+    let Some(client) = client() else { return };
+    let cubes = |[heads_q, heads_kv, len_q, len_kv]: [usize; 4], pass| {
+        let tensor = |heads, len| unwritten(&client, super::device::F32, &[1, heads, len, 64]);
+        let (query, key) = (tensor(heads_q, len_q), tensor(heads_kv, len_kv));
+        let inputs = plain(query, key.clone(), key, 0.1);
+        let call = Call::new(&client, &inputs, pass);
+        let [_, _, tiles_q, tiles_kv] = call.tiles();
+        let tiles = match pass {
+            Pass::KeyAndValue => heads_kv * tiles_kv,
+            _ => heads_q * tiles_q,
+        };
+        tiles * call.splits
+    };
+    for len_q in [5, 63] {
+        assert!(cubes([8, 1, len_q, 8192], Pass::Forward) >= 264);
+    }
+    for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
+        assert!(cubes([8, 1, 1024, 1024], pass) >= 264, "{pass:?}");
+    }
+    // There is nothing to share, or enough to do.
+    assert_eq!(cubes([1, 1, 64, 64], Pass::Forward), 1);
+    assert_eq!(cubes([8, 8, 1088, 1088], Pass::Forward), 8 * 17);
+    assert_eq!(cubes([1, 1, 64, 1024], Pass::Bias), 1);
+}

@@ -1,0 +1,98 @@
+//! Kernels as WGSL, also where this build would take SPIR-V, which has addresses in place of bindings: a device that binds so many tensors.
+
+use std::{
+    any::TypeId,
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
+};
+
+use cubecl::{
+    Device, MemoryConfiguration, WgpuCompilationOptions,
+    client::Client,
+    future::block_on,
+    ir::{MemoryDeviceProperties, TargetProperties},
+    logging::ServerLogger,
+    profile::TimingMethod,
+    server::ServerUtilities,
+    wgpu::{
+        RuntimeOptions, WgpuServer, WgpuSetup, WgslCompiler,
+        wgpu::{DeviceDescriptor, Features, Limits},
+    },
+};
+use cubecl_server::allocator::ContiguousMemoryLayoutPolicy;
+
+use super::device::found;
+
+thread_local! {
+    /// Instead of the default device.
+    static INSTEAD: RefCell<Option<Client>> = const { RefCell::new(None) };
+}
+
+/// The client that this thread has in place of the default one.
+pub fn instead() -> Option<Client> {
+    INSTEAD.with_borrow(Clone::clone)
+}
+
+/// Runs `call` on the same hardware as a device with so many storage buffers, in WGSL: wgpu refuses every kernel with more. `None` without an adapter.
+pub fn with_storage_buffers<T>(count: u32, call: impl FnOnce(Client) -> T) -> Option<T> {
+    let found = found()?;
+    let adapter = &found.adapter;
+    let features = Features::MAPPABLE_PRIMARY_BUFFERS | Features::all_experimental_mask();
+    let (device, queue) = block_on(adapter.request_device(&DeviceDescriptor {
+        required_features: adapter.features().difference(features),
+        required_limits: Limits {
+            max_storage_buffers_per_shader_stage: count,
+            ..adapter.limits()
+        },
+        ..DeviceDescriptor::default()
+    }))
+    .expect("a device");
+    let client = client_of(WgpuSetup {
+        device,
+        queue,
+        ..found.clone()
+    });
+    INSTEAD.set(Some(client.clone()));
+    let result = call(client);
+    INSTEAD.set(None);
+    Some(result)
+}
+
+/// As CubeCL makes a client of a setup, but for the compiler, which it chooses by what the driver can do.
+fn client_of(setup: WgpuSetup) -> Client {
+    static DEVICES: AtomicU16 = AtomicU16::new(0);
+    let default = Device::default().client();
+    let mut service = default.service_id();
+    service.service = TypeId::of::<WgpuServer<WgslCompiler>>();
+    service.device.index_id = DEVICES.fetch_add(1, Ordering::Relaxed);
+    let mut properties = default.properties().clone();
+    let limits = setup.device.limits();
+    properties.hardware.max_bindings = limits.max_storage_buffers_per_shader_stage - 1;
+    properties.features.matmul.cmma.clear();
+    let memory: MemoryDeviceProperties = properties.memory.clone();
+    let alignment = memory.alignment as usize;
+    let (utilities, captures) = ServerUtilities::init(
+        service,
+        "wgpu<wgsl>",
+        properties,
+        TargetProperties::default(),
+        Arc::new(ServerLogger::default()),
+        ContiguousMemoryLayoutPolicy::new(alignment),
+    );
+    let server = WgpuServer::<WgslCompiler>::new(
+        memory,
+        MemoryConfiguration::default(),
+        WgpuCompilationOptions::default(),
+        setup.device,
+        setup.queue,
+        RuntimeOptions::default().tasks_max,
+        setup.backend,
+        TimingMethod::System,
+        utilities,
+        captures,
+    );
+    Client::try_init(service.device, server).expect("a device of its own")
+}
