@@ -55,18 +55,19 @@ impl Default for StatisticsOptions {
     }
 }
 
-/// Statistics of the weights of every head, in f32 at least. Means are over the queries that see a key.
+/// Statistics of the weights of every head, added up in f32 at least; the weights themselves have the query's type. Means are over the queries that see a key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AttentionStatistics {
-    /// The mean entropy of a query's weights in bits, `[batch, heads_q]`.
+    /// The mean entropy of a query's weights in bits, `[batch, heads_q]`. What a sink takes of them has no term.
     pub entropy: Tensor<2>,
     /// The mean weight of the first key, `[batch, heads_q]`.
     pub first_key: Tensor<2>,
     /// The mean weight of the keys at each distance from the query, before or after it, `[batch, heads_q, max_distance + 2]`; the last number is that of all that are
-    /// further away. Query `i` and key `i` have the distance 0.
+    /// further away. It is the difference of indices: query `i` and key `i` have the distance 0, whatever the lengths and offsets.
     pub distances: Tensor<3>,
-    /// The keys with the largest weights of each query, the largest first, `[batch, heads_q, len_q, top_k]`, or fewer if there are fewer keys.
+    /// The keys with the largest weights of each query, the largest first, `[batch, heads_q, len_q, top_k]`, or fewer if there are fewer keys. Those of weight 0
+    /// are any of the keys that the query does not see.
     pub top_keys: Tensor<4, Int>,
     /// Their weights.
     pub top_weights: Tensor<4>,
@@ -77,7 +78,7 @@ pub struct AttentionStatistics {
 /// # Cost
 ///
 /// The operations of [`attention_weights`](crate::attention_weights) and `2 · batch · heads_q · len_q · len_kv · max_distance` more. The weights of a block of queries exist at a time: at most
-/// 65,536 of each head or those of one query, so memory is linear in the lengths.
+/// 65,536 of each head or those of one query, and beside them a matrix with `max_distance + 2` numbers for each pair of the block, so memory is linear in the lengths.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};

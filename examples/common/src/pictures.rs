@@ -78,8 +78,14 @@ impl Pictures {
     /// Makes sure that the files can be written, before the model works for them.
     ///
     /// # Errors
-    /// If one cannot.
+    /// If one cannot, or if both are one.
     pub fn probe(&self) -> Result<(), Error> {
+        if let (Some(html), Some(svg)) = (&self.html, &self.svg)
+            && html == svg
+        {
+            let problem = format!("--html and --svg name the same file, {}", html.display());
+            return Err(problem.into());
+        }
         let mut paths = self.html.iter().chain(&self.svg);
         Ok(paths.try_for_each(|path| files::probe(path))?)
     }
@@ -90,10 +96,15 @@ impl Pictures {
     /// If a file cannot be written, or if there is no text for a picture.
     pub fn probe_for(&self, texts: &[String], what: &str) -> Result<(), Error> {
         if self.are_wanted() && texts.is_empty() {
-            let problem = format!(
-                "--html, --svg and --text draw a {what} of the command line, and there is none"
-            );
-            return Err(problem.into());
+            let options = [
+                ("--html", self.html.is_some()),
+                ("--svg", self.svg.is_some()),
+                ("--text", self.text),
+            ];
+            let given = options.iter().filter(|(_, is_given)| *is_given);
+            let given: Vec<_> = given.map(|(name, _)| *name).collect();
+            let given = given.join(" and ");
+            return Err(format!("{given}: there is no {what} on the command line to draw").into());
         }
         self.probe()
     }
@@ -154,9 +165,7 @@ impl Pictures {
         let labels = labels(tokenizer, read);
         let (ids, _) = padded(&[read], device);
         let layers = maps(model.attention(ids), &labels, &labels)?;
-        let group = AttentionGroup::new("Self-attention", layers)
-            .note("Every token looks at itself and at those before it.")
-            .written(next);
+        let group = AttentionGroup::new("Self-attention", layers).written(next);
         self.draw(&AttentionPage::new("What the language model looks at").group(group))
     }
 }
@@ -197,9 +206,12 @@ impl Choice {
             }
             _ => {
                 let heads = layers.first().map_or(0, AttentionMap::heads);
-                let layers = layers.len();
-                let problem = format!("--draw {self}: {name} has {layers} layers of {heads} heads");
-                Err(problem.into())
+                let number = |count, one: &str| match count {
+                    1 => format!("1 {one}"),
+                    _ => format!("{count} {one}s"),
+                };
+                let (maps, heads) = (number(layers.len(), "map"), number(heads, "head"));
+                Err(format!("--draw {self}: {name} has {maps} of {heads}").into())
             }
         }
     }
@@ -219,7 +231,7 @@ impl FromStr for Choice {
                 head: numbers.get(1).map(|number| number.get()),
             }),
             _ => Err(
-                "layers and heads are numbers from 1 on, behind a kind of attention if there is one: as in 6, 6:12 or cross:6:12"
+                "layers and heads are numbers from 1 on, after a kind of attention if there is one: as in 6, 6:12 or cross:6:12"
                     .into(),
             ),
         }

@@ -84,7 +84,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
     let of_file = |error: Error| Error::from(format!("{name}: {error}"));
     let mut recording = Recording::new(input, recognizer.window()).map_err(of_file)?;
     let (mut maps, mut texts) = (Vec::new(), Vec::new());
-    let (mut start, mut took) = (0.0, Duration::ZERO);
+    let (mut start, mut took, mut windows) = (0.0, Duration::ZERO, 0);
     while let Some(samples) = recording.next_window().map_err(of_file)? {
         let began = Instant::now();
         let transcript = recognizer.recognize(&samples);
@@ -103,7 +103,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
                             exit::print(&format!("{time:.2}\t{text}\n"));
                         }
                     }
-                    if cli.pictures.are_wanted() && maps.len() < MOST_WINDOWS {
+                    if cli.pictures.are_wanted() && windows < MOST_WINDOWS {
                         maps.push(pictures::map(&recognizer, &transcript, alignment, start)?);
                     }
                 }
@@ -112,6 +112,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
             }
         }
         texts.push(transcript.text);
+        windows += 1;
         start += samples.len() as f64 / LogMel::SAMPLE_RATE as f64;
     }
     if let Some(warning) = recording.warning() {

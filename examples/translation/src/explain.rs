@@ -64,7 +64,6 @@ fn page(
                 "Decoder self-attention",
                 maps(attention.decoder, &written, &written)?,
             )
-            .note("Every token looks at itself and at what is already written.")
             .written(next.clone()),
         )
         .group(

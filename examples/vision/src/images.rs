@@ -32,7 +32,7 @@ pub struct ImageArgs {
     /// Draw the same into an SVG, whose patches say their weights; for one image
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Print what the model saw, below what it says
+    /// Print what the model saw in the terminal
     #[arg(long)]
     text: bool,
     /// The model: a folder that `train` saved, or, but for `detect`, transformers [default: the one that this repository has]
@@ -71,6 +71,12 @@ pub fn model<M: Looks>(folder: Option<&Path>, device: &Device) -> Result<M, Erro
 impl ImageArgs {
     /// Prints what a model sees in each image, and why an image cannot be read; returns the exit code.
     pub fn run<M: Looks>(&self) -> Result<u8, Error> {
+        if let (Some(picture), Some(svg)) = (&self.picture, &self.svg)
+            && picture == svg
+        {
+            let file = svg.display();
+            return Err(format!("--picture and --svg name the same file, {file}").into());
+        }
         for (option, path) in [("--picture", &self.picture), ("--svg", &self.svg)] {
             if let Some(path) = path {
                 self.probe(option, path)?;

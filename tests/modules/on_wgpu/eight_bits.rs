@@ -1,9 +1,9 @@
-//! What 8 bits are on wgpu, whose shaders have no 8-bit integers: weights are packed by fours, caches are refused.
+//! What 8 bits are on wgpu, whose shaders in WGSL have no 8-bit integers: weights are packed by fours, caches are refused.
 
 use burn::{
     module::{Module, Quantizer},
     tensor::{
-        Device, Tensor,
+        DType, Device, Tensor,
         quantization::{Calibration, QuantScheme, QuantStore, QuantValue, ScaleDtype},
     },
 };
@@ -53,16 +53,28 @@ fn weights_in_8_bits_are_those_of_the_cpu() {
     }
 }
 
+/// Where kernels are SPIR-V there are integers of 8 bits, in WGSL there are none.
 #[test]
-fn a_cache_in_8_bits_is_refused() {
-    let Some(device) = devices::wgpu() else {
+fn a_cache_in_8_bits_is_that_of_the_cpu_or_is_refused() {
+    let Some(gpu) = devices::wgpu() else {
         println!("skipped: no adapter");
         return;
     };
-    let module = config().init(&device);
     let quantized = KvCacheConfig::new(5).with_storage(CacheStorage::Int8);
-    assert_eq!(
-        sentence(|| module.cache(2, &quantized)),
-        format!("KvCache: storage Int8 needs 8-bit integers, which {device:?} does not have")
-    );
+    if !gpu.supports_dtype(DType::I8) {
+        let module = config().init(&gpu);
+        assert_eq!(
+            sentence(|| module.cache(2, &quantized)),
+            format!("KvCache: storage Int8 needs 8-bit integers, which {gpu:?} does not have")
+        );
+        return;
+    }
+    let run = |device: &Device| {
+        let module = filled(config().init(device), 3);
+        let mut cache = module.cache(2, &quantized);
+        let x: Tensor<3> = tensor([2, 5, D_MODEL], 1, device);
+        module.forward_cached(x, &mut cache).into_data()
+    };
+    // A number halfway between two of 8 bits may be rounded to the other one.
+    assert_close("a cache", &run(&gpu), &run(&devices::any()), 0.01);
 }

@@ -68,12 +68,9 @@ fn what_is_not_there_is_refused() {
         assert!(text.parse::<Choice>().is_err(), "{text:?}");
     }
     for (text, problem) in [
-        ("3:1", "Cross-attention has 2 layers of 3 heads"),
-        ("2:4", "Cross-attention has 2 layers of 3 heads"),
-        (
-            "encoder:2",
-            "Encoder self-attention has 1 layers of 1 heads",
-        ),
+        ("3:1", "Cross-attention has 2 maps of 3 heads"),
+        ("2:4", "Cross-attention has 2 maps of 3 heads"),
+        ("encoder:2", "Encoder self-attention has 1 map of 1 head"),
         (
             "self:1",
             "the kinds of attention are Encoder self-attention, Cross-attention",
@@ -131,7 +128,16 @@ fn what_is_drawn_has_a_place() {
     let refused = text.probe_for(&[], "text").unwrap_err().to_string();
     assert_eq!(
         refused,
-        "--html, --svg and --text draw a text of the command line, and there is none"
+        "--text: there is no text on the command line to draw"
+    );
+    let both = pictures(&["--svg", "a", "--html", "a", "--text"]).unwrap();
+    assert_eq!(
+        both.probe_for(&[], "question").unwrap_err().to_string(),
+        "--html and --svg and --text: there is no question on the command line to draw"
+    );
+    assert_eq!(
+        both.probe().unwrap_err().to_string(),
+        "--html and --svg name the same file, a"
     );
     let missing = pictures(&["--svg", "missing/a.svg"]).unwrap().probe();
     assert!(
