@@ -265,7 +265,8 @@ impl AttentionMap {
         let sees = |&i: &usize| self.row(head, i).iter().any(|&weight| weight > 0.0);
         let rows = (0..self.queries.len()).filter(sees);
         let bits: Vec<_> = rows.map(|i| f64::from(self.row_entropy(head, i))).collect();
-        (bits.iter().sum::<f64>() / bits.len().max(1) as f64) as f32
+        // An empty sum is -0, which would print as such.
+        ((bits.iter().sum::<f64>() + 0.0) / bits.len().max(1) as f64) as f32
     }
 
     /// Whether no token may look at a later one: the same tokens on both sides, and every key above the diagonal hidden.

@@ -247,8 +247,8 @@ fn data(groups: &[(&AttentionGroup, Vec<&AttentionMap>)]) -> String {
     let [light, dark] = [Background::Light, Background::Dark].map(colors);
     let mut data = format!("{{\"units\":{UNITS},\"light\":{light},\"dark\":{dark},\"groups\":[");
     separated(&mut data, groups, |out, (group, layers)| {
-        let name = json(&group.name);
-        let note = json(group.note.as_deref().unwrap_or(""));
+        let name = json(&printable(&group.name));
+        let note = json(&printable(group.note.as_deref().unwrap_or("")));
         let written = tokens(group.written.as_deref().unwrap_or(&[]));
         *out += &format!("\n{{\"name\":{name},\"note\":{note},\"written\":{written},\"layers\":[");
         separated(out, layers, |out, map| push_layer(out, map));

@@ -74,7 +74,9 @@ pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
     let rows = heads.len().div_ceil(per_row);
     let (panel_width, panel_height) = panel.size();
     // The legend and the title need some width even if the map is tiny.
-    let total_width = (MARGIN + per_row * (panel_width + MARGIN)).max(280);
+    let total_width = (MARGIN + per_row * (panel_width + MARGIN))
+        .max(280)
+        .max(title_width(&title));
     let grid_top = 44;
     let legend_top = grid_top + rows * (panel_height + MARGIN);
 
@@ -89,6 +91,12 @@ pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
         panel.draw(&mut svg, head, x, y);
     }
     svg + &legend(options.background, top, legend_top) + "</svg>\n"
+}
+
+/// The width of a document that shows this title whole, margins included.
+fn title_width(title: &str) -> usize {
+    // Bold letters of the common monospaced fonts are 8.4 pixels wide at this size.
+    2 * MARGIN + width(title) * 9
 }
 
 /// The start of a document of this size: the title, the description, and the background.
@@ -115,7 +123,7 @@ fn begun(
          <text x=\"{MARGIN}\" y=\"28\" font-size=\"14\" font-weight=\"bold\">{}</text>\n",
         markup(title),
         markup(description),
-        markup(&cut(title, (width - 2 * MARGIN) / 9)),
+        markup(title),
     )
 }
 
@@ -125,7 +133,8 @@ fn too_large(map: &AttentionMap, title: &str, background: Background, heads: usi
         "an SVG draws at most {MOST_TOKENS} queries × {MOST_TOKENS} keys, and {MOST_SQUARES} weights"
     );
     let sentence = left_out(&printable(map.title()), map, heads, &limit);
-    let size = (2 * MARGIN + width(&sentence) * 8, 72);
+    let total_width = (2 * MARGIN + width(&sentence) * 8).max(title_width(title));
+    let size = (total_width, 72);
     let svg = begun(title, background, size, 12, &sentence);
     let sentence = markup(&sentence);
     format!("{svg}<text x=\"{MARGIN}\" y=\"52\">{sentence}</text>\n</svg>\n")
@@ -277,9 +286,11 @@ fn legend(background: Background, top: f32, y: usize) -> String {
         svg += &rect((MARGIN + place * step, y), (step, 10), &fill, "/>");
     }
     let end = MARGIN + LEGEND_STEPS * step;
+    // Two digits of a weight below 0.1 as well, which two decimals would round to 0.
+    let decimals = (1.0 - top.log10().floor()).max(2.0) as usize;
     svg + &format!(
         "<text x=\"{MARGIN}\" y=\"{0}\" font-size=\"11\">0</text>\n\
-         <text x=\"{end}\" y=\"{0}\" font-size=\"11\" text-anchor=\"end\">{top:.2}</text>\n\
+         <text x=\"{end}\" y=\"{0}\" font-size=\"11\" text-anchor=\"end\">{top:.decimals$}</text>\n\
          <text x=\"{1}\" y=\"{2}\" font-size=\"11\">weight</text>\n\
          <text x=\"{MARGIN}\" y=\"{3}\" font-size=\"11\">rows: queries, columns: keys; hatched: hidden</text>\n",
         y + 22,

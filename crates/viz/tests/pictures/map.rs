@@ -53,6 +53,9 @@ fn entropy_is_in_bits_and_skips_rows_that_see_nothing() {
     assert_eq!(map.row_entropy(0, 0), 1.0);
     assert_eq!(map.row_entropy(0, 1), 0.0);
     assert!(map.row_entropy(0, 2).is_sign_positive(), "not -0");
+    let blind = AttentionMap::new("m", tokens(&["a"]), tokens(&["x", "y"]), vec![0.0; 2]);
+    let entropy = blind.unwrap().entropy(0);
+    assert!(entropy == 0.0 && entropy.is_sign_positive(), "not -0");
     assert_eq!(
         map.entropy(0),
         0.5,

@@ -250,6 +250,11 @@ fn no_text_breaks_out_of_the_page() {
         "what was written is read back"
     );
     assert_eq!(groups[2].get("note").text(), HOSTILE[2]);
+    // Nor can a name or a note reorder the line, or hide in it.
+    for text in ["name", "note"] {
+        let shown = groups[3..].iter().map(|group| group.get(text).text());
+        assert!(shown.eq(["\u{fffd}␊", "␛[31m"]), "{text}");
+    }
     let keys = groups[0].get("layers").items()[0].get("keys").items();
     assert_eq!(keys[0].text(), "</script>");
     assert_eq!(keys[3].text(), "\u{fffd}␊", "line ends are made visible");

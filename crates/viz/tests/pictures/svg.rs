@@ -3,7 +3,7 @@
 use burn_attn_viz::{AttentionMap, Background, ColorScale, SvgOptions, render_svg};
 
 use crate::markup::elements;
-use crate::{INVISIBLE, hostile, invisible, sample};
+use crate::{INVISIBLE, hostile, invisible, sample, tokens};
 
 fn one_head(head: usize) -> SvgOptions {
     SvgOptions {
@@ -117,6 +117,32 @@ fn strongest_colour_follows_the_scale() {
         render_svg(&sample(), &up_to_maximum).contains(">0.90</text>"),
         "the legend says so"
     );
+}
+
+#[test]
+fn legend_has_two_digits_of_a_small_weight() {
+    for (keys, top) in [(2, "0.50"), (11, "0.091"), (1021, "0.00098")] {
+        let labels = (0..keys).map(|place| format!("k{place}")).collect();
+        let weights = vec![1.0 / keys as f32; keys];
+        let map = AttentionMap::new("m", tokens(&["q"]), labels, weights).unwrap();
+        let up_to_maximum = SvgOptions {
+            scale: ColorScale::Maximum,
+            ..one_head(0)
+        };
+        let svg = render_svg(&map, &up_to_maximum);
+        assert!(svg.contains(&format!(">{top}</text>")), "{keys} keys");
+    }
+}
+
+#[test]
+fn a_small_map_shows_its_long_title_whole() {
+    let title = "the cross-attention of the last layer of the decoder";
+    let map = AttentionMap::new(title, tokens(&["a"]), tokens(&["x"]), vec![0.5; 2]).unwrap();
+    let svg = render_svg(&map, &one_head(1));
+    let shown = format!("font-weight=\"bold\">{title}, head 2 of 2</text>");
+    assert!(svg.contains(&shown), "{svg}");
+    // 65 columns of 9 pixels, and the margins.
+    assert!(svg.contains(" width=\"617\" "), "{svg}");
 }
 
 #[test]
