@@ -13,7 +13,7 @@
   const COMFORTABLE = 22; // squares become no smaller than this to fit a low screen
   const ABOVE = 500; // what stands above the squares, about, in pixels
   const LARGE = 64; // more tokens than fit a screen with their labels, and so many that their weights are small
-  const FAINTEST = 0.005; // the smallest weight that gets a line or a number
+  const FAINTEST = 0.005; // the smallest weight that gets a number, or a line when no token is chosen
   const MOST_LINES = 2000; // drawn at once, when no token is chosen
 
   // Every layer of every group in reading order; a step up or down moves along this list.
@@ -61,8 +61,7 @@
       all = Math.max(all, top);
       if (seen.length > LARGE) long = Math.max(long, top);
     }
-    const whose = long > 0 && long < all ? ` or more, the largest weight of rows of over ${LARGE} keys` : ", the largest weight of this head";
-    return { top: (long || all) / data.units || 1, whose };
+    return { top: (long || all) / data.units || 1, all: all / data.units, hasLong: long > 0 };
   });
   const strongest = perHead(({ weights }) => {
     const visible = weights.flatMap((w, n) => (w >= FAINTEST * data.units ? [n] : []));
@@ -73,11 +72,14 @@
   // Unless the reader has chosen, the colours of long rows do not go up to 1.
   const isFullScale = (at) => (state.scale ? state.scale === "1" : at.keys.length <= LARGE);
   const topOf = (at, of) => (isFullScale(at) ? 1 : largest(of).top);
-  // Two heads side by side have one scale: a colour is the same weight in both.
+  // Two heads side by side have one scale: a colour is the same weight in both. It is the wider of their scales.
+  const isFullShown = () => shown().some((of) => isFullScale(of.layer));
   function scaleShown() {
-    if (isFullScale(state.first.layer)) return { top: 1, whose: "" };
-    const { top, whose } = shown().map((of) => largest(of.head)).reduce((a, b) => (b.top > a.top ? b : a));
-    return { top, whose: state.second ? whose.replace("this head", "both heads") : whose };
+    if (isFullShown()) return { top: 1, whose: "" };
+    const heads = shown().map((of) => largest(of.head));
+    const { top, hasLong } = heads.reduce((a, b) => (b.top > a.top ? b : a));
+    if (heads.every(({ all }) => all <= top)) return { top, whose: `, the largest weight of ${state.second ? "both heads" : "this head"}` };
+    return { top, whose: hasLong ? ` or more, the largest weight of rows of over ${LARGE} keys` : " or more" };
   }
   const shorten = (token, longest = LONGEST_LABEL) => {
     const characters = [...token];
@@ -155,11 +157,14 @@
         grid.append(...thumbnails[p]);
       });
       const causal = group.layers.length > 0 && group.layers.every((each) => each.causal);
+      const own = group.layers.filter((each) => !isFullScale(each)).length;
+      const which = own < group.layers.length ? `In layers of more than ${LARGE} keys, colours` : "Colours";
+      const largeScale = own > 0 && `${which} go up to the largest weight of each head.`;
       const note = [
         group.note,
         group.written.length > 0 && "A row is the token just read ⇒ the token written next.",
         causal && "Masked: no token looks at a later one.",
-        !group.layers.every(isFullScale) && "Colours go up to the largest weight of each head.",
+        largeScale,
       ].filter(Boolean).join(" ");
       overview.append(html("div", { class: "group" }, html("h2", {}, group.name),
         ...(note ? [html("p", { class: "note" }, note)] : []), grid));
@@ -217,7 +222,7 @@
       click: () => choose(p, h),
     }, label);
     const token = (label, title, by) => html("button", { type: "button", title, "aria-label": title, click: () => stepToken(by) }, label);
-    const full = isFullScale(first.layer);
+    const full = isFullShown();
     const scale = html("select", { "aria-label": "Colour scale",
       change: (event) => { state.scale = event.target.value; drawOverview(); drawDetail(); } },
       html("option", { value: "1", selected: full }, "colours from 0 to 1"),
@@ -255,6 +260,7 @@
     }
   }
 
+  const many = (count, name) => `${count} ${name}${count === 1 ? "" : "s"}`;
   const nameOfControl = (element) => element.getAttribute("aria-label") || element.textContent;
 
   // The head that is first shown beside `of`: the next of its layer, or else the one before, or else the next layer's.
@@ -278,14 +284,16 @@
     const heat = html("div", { class: "heat" });
     const readout = html("p", { class: "readout", "aria-live": "polite" });
     const lines = html("div", { class: "lines-box" });
-    const button = (kind) => html("button", { type: "button", click: () => saveMap(of, top, kind) }, `Save as ${kind}`);
+    const button = (kind) => html("button", { type: "button", 
+      click: () => saveMap(of, top, kind).catch(({ message }) => readout.replaceChildren(`The ${kind} was not saved: ${message}`)) },
+    `Save as ${kind}`);
     box.append(
       html("div", { class: "ends" },
         html("h2", {}, `${of.group.name} · ${of.layer.title} · ${titleOf(of.layer, of.h)}`),
         html("span", { class: "controls" }, button("SVG"), button("PNG"))),
       html("div", { class: "ends" },
         html("p", { class: "note" },
-          `spread ${spread.toFixed(2)} bits: as wide as ${(2 ** spread).toFixed(1)} of ${of.layer.keys.length} keys`),
+          `spread ${spread.toFixed(2)} bits: as wide as ${(2 ** spread).toFixed(1)} of ${many(of.layer.keys.length, "key")}`),
         html("span", { class: "legend" }, "0",
           html("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops().map(hex)})` }),
           `${Number(top.toPrecision(2))}${whose}`,
@@ -418,7 +426,10 @@
       let cells = first.map((n) => [Math.floor(n / to.length), n % to.length]);
       if (i !== undefined) cells = to.map((_, other) => [i, other]);
       else if (j !== undefined) cells = from.map((_, other) => [other, j]);
-      picture.replaceChildren(...cells.filter(([row, column]) => weight(of, row, column) >= FAINTEST).map(([row, column]) => {
+      // Where a token's weights are all small, its strongest lines are drawn nevertheless.
+      const peak = cells.reduce((most, [row, column]) => Math.max(most, weight(of, row, column)), 0);
+      const least = Math.min(FAINTEST, peak / 10) || FAINTEST;
+      picture.replaceChildren(...cells.filter(([row, column]) => weight(of, row, column) >= least).map(([row, column]) => {
         const w = weight(of, row, column);
         return svg("line", { x1: 0, y1: (row + 0.5) * ROW, x2: 100, y2: (column + 0.5) * ROW,
           "stroke-width": Math.max(target ? 1 : 0.6, w * 9), "stroke-opacity": (target ? 0.4 : 0.1) + 0.6 * w });
@@ -463,19 +474,25 @@
       const what = stored(of, i, j) < 0 ? hidden : ` weight ${weight(of, i, j).toFixed(4)}`;
       return ["query ", strong(at.rows[i]), " → key ", strong(at.keys[j]), ":", what];
     }
-    const [tokens, share] = i !== undefined
-      ? [at.keys, (other) => weight(of, i, other)] : [at.rows, (other) => weight(of, other, j)];
+    const [tokens, cell] = i !== undefined ? [at.keys, (other) => [i, other]] : [at.rows, (other) => [other, j]];
+    const share = (other) => weight(of, ...cell(other));
     const order = tokens.map((_, other) => other).filter((other) => share(other) > 0)
       .sort((a, b) => share(b) - share(a) || a - b).slice(0, 4);
     if (order.length === 0) {
-      return i === undefined ? ["No query looks at key ", strong(at.keys[j]), "."]
-        : ["Query ", strong(at.rows[i]), " sees nothing."];
+      // What is visible may have weights that round to 0.
+      const isHidden = tokens.every((_, other) => stored(of, ...cell(other)) < 0);
+      const least = 1 / data.units;
+      if (i === undefined) {
+        return isHidden ? ["No query looks at key ", strong(at.keys[j]), "."]
+          : ["No query gives key ", strong(at.keys[j]), ` a weight of ${least} or more.`];
+      }
+      return isHidden ? ["Query ", strong(at.rows[i]), " sees nothing."]
+        : ["Query ", strong(at.rows[i]), ` gives no key a weight of ${least} or more.`];
     }
     const list = order.flatMap((other, n) =>
       [n === 0 ? " " : ", ", strong(tokens[other]), ` ${share(other).toFixed(3)}`]);
     if (i === undefined) return ["Key ", strong(at.keys[j]), " is looked at most by", ...list, "."];
-    const sum = at.keys.reduce((total, _, other) => total + weight(of, i, other), 0);
-    return ["Query ", strong(at.rows[i]), " looks most at", ...list, `. The row sums to ${sum.toFixed(2)}.`];
+    return ["Query ", strong(at.rows[i]), " looks most at", ...list, `. The row sums to ${of.head.sums[i].toFixed(2)}.`];
   }
 
   function pin(target) {
@@ -504,7 +521,7 @@
   function saveMap(of, scaleTop, kind) {
     const at = of.layer;
     const plan = laidOut(of, isLarge(at) ? READABLE : 34, true);
-    save({
+    return save({
       title: nameOf(of, of.h), plan, family, over: overlay(of, plan, scaleTop).all, top: Number(scaleTop.toPrecision(2)),
       rows: at.queries.map((_, i) => at.keys.map((_, j) => (stored(of, i, j) < 0 ? -1 : stepOf(stored(of, i, j), scaleTop)))),
       colors: palette().map(hex), ramp: stops().map(hex),
@@ -512,7 +529,6 @@
   }
 
   document.addEventListener("keydown", (event) => {
-    if (event.target.closest("select")) return;
     // On many keyboards a bracket needs AltGr, which some systems call Ctrl and Alt.
     const by = { "[": -1, "]": 1 }[event.key];
     if (by && !event.metaKey && (event.altKey || !event.ctrlKey)) {
@@ -527,6 +543,8 @@
     }
     // A wide map that has the focus is scrolled by the browser.
     if (event.target.matches(".heat") && event.target.scrollWidth > event.target.clientWidth) return;
+    // The plain arrows choose in a list that has the focus.
+    if (event.target.closest("select") && !event.shiftKey) return;
     // Up and down scroll the page until the reader has clicked into the pictures.
     const inside = overview.contains(event.target) || detail.contains(event.target);
     if (!move || (move[0] !== 0 && !inside)) return;

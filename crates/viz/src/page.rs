@@ -26,8 +26,9 @@ const SCRIPT: &str = concat!(
 /// and the keyboard step through the queries, and the map can be saved as SVG or PNG. It follows the
 /// reader's light or dark setting, fits a phone, and can be used with the keyboard. Weights are rounded to four decimals.
 ///
-/// Keys that are [hidden](AttentionMap#hidden-keys) are hatched. Up to 64 keys, colours go from 0 to 1; beyond, to the largest weight of
-/// each head, in rows that see more than 64 keys if there are any. The legend says so, and the reader may choose.
+/// Keys that are [hidden](AttentionMap#hidden-keys) are hatched. In layers of up to 64 keys, colours go from 0 to 1; in larger ones, to the
+/// largest weight of each head, in rows that see more than 64 keys if there are any. Two heads side by side have one scale, from 0 to 1 if
+/// either layer has up to 64 keys. The legend says so, and the reader may choose.
 ///
 /// # Example
 /// ```
@@ -280,7 +281,16 @@ fn push_layer(out: &mut String, map: &AttentionMap) {
 
 fn push_head(out: &mut String, name: &str, map: &AttentionMap, head: usize) {
     let (name, entropy) = (json(name), map.entropy(head));
-    *out += &format!("\n{{\"name\":{name},\"entropy\":{entropy:.2},\"weights\":[");
+    // The sums of the rows as well: those of a thousand rounded weights would be off by hundredths.
+    let sums: Vec<String> = (0..map.queries().len())
+        .map(|i| {
+            let sum: f64 = map.row(head, i).iter().map(|&w| f64::from(w)).sum();
+            format!("{sum:.2}")
+        })
+        .collect();
+    let sums = sums.join(",");
+    *out +=
+        &format!("\n{{\"name\":{name},\"entropy\":{entropy:.5},\"sums\":[{sums}],\"weights\":[");
     separated(out, 0..map.queries().len(), |out, i| {
         separated(out, 0..map.keys().len(), |out, j| {
             if map.is_hidden(head, i, j) {

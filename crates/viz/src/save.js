@@ -5,7 +5,7 @@ const save = (() => {
   const MARGIN = 16;
 
   // The squares, one unit wide. Those of a colour are one path, in which neighbours of a row are one rectangle.
-  function squares(rows, colors) {
+  function squares(rows, colors, hatching) {
     const paths = new Map();
     rows.forEach((steps, i) => {
       for (let [j, next] = [0, 0]; j < steps.length; j = next) {
@@ -14,14 +14,19 @@ const save = (() => {
         paths.get(steps[j]).push(`M${j} ${i}h${next - j}v1h${j - next}z`);
       }
     });
-    return [...paths].map(([step, d]) => svg("path", { d: d.join(""), fill: step < 0 ? "url(#hidden)" : colors[step] }));
+    return [...paths].map(([step, d]) => svg("path", { d: d.join(""), fill: step < 0 ? hatching : colors[step] }));
   }
+
+  // A title as part of a file's name.
+  const wordsOf = (title) => title.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join("-");
 
   // `rows` has the place in `colors` of every square, below 0 where the key is hidden; `over` stands over the squares, as `plan` says.
   function drawn({ title, rows, colors, ramp, over, plan, top, family }) {
     const style = getComputedStyle(document.documentElement);
     const [ink, quiet, paper, rule, hatch] = ["ink", "quiet", "paper", "rule", "hatch"]
       .map((name) => style.getPropertyValue(`--${name}`).trim());
+    // Several pictures in one document each need their own names.
+    const own = `${wordsOf(title)}-${paper.replace("#", "")}`;
     const hides = rows.some((steps) => steps.some((step) => step < 0));
     const pen = html("canvas").getContext("2d");
     pen.font = `700 14px ${family}`;
@@ -32,17 +37,17 @@ const save = (() => {
       "font-size": 12, fill: ink, style: "white-space: pre" },
       svg("title", {}, title),
       svg("defs", {},
-        svg("pattern", { id: "hidden", width: 0.25, height: 0.25, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+        svg("pattern", { id: `hidden-${own}`, width: 0.25, height: 0.25, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
           svg("path", { d: "M0 0h0.08v0.25h-0.08z", fill: hatch })),
-        svg("linearGradient", { id: "weights" },
+        svg("linearGradient", { id: `weights-${own}` },
           ...ramp.map((color, n) => svg("stop", { offset: n / (ramp.length - 1), "stop-color": color })))),
       svg("rect", { width: "100%", height: "100%", fill: paper }),
       svg("text", { x: MARGIN, y: 28, "font-size": 14, "font-weight": 700 }, title),
       svg("g", { transform: `translate(${MARGIN} 40)`, "font-size": plan.size },
         svg("g", { transform: `translate(${plan.left} ${plan.top}) scale(${plan.cell})`, "shape-rendering": "crispEdges" },
-          ...squares(rows, colors)),
+          ...squares(rows, colors, `url(#hidden-${own})`)),
         ...over),
-      svg("rect", { x: MARGIN, y: legend, width: 112, height: 10, fill: "url(#weights)", stroke: rule }),
+      svg("rect", { x: MARGIN, y: legend, width: 112, height: 10, fill: `url(#weights-${own})`, stroke: rule }),
       svg("text", { x: MARGIN + 120, y: legend + 10 }, `weight from 0 to ${top}`),
       svg("text", { x: MARGIN, y: legend + 30, fill: quiet }, `rows: queries, columns: keys${hides ? "; hatched: hidden" : ""}`));
     picture.querySelectorAll(".gap").forEach((gap) => gap.setAttribute("stroke", paper));
@@ -54,12 +59,19 @@ const save = (() => {
     const url = URL.createObjectURL(file);
     const image = new Image();
     image.src = url;
-    await image.decode();
+    try {
+      await image.decode();
+    } catch {
+      URL.revokeObjectURL(url);
+      throw new Error("this browser cannot draw the SVG.");
+    }
     const scale = Math.min(2, Math.sqrt(MOST_PIXELS / (width * height)));
     const canvas = html("canvas", { width: Math.floor(width * scale), height: Math.floor(height * scale) });
     canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
     URL.revokeObjectURL(url);
-    return new Promise((done) => { canvas.toBlob(done, "image/png"); });
+    const png = await new Promise((done) => { canvas.toBlob(done, "image/png"); });
+    if (!png) throw new Error(`this browser cannot encode ${canvas.width} × ${canvas.height} pixels.`);
+    return png;
   }
 
   // `kind` is SVG or PNG; the name of the file is the title.
@@ -67,9 +79,8 @@ const save = (() => {
     const { picture, width, height } = drawn(map);
     let file = new Blob([new XMLSerializer().serializeToString(picture)], { type: "image/svg+xml" });
     if (kind === "PNG") file = await pixels(file, width, height);
-    const words = map.title.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean);
     const url = URL.createObjectURL(file);
-    html("a", { href: url, download: `${words.join("-")}.${kind.toLowerCase()}` }).click();
+    html("a", { href: url, download: `${wordsOf(map.title)}.${kind.toLowerCase()}` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000); // the browser may ask where to put it first
   };
 })();

@@ -64,7 +64,9 @@ fn rows_in_the_page_equal_the_inputs() {
                 );
             }
             let entropy = heads[place].get("entropy").number();
-            assert!((entropy - f64::from(of.entropy(head))).abs() <= 0.0051);
+            assert!((entropy - f64::from(of.entropy(head))).abs() <= 0.000_006);
+            let sums = heads[place].get("sums").items();
+            assert!(sums.iter().map(Json::number).eq([1.0; 3]), "{sums:?}");
         }
         assert_eq!(heads[1].get("name").text(), "head 2");
         assert_eq!(heads[2].get("name").text(), "mean");
