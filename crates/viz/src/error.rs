@@ -68,6 +68,8 @@ pub enum MapError {
         /// Its weight.
         weight: f32,
     },
+    /// The left, top, right and bottom of a box are not all finite, or right is less than left, or bottom less than top.
+    BoxCorners([f32; 4]),
 }
 
 /// A weight and its place, for a [`MapError`].
@@ -111,13 +113,20 @@ impl fmt::Display for MapError {
                 "{hidden} flags do not say what is hidden of {queries} queries × {keys} keys = {} weights",
                 queries * keys
             ),
+            MapError::PixelCount { height, width, .. } if height * width == 0 => {
+                write!(out, "an image {height} high and {width} wide has no pixels")
+            }
+            MapError::PatchCount { rows, columns, .. } if rows * columns == 0 => {
+                write!(out, "{rows} rows × {columns} columns are no patches")
+            }
             MapError::PixelCount {
                 bytes,
                 height,
                 width,
             } => write!(
                 out,
-                "{bytes} bytes are not 3 for each pixel of an image of {height} × {width}"
+                "{bytes} bytes are not the {} of an image {height} high and {width} wide, 3 for each pixel",
+                height * width * 3
             ),
             MapError::PatchCount {
                 weights,
@@ -125,7 +134,8 @@ impl fmt::Display for MapError {
                 columns,
             } => write!(
                 out,
-                "{weights} weights are not one for each of {rows} × {columns} patches"
+                "{weights} weights are not one for each of {rows} rows × {columns} columns = {} patches",
+                rows * columns
             ),
             MapError::ClassCount {
                 classes,
@@ -133,11 +143,16 @@ impl fmt::Display for MapError {
                 width,
             } => write!(
                 out,
-                "{classes} classes are not one for each pixel of an image of {height} × {width}"
+                "{classes} classes are not one for each of the {} pixels of an image {height} high and {width} wide",
+                height * width
             ),
             MapError::PatchWeight { patch, weight } => write!(
                 out,
-                "the weight of patch {patch} is {weight}, which is not finite and at least 0"
+                "the weight of patch {patch} is {weight}; it must be finite and at least 0"
+            ),
+            MapError::BoxCorners([left, top, right, bottom]) => write!(
+                out,
+                "the box from {left}, {top} (left, top) to {right}, {bottom} (right, bottom) must be finite, with right at least left and bottom at least top"
             ),
             MapError::HiddenWeight(weight) => write!(
                 out,

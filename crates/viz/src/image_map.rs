@@ -162,14 +162,21 @@ impl ImageMap {
         self
     }
 
-    /// Draws a box on the last panel, and on the image itself: left, top, right and bottom (pixels of the image). It has the [colour of the class](class_color)
-    /// `color`. What is beyond the image is not drawn.
-    pub fn boxed(mut self, corners: [f32; 4], color: usize) -> Self {
+    /// Draws a box on the last panel, and on the image itself: left, top, right and bottom (pixels of the image). `color` is one of ten [colours](class_color),
+    /// which repeat. What is beyond the image is not drawn.
+    ///
+    /// # Errors
+    /// A [`MapError`] if a corner is not finite, or if the right side is left of the left one or the bottom above the top.
+    pub fn boxed(mut self, corners: [f32; 4], color: usize) -> Result<Self, MapError> {
+        let [left, top, right, bottom] = corners;
+        if corners.iter().any(|side| !side.is_finite()) || right < left || bottom < top {
+            return Err(MapError::BoxCorners(corners));
+        }
         let last = self.panels.len() - 1;
         for panel in if last > 0 { vec![0, last] } else { vec![0] } {
             self.panels[panel].boxes.push((corners, color));
         }
-        self
+        Ok(self)
     }
 
     fn panel(mut self, layer: Layer) -> Self {

@@ -6,7 +6,7 @@ use crate::AttentionMap;
 use crate::color::{Background, hex};
 use crate::escape::{json, markup};
 use crate::label::{label, printable};
-use crate::limits::{MOST_TOKENS, left_out};
+use crate::limits::{MOST_TOKENS, SLICE, left_out};
 
 /// Weights are stored in the page as whole ten-thousandths: exact to four decimals, and shorter than decimals. -1 is hidden.
 const UNITS: f32 = 10_000.0;
@@ -201,10 +201,10 @@ impl AttentionPage {
             let (queries, keys) = (map.queries().len(), map.keys().len());
             let with_it = weights + shown_heads(map) * queries * keys;
             let limit = if queries.max(keys) > MOST_TOKENS {
-                format!("{MOST_TOKENS} queries × {MOST_TOKENS} keys")
+                format!("{MOST_TOKENS} queries × {MOST_TOKENS} keys; {SLICE}")
             } else if with_it > MOST_WEIGHTS {
                 format!(
-                    "{MOST_WEIGHTS} weights, means over heads included, and would have {with_it} with this layer"
+                    "{MOST_WEIGHTS} weights, means over heads included, and would have {with_it} with this layer; pass fewer heads or a slice of the tokens"
                 )
             } else {
                 weights = with_it;

@@ -3,7 +3,7 @@
 use crate::color::hex;
 use crate::escape::markup;
 use crate::label::{cut, label, printable, widest, width};
-use crate::limits::{MOST_TOKENS, left_out};
+use crate::limits::{MOST_TOKENS, SLICE, left_out};
 use crate::{AttentionMap, Background, ColorScale};
 
 /// What [`render_svg`] draws, and how.
@@ -129,8 +129,13 @@ fn begun(
 
 /// A document that says what is left out, and why.
 fn too_large(map: &AttentionMap, title: &str, background: Background, heads: usize) -> String {
+    // One head of a map with no more tokens always fits.
+    let remedy = match map.queries().len().max(map.keys().len()) > MOST_TOKENS {
+        true => SLICE,
+        false => "draw one head",
+    };
     let limit = format!(
-        "an SVG draws at most {MOST_TOKENS} queries × {MOST_TOKENS} keys, and {MOST_SQUARES} weights"
+        "an SVG draws at most {MOST_TOKENS} queries × {MOST_TOKENS} keys, and {MOST_SQUARES} weights; {remedy}"
     );
     let sentence = left_out(&printable(map.title()), map, heads, &limit);
     let total_width = (2 * MARGIN + width(&sentence) * 8).max(title_width(title));

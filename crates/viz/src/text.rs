@@ -59,7 +59,7 @@ const KEY_COLUMNS: std::ops::RangeInclusive<usize> = 3..=8;
 ///      I     sleep
 /// je   █████ ░░░░░
 /// dors ▒▒▒▒▒ ▓▓▓▓▓
-/// weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is hidden
+/// weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ ≥0.75; blank is hidden
 /// "
 /// );
 /// # Ok::<(), burn_attn_viz::MapError>(())
@@ -166,7 +166,7 @@ fn sum_label(left_out: usize) -> String {
 }
 
 /// What the characters of [`block`] mean.
-pub(crate) const SHARES: &str = "· <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more";
+pub(crate) const SHARES: &str = "· <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ ≥0.75";
 
 /// A character that is the darker the nearer a share is to 1.
 pub(crate) fn block(share: f32) -> char {

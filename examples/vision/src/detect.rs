@@ -126,7 +126,7 @@ impl Looks for SceneDetector {
         for (color, found) in found.iter().enumerate() {
             let weights = weights[found.query * places..][..places].to_vec();
             map = map.attention(output.grid, weights)?;
-            map = map.boxed(corners(found.corners), color);
+            map = map.boxed(corners(found.corners), color)?;
         }
         Ok((text, Some(map)))
     }

@@ -46,7 +46,7 @@ impl ImageMap {
             Layer::Classes(..) => "; beside it, the classes of its pixels".into(),
         });
         let panels: String = panels.collect();
-        format!("An image of {width} × {height} pixels{panels}.")
+        format!("An image {height} pixels high and {width} wide{panels}.")
     }
 
     /// The image with what is laid over it, as a PNG in an element.

@@ -53,7 +53,7 @@ fn classes_and_boxes_have_their_colours() {
     let mut classes = vec![0; 300 * 400];
     (classes[0], classes[1], classes[2]) = (10, 1, 20);
     let map = map.classes(classes.clone(), Some(0)).unwrap();
-    let map = map.boxed([100.0, 50.0, 200.0, 150.0], 4);
+    let map = map.boxed([100.0, 50.0, 200.0, 150.0], 4).unwrap();
     let (size, pixels) = decoded(&map.to_png());
     assert_eq!(size, [300, 2 * 400 + GAP]);
     let at = |row: usize, column: usize| &pixels[(row * size[1] + column) * 3..][..3];
@@ -90,29 +90,55 @@ fn numbers_that_do_not_fit_are_refused() {
     };
     assert_eq!(
         error([2, 3], 17, [1, 1], vec![1.0]),
-        "17 bytes are not 3 for each pixel of an image of 2 × 3"
+        "17 bytes are not the 18 of an image 2 high and 3 wide, 3 for each pixel"
     );
     assert_eq!(
         error([0, 3], 0, [1, 1], vec![1.0]),
-        "0 bytes are not 3 for each pixel of an image of 0 × 3"
+        "an image 0 high and 3 wide has no pixels"
     );
     assert_eq!(
         error([2, 3], 18, [2, 2], vec![1.0; 3]),
-        "3 weights are not one for each of 2 × 2 patches"
+        "3 weights are not one for each of 2 rows × 2 columns = 4 patches"
+    );
+    assert_eq!(
+        error([2, 3], 18, [0, 2], vec![]),
+        "0 rows × 2 columns are no patches"
     );
     assert_eq!(
         error([2, 3], 18, [1, 2], vec![0.5, -0.5]),
-        "the weight of patch 1 is -0.5, which is not finite and at least 0"
+        "the weight of patch 1 is -0.5; it must be finite and at least 0"
     );
     assert_eq!(
         error([2, 3], 18, [1, 2], vec![f32::NAN, 0.5]),
-        "the weight of patch 0 is NaN, which is not finite and at least 0"
+        "the weight of patch 0 is NaN; it must be finite and at least 0"
     );
     let map = ImageMap::new([2, 3], vec![0; 18]).unwrap();
     assert_eq!(
         map.classes(vec![0; 5], None).unwrap_err().to_string(),
-        "5 classes are not one for each pixel of an image of 2 × 3"
+        "5 classes are not one for each of the 6 pixels of an image 2 high and 3 wide"
     );
+}
+
+#[test]
+fn a_box_without_an_inside_is_refused() {
+    let boxed = |corners| {
+        let map = ImageMap::new([2, 3], vec![0; 18]).unwrap();
+        map.boxed(corners, 0)
+    };
+    assert_eq!(
+        boxed([2.0, 0.0, 1.0, 2.0]).unwrap_err().to_string(),
+        "the box from 2, 0 (left, top) to 1, 2 (right, bottom) must be finite, with right at least left and bottom at least top"
+    );
+    for corners in [
+        [0.0, 2.0, 1.0, 1.0],
+        [0.0, f32::NAN, 1.0, 1.0],
+        [0.0, 0.0, f32::INFINITY, 1.0],
+    ] {
+        assert!(boxed(corners).is_err(), "{corners:?}");
+    }
+    // A single point, and what is beyond the image.
+    assert!(boxed([1.0; 4]).is_ok());
+    assert!(boxed([-5.0, 0.0, 1.0, 9.0]).is_ok());
 }
 
 #[test]
@@ -121,14 +147,14 @@ fn the_terminal_shows_patches_and_classes() {
     assert_eq!(map.to_text(&TextOptions::default()), "");
     let weights = vec![0.0, 0.02, 0.1, 0.2, 0.3, 0.08];
     let read = map.clone().attention([2, 3], weights).unwrap();
-    let read = read.boxed([1.0, 0.4, 3.2, 2.0], 1);
+    let read = read.boxed([1.0, 0.4, 3.2, 2.0], 1).unwrap();
     assert_eq!(
         read.to_text(&TextOptions::default()),
         "\
 attention to 2 × 3 patches, weights from 0.0000 to 0.3000; box from 1, 0 to 3, 2
 ··░░▒▒
 ▓▓██▒▒
-from the smallest weight (0) to the largest one (1): · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more
+from the smallest weight (0) to the largest one (1): · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ ≥0.75
 "
     );
     // A narrow line has the largest weight of the patches that a character covers.
@@ -137,18 +163,19 @@ from the smallest weight (0) to the largest one (1): · <0.05  ░ <0.25  ▒ <0
         color: None,
     };
     let lines: Vec<_> = read.to_text(&narrow).lines().map(String::from).collect();
-    assert_eq!(lines[1..], ["▓█▒", lines[2].as_str()]);
+    let legend = "from the smallest weight (0) to the largest one (1): · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ ≥0.75";
+    assert_eq!(lines[1..], ["▓█▒", legend]);
     let classes = map.classes(vec![0, 1, 1, 2, 0, 0, 2, 11], Some(0)).unwrap();
     let drawn = |map: &ImageMap| map.to_text(&TextOptions::default());
     assert_eq!(
         drawn(&classes),
-        "classes of 4 × 2 pixels\n··aaaabb\n····bbcc\nclasses: a class 1, b class 2, c class 11\n"
+        "classes of an image 2 pixels high and 4 wide\n··aaaabb\n····bbcc\nclasses: a class 1, b class 2, c class 11\n"
     );
     let mut names: Vec<String> = (0..12).map(|name| format!("no {name}")).collect();
     (names[1], names[2], names[11]) = ("7".into(), "3".into(), "x".into());
     assert_eq!(
         drawn(&classes.clone().class_names(names.clone())),
-        "classes of 4 × 2 pixels\n··777733\n····33xx\nclasses: 7, 3, x\n"
+        "classes of an image 2 pixels high and 4 wide\n··777733\n····33xx\nclasses: 7, 3, x\n"
     );
     names[2] = "sky".into();
     assert!(drawn(&classes.class_names(names)).ends_with("classes: a 7, b sky, c x\n"));
@@ -159,10 +186,12 @@ fn an_svg_says_the_weight_of_every_patch() {
     let pixels: Vec<u8> = (0..24).map(|at| at * 10).collect();
     let map = ImageMap::new([2, 4], pixels.clone()).unwrap();
     let map = map.attention([1, 2], vec![0.25, 0.75]).unwrap();
-    let svg = map.boxed([1.0, 0.5, 3.0, 2.0], 4).to_svg();
+    let svg = map.boxed([1.0, 0.5, 3.0, 2.0], 4).unwrap().to_svg();
     // 70 times as large, and beside it the same.
     assert!(svg.contains("viewBox=\"0 0 572 140\""), "{svg}");
-    assert!(svg.contains("An image of 4 × 2 pixels; beside it, attention to 1 × 2 patches"));
+    assert!(
+        svg.contains("An image 2 pixels high and 4 wide; beside it, attention to 1 × 2 patches")
+    );
     let patches = [
         "<rect x=\"0.00\" y=\"0.00\" width=\"140.00\" height=\"140.00\" fill-opacity=\"0.000\"><title>row 1, column 1: 0.2500</title></rect>",
         "<rect x=\"140.00\" y=\"0.00\" width=\"140.00\" height=\"140.00\" fill-opacity=\"0.800\"><title>row 1, column 2: 0.7500</title></rect>",

@@ -74,7 +74,7 @@ impl ImageMap {
                 false => format!("{} {}", symbol(class), name(class)),
             });
         let legend: Vec<String> = meanings.collect();
-        let title = format!("classes of {width} × {height} pixels");
+        let title = format!("classes of an image {height} pixels high and {width} wide");
         (title, text, format!("classes: {}", legend.join(", ")))
     }
 }

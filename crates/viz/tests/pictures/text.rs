@@ -30,7 +30,7 @@ layer 1, head 1 of 2: rows are queries, columns are keys
 je   ░░░░░░ ░░░░░░ ▒▒▒▒▒▒ ▒▒▒▒▒▒
 dors ▓▓▓▓▓▓ ░░░░░░ ░░░░░░ ▒▒▒▒▒▒
 .           ······ ······ ░░░░░░ ██████
-weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is hidden
+weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ ≥0.75; blank is hidden
 "
     );
 }
@@ -91,6 +91,27 @@ weight: · <0.05 …
 2 of 5 keys fit;…
 "
     );
+}
+
+#[test]
+fn the_line_below_says_what_the_last_column_is() {
+    let keys = ["k"; 31];
+    for (count, line) in [
+        (20, "18 of 20 keys fit; column +2 is the sum of the other 2"),
+        (
+            31,
+            "18 of 31 keys fit; column +13 is the sum of the other 13",
+        ),
+    ] {
+        let map = AttentionMap::new(
+            "m",
+            tokens(&["q"]),
+            tokens(&keys[..count]),
+            vec![0.0; count],
+        );
+        let text = render_text(&map.unwrap(), 0, &at_width(78));
+        assert_eq!(text.lines().last(), Some(line));
+    }
 }
 
 #[test]
