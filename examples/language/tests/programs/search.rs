@@ -200,7 +200,7 @@ fn what_cannot_work_is_one_sentence() {
             .lines()
             .last()
             .unwrap(),
-        "error: --draw 3:1: Self-attention has 2 layers of 3 heads"
+        "error: --draw 3:1: Self-attention has 2 maps of 3 heads"
     );
     assert!(
         error(&["a", "b", "--html", "missing/page.html"])

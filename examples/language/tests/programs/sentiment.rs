@@ -237,7 +237,7 @@ fn what_cannot_work_is_one_sentence() {
     );
     assert_eq!(
         error(&["ask", "--model", "trained", "--html", "page.html"]),
-        "error: --html, --svg and --text draw a text of the command line, and there is none\n"
+        "error: --html: there is no text on the command line to draw\n"
     );
     assert_eq!(
         error(&["ask", "--model", "trained", ""]),
