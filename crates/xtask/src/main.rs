@@ -25,7 +25,7 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
        cargo run-checks [--wgpu] [--vulkan] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--long]
                         [--explorer] [--package] [--newcomer] [--times] [--sizes]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
-  --vulkan the same with kernels in SPIR-V, in f16 and on matrix units, too, where the driver has them; the kernels themselves also in WGSL. On
+  --vulkan the same with kernels in SPIR-V, in f16 and on matrix units, too, where the driver has them; every option of the kernels in WGSL as well. On
            Debian, `eval \"$(.ci/lavapipe target/lavapipe)\"` sets up a driver in software that has them
   --types  also type-check every other backend (long checks)
   --remote also test the op on a server on the loopback interface (a long build of its own)

@@ -38,6 +38,7 @@ impl Call<'_> {
                     ..self.config
                 },
                 tile_kinds: None,
+                splits: 1,
                 ..*self
             })
     }

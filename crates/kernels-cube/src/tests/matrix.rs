@@ -9,7 +9,7 @@ use super::{
 };
 
 /// The types of half precision that the device has.
-fn halves() -> Vec<ElemType> {
+pub fn halves() -> Vec<ElemType> {
     let Some(client) = client() else {
         return Vec::new();
     };

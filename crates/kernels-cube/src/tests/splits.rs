@@ -1,11 +1,11 @@
-//! Several cubes share a tile: every option, with as many splits as there are tiles, and with more.
+//! Several cubes share a tile: every option, with two splits and with five, which is more than some ranges have tiles.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
-use cubecl::ir::{ElemType, FloatKind};
 
 use super::{
     case::{Case, check, computed},
-    device::{client, plain, unwritten},
+    device::{F32, client, plain, unwritten},
+    matrix::halves,
 };
 use crate::{call::Call, supports::Pass};
 
@@ -18,15 +18,10 @@ fn split(case: &Case) {
     }
 }
 
-/// In the type of the tensors and, where matrix units are, in f16.
+/// In f32 and, where matrix units are, in half precision.
 fn of_all_products(case: &Case) {
     split(case);
-    let elem = ElemType::Float(FloatKind::F16);
-    let listed = client().is_some_and(|client| {
-        let mut listed = client.features().matmul.cmma.iter();
-        listed.any(|it| it.a_type == elem)
-    });
-    if listed {
+    for elem in halves() {
         split(&Case {
             elem,
             ..case.clone()
@@ -98,7 +93,7 @@ fn the_same_bits_every_time() {
 fn a_call_has_enough_cubes() {
     let Some(client) = client() else { return };
     let cubes = |[heads_q, heads_kv, len_q, len_kv]: [usize; 4], pass| {
-        let tensor = |heads, len| unwritten(&client, super::device::F32, &[1, heads, len, 64]);
+        let tensor = |heads, len| unwritten(&client, F32, &[1, heads, len, 64]);
         let (query, key) = (tensor(heads_q, len_q), tensor(heads_kv, len_kv));
         let inputs = plain(query, key.clone(), key, 0.1);
         let call = Call::new(&client, &inputs, pass);
