@@ -15,7 +15,7 @@
 //! same call gives the same bits every time. Statistics and sums are f32, whatever the type of the tensors. All kernels
 //! but those on matrix units use shared memory and barriers, and nothing that a device may lack: neither plane operations nor atomics.
 //!
-//! In f16 and bf16 heads of at most 128 numbers are multiplied by matrix units: output and logsumexp of more than four queries, and the
+//! In f16 and bf16 heads are multiplied by matrix units: output and logsumexp of more than four queries, and the
 //! gradients of query, key and value. The device must have planes of one size, and list products of that type with f32 sums, of 16 x 16 x 16 or
 //! of 8 x 8 x 8 numbers. Weights and gradients of scores are then rounded to the type before they are multiplied, and the scale is applied to
 //! the dot products, which in bf16 may overflow where scaled queries would not. The environment variable `BURN_ATTN_MATRIX_UNITS=off` turns

@@ -10,14 +10,14 @@ use crate::{
     tile::Tile,
 };
 
-/// The widest head whose fragments fit into registers.
-const WIDEST: usize = 128;
-
 /// Rows of operands are as wide as so many numbers, of which every size of a product is a divisor.
 const WHOLE: usize = 16;
 
 /// The widest head of which two operands fit into shared memory beside the scores.
 const WIDEST_OF_TWO: usize = 64;
+
+/// The widest head of which 64 rows of an operand do, beside 64 x 64 scores.
+const WIDEST_OF_SQUARES: usize = 128;
 
 /// Whether the environment turns matrix units off.
 static ARE_OFF: LazyLock<bool> = LazyLock::new(|| {
@@ -64,7 +64,7 @@ impl Matrix {
         // Fragments belong to a plane, so their number must be known before the kernel is compiled.
         let is_fixed = hardware.plane_size_min == hardware.plane_size_max;
         let dim = problem.dim_qk.max(problem.dim_v);
-        if *ARE_OFF || pass == Pass::Bias || !is_half || !is_fixed || dim > WIDEST {
+        if *ARE_OFF || pass == Pass::Bias || !is_half || !is_fixed {
             return None;
         }
         let listed = properties.features.matmul.cmma.iter();
@@ -83,9 +83,10 @@ impl Matrix {
             (true, _) if dim <= WIDEST_OF_TWO => usize::MAX,
             (true, _) => 2,
         };
-        let shapes: &[[usize; 3]] = match dim > WIDEST_OF_TWO {
-            true => &[[64, 64, 1], [32, 32, 1]],
-            false => &[[128, 32, 2], [64, 32, 2], [32, 32, 2]],
+        let shapes: &[[usize; 3]] = match dim {
+            ..=WIDEST_OF_TWO => &[[128, 32, 2], [64, 32, 2], [32, 32, 2]],
+            ..=WIDEST_OF_SQUARES => &[[64, 64, 1], [32, 32, 1]],
+            _ => &[[64, 32, 1], [32, 32, 1]],
         };
         let len = match pass {
             Pass::KeyAndValue => problem.len_kv,

@@ -199,7 +199,7 @@ fn kernel(
 fn all_products_are_on_matrix_units() {
     let Some(client) = client() else { return };
     // Causality changes numbers that a kernel reads, not the kernel.
-    let plain = [64, 128].map(|dim| {
+    let plain = [64, 128, 256].map(|dim| {
         let tensor = || unwritten(&client, F32, &[1, 2, 128, dim]);
         ("", plain(tensor(), tensor(), tensor(), 0.1))
     });

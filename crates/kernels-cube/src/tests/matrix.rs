@@ -37,12 +37,11 @@ fn of_halves(case: &Case) {
 #[test]
 fn sizes() {
     for sizes in [
-        [1, 1, 1, 20, 20, 16, 16],
         [1, 2, 1, 130, 65, 64, 64],
         [2, 4, 2, 70, 100, 40, 20],
         [1, 2, 2, 33, 40, 7, 3],
-        [1, 1, 1, 65, 129, 128, 128],
-        [1, 2, 1, 67, 71, 80, 96],
+        // The time that drivers in software take to compile grows faster than heads: others of more than 128 numbers differ in nothing else.
+        [1, 2, 1, 33, 40, 80, 144],
     ] {
         of_halves(&Case::new(sizes));
     }
@@ -143,11 +142,11 @@ fn the_same_bits_every_time() {
 fn gradients_out_of_range() {
     of_halves(&Case {
         upstream: 32768.0,
-        ..Case::new([1, 1, 1, 3, 2, 64, 128])
+        ..Case::new([1, 1, 1, 3, 2, 64, 64])
     });
     of_halves(&Case {
         upstream: 1.0 / 8192.0,
         keys: 256.0,
-        ..Case::new([1, 1, 1, 40, 1000, 16, 64])
+        ..Case::new([1, 1, 1, 40, 1000, 64, 64])
     });
 }

@@ -31,11 +31,7 @@ fn of_all_products(case: &Case) {
 
 #[test]
 fn sizes() {
-    for sizes in [
-        [1, 1, 1, 5, 200, 64, 64],
-        [2, 4, 2, 70, 100, 40, 20],
-        [1, 4, 1, 67, 71, 80, 96],
-    ] {
+    for sizes in [[1, 1, 1, 5, 200, 64, 64], [2, 4, 1, 70, 100, 40, 20]] {
         of_all_products(&Case::new(sizes));
     }
 }
