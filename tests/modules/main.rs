@@ -43,6 +43,7 @@ mod language_model;
 mod learner;
 mod library;
 mod loss;
+mod mixers;
 mod models;
 #[cfg(feature = "wgpu")]
 mod on_wgpu;

@@ -7,6 +7,7 @@ mod dropout;
 mod embed;
 mod error;
 mod linear;
+mod mixer;
 mod norm;
 mod parameter;
 pub mod positions;
@@ -27,6 +28,7 @@ pub use dropout::dropout;
 pub use embed::embed;
 pub use error::{ConfigError, expect_valid};
 pub use linear::apply as linear;
+pub use mixer::{MixerCall, MixerState, TokenMixer};
 pub use norm::{Norm, NormConfig, normalised};
 #[cfg(feature = "std")]
 pub use ops::with_dropout_seed;

@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn::{
     BlockConfig, ConfigError, FeedForwardActivation, LayerPattern, NormPlacement,
-    TiedEmbeddingConfig, TransformerStackConfig, expect_valid,
+    TiedEmbeddingConfig, TokenMixer, TransformerStack, TransformerStackConfig, expect_valid,
     positions::{LearnedConfig, PositionEncoding, SinusoidalConfig},
 };
 use burn_attn_derive::Config;
@@ -148,6 +148,23 @@ impl LanguageModelConfig {
     ///
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> LanguageModel {
+        self.around(device, |transformer| transformer.init(device))
+    }
+
+    /// As [`init`](Self::init), with other mixers of tokens than self-attention: [`TransformerStackConfig::init_with`].
+    pub fn init_with<M: TokenMixer>(
+        &self,
+        mixer: impl Fn(usize) -> M,
+        device: &Device,
+    ) -> LanguageModel<M> {
+        self.around(device, |transformer| transformer.init_with(mixer, device))
+    }
+
+    fn around<M>(
+        &self,
+        device: &Device,
+        init: impl FnOnce(&TransformerStackConfig) -> TransformerStack<M>,
+    ) -> LanguageModel<M> {
         expect_valid(self.validate());
         let sinusoidal = SinusoidalConfig::new(self.d_model).with_max_len(self.max_len);
         let learned = LearnedConfig::new(self.d_model, self.max_len);
@@ -163,7 +180,7 @@ impl LanguageModelConfig {
             learned: (self.absolute_position == AbsolutePosition::Learned)
                 .then(|| learned.init(device)),
             dropout: DropoutConfig::new(self.block.dropout).init(),
-            transformer: self.transformer().init(device),
+            transformer: init(&self.transformer()),
             head: (!self.tied).then(|| head.init(device)),
             logit_softcap: self.logit_softcap,
             has_logits: true,

@@ -1,7 +1,7 @@
 //! Generation with the language model, which reads each token once.
 
 use burn::tensor::Tensor;
-use burn_attn::{KvCacheConfig, LayerInput, TransformerCache};
+use burn_attn::{KvCache, KvCacheConfig, LayerInput, MixerState, TokenMixer, TransformerCache};
 
 use super::LanguageModel;
 use crate::{
@@ -9,13 +9,13 @@ use crate::{
     new_tokens::NewTokens,
 };
 
-/// What [`LanguageModel`] keeps while it generates: the keys and values of the tokens so far.
+/// What [`LanguageModel`] keeps while it generates: the keys and values of the tokens so far, or what else its mixers keep of them.
 #[derive(Clone, Debug)]
-pub struct LanguageModelState {
-    cache: TransformerCache,
+pub struct LanguageModelState<S = KvCache> {
+    cache: TransformerCache<S>,
 }
 
-impl LanguageModelState {
+impl<S: MixerState> LanguageModelState<S> {
     /// Memory held for keys, values and position biases (bytes).
     pub fn bytes(&self) -> usize {
         self.cache.bytes()
@@ -43,11 +43,11 @@ impl LanguageModelState {
     }
 }
 
-impl LanguageModel {
+impl<M: TokenMixer> LanguageModel<M> {
     /// Lets every row read its tokens; returns their states, `[rows, longest, d_model]`.
     fn read<'a>(
         &self,
-        state: &mut LanguageModelState,
+        state: &mut LanguageModelState<M::State>,
         tokens: &'a [&'a [u32]],
     ) -> (NewTokens<'a>, Tensor<3>) {
         let so_far = self.lengths(state);
@@ -62,7 +62,7 @@ impl LanguageModel {
 
     /// A state of `rows` rows that have read nothing yet, with room for [`max_len`](Self::max_len) tokens each;
     /// [`generate`](crate::generate#example) has an example.
-    pub fn start(&self, rows: usize) -> LanguageModelState {
+    pub fn start(&self, rows: usize) -> LanguageModelState<M::State> {
         self.start_with(rows, &KvCacheConfig::new(self.max_len()))
     }
 
@@ -72,7 +72,7 @@ impl LanguageModel {
     /// # Panics
     ///
     /// When a size of `config` is zero, or its `max_len` is less than the model's or more than the positions of the rotary heads.
-    pub fn start_with(&self, rows: usize, config: &KvCacheConfig) -> LanguageModelState {
+    pub fn start_with(&self, rows: usize, config: &KvCacheConfig) -> LanguageModelState<M::State> {
         assert!(
             config.max_len >= self.max_len(),
             "LanguageModel: a cache of max_len {} is too short for a model of max_len {}",
@@ -88,8 +88,8 @@ impl LanguageModel {
 /// # Cost
 ///
 /// A step runs the layers over the new tokens only; its attention is O(len).
-impl Autoregressive for LanguageModel {
-    type State = LanguageModelState;
+impl<M: TokenMixer> Autoregressive for LanguageModel<M> {
+    type State = LanguageModelState<M::State>;
 
     fn vocab_size(&self) -> usize {
         let [vocab_size, _] = self.embedding.weight.dims();
@@ -104,16 +104,16 @@ impl Autoregressive for LanguageModel {
         Some(self.max_len())
     }
 
-    fn lengths(&self, state: &LanguageModelState) -> Vec<usize> {
+    fn lengths(&self, state: &Self::State) -> Vec<usize> {
         state.cache.lengths()
     }
 
-    fn advance(&self, state: &mut LanguageModelState, tokens: &[&[u32]]) -> Tensor<2> {
+    fn advance(&self, state: &mut Self::State, tokens: &[&[u32]]) -> Tensor<2> {
         let (new, states) = self.read(state, tokens);
         self.logits(new.last(states))
     }
 
-    fn read_in_common(&self, state: &mut LanguageModelState, tokens: &[u32]) -> bool {
+    fn read_in_common(&self, state: &mut Self::State, tokens: &[u32]) -> bool {
         let lengths = self.lengths(state);
         let rows = lengths.len();
         if rows < 2 || lengths.iter().any(|&length| length > 0) {
@@ -125,11 +125,11 @@ impl Autoregressive for LanguageModel {
         true
     }
 
-    fn reorder(&self, state: &mut LanguageModelState, rows: &[usize]) {
+    fn reorder(&self, state: &mut Self::State, rows: &[usize]) {
         state.cache.reorder(rows);
     }
 
-    fn join(&self, state: &mut LanguageModelState, other: LanguageModelState) {
+    fn join(&self, state: &mut Self::State, other: Self::State) {
         state.cache.join(other.cache);
     }
 }
@@ -137,10 +137,10 @@ impl Autoregressive for LanguageModel {
 /// # Cost
 ///
 /// Only the logits that are asked for are computed.
-impl Speculative for LanguageModel {
+impl<M: TokenMixer<State = KvCache>> Speculative for LanguageModel<M> {
     fn advance_last(
         &self,
-        state: &mut LanguageModelState,
+        state: &mut Self::State,
         tokens: &[&[u32]],
         counts: &[usize],
     ) -> Tensor<2> {
@@ -148,11 +148,11 @@ impl Speculative for LanguageModel {
         self.logits(new.last_of_each(states, counts))
     }
 
-    fn reserve(&self, state: &mut LanguageModelState, new: usize) {
+    fn reserve(&self, state: &mut Self::State, new: usize) {
         state.reserve(new);
     }
 
-    fn truncate(&self, state: &mut LanguageModelState, lengths: &[usize]) {
+    fn truncate(&self, state: &mut Self::State, lengths: &[usize]) {
         state.truncate(lengths);
     }
 }

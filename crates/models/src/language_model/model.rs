@@ -6,14 +6,15 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    LayerInput, TiedEmbedding, TransformerStack, dropout,
+    LayerInput, SelfAttention, TiedEmbedding, TokenMixer, TransformerStack, dropout,
     positions::{Learned, Positions, Sinusoidal},
     softcap,
 };
 
 use crate::vocabulary;
 
-/// A stack of causal layers between an embedding and the logits of the next token.
+/// A stack of causal layers between an embedding and the logits of the next token. The layers have self-attention or other
+/// [mixers of tokens](TokenMixer).
 ///
 /// ```text
 /// logits = head(transformer(embedding(tokens) + positions))      without a separate head, the transposed embedding
@@ -41,7 +42,7 @@ use crate::vocabulary;
 /// assert_eq!(logits.dims(), [2, 3, 100]);
 /// ```
 #[derive(Module, Debug)]
-pub struct LanguageModel {
+pub struct LanguageModel<M = SelfAttention> {
     /// `[vocab_size, d_model]`, also the output projection, unless there is a [`head`](Self::head).
     pub embedding: TiedEmbedding,
     pub(super) sinusoidal: Option<Sinusoidal>,
@@ -49,7 +50,7 @@ pub struct LanguageModel {
     pub learned: Option<Learned>,
     pub(super) dropout: Dropout,
     /// The layers and the last norm.
-    pub transformer: TransformerStack,
+    pub transformer: TransformerStack<M>,
     /// The output projection, if it is not the embedding.
     pub head: Option<Linear>,
     pub(super) logit_softcap: Option<f64>,
@@ -58,7 +59,7 @@ pub struct LanguageModel {
     pub(super) max_len: usize,
 }
 
-impl LanguageModel {
+impl<M: TokenMixer> LanguageModel<M> {
     /// Whether the model has [`logits`](Self::logits). One that was loaded from the files of a bare model (`LlamaModel`, `GPTNeoXModel`)
     /// has none, unless its embedding is also the output projection. It has states, for [`attention`](Self::attention) and for a head on top, and
     /// [generation](crate::generate) refuses it.
@@ -114,7 +115,7 @@ impl LanguageModel {
         self.logits(self.transformer.forward(input))
     }
 
-    /// The attention weights of every layer, `[batch, heads, len, len]` each, for tokens `[batch, len]`. It panics as [`forward`](Self::forward), but needs
+    /// The attention weights of every layer with self-attention, `[batch, heads, len, len]` each, for tokens `[batch, len]`. It panics as [`forward`](Self::forward), but needs
     /// no logits.
     pub fn attention(&self, tokens: Tensor<2, Int>) -> Vec<Tensor<4>> {
         let input = LayerInput::new(self.embed(tokens, 0));

@@ -5,7 +5,7 @@ use burn::{
     tensor::Tensor,
     train::{InferenceStep, SequenceOutput, TrainOutput, TrainStep},
 };
-use burn_attn::with_dropout_seed;
+use burn_attn::{TokenMixer, with_dropout_seed};
 
 use super::{ImageBatch, LanguageModelBatch, Seq2SeqBatch, Targets};
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The gradients are those of the loss divided by the batch's divisor; the loss that the metrics see is the mean over its own tokens.
-impl TrainStep for LanguageModel {
+impl<M: TokenMixer> TrainStep for LanguageModel<M> {
     type Input = LanguageModelBatch;
     type Output = SequenceOutput;
 
@@ -27,7 +27,7 @@ impl TrainStep for LanguageModel {
 }
 
 /// The loss is not smoothed.
-impl InferenceStep for LanguageModel {
+impl<M: TokenMixer> InferenceStep for LanguageModel<M> {
     type Input = LanguageModelBatch;
     type Output = SequenceOutput;
 

@@ -1,6 +1,6 @@
 //! The caches of layers and stacks.
 
-use crate::{KvCache, ProjectedMemory, positions::indices};
+use crate::{KvCache, MixerState, ProjectedMemory, positions::indices};
 
 const ONE_MEMORY: &str = "LayerCache: only one of the two caches to join has a memory";
 
@@ -9,18 +9,18 @@ const ONE_MEMORY: &str = "LayerCache: only one of the two caches to join has a m
 ///
 /// The methods take tokens and memory along. Those of [`tokens`](Self::tokens) that add or move sequences leave the memory behind.
 #[derive(Clone, Debug)]
-pub struct LayerCache {
-    /// Keys and values of the tokens so far.
-    pub tokens: KvCache,
+pub struct LayerCache<S = KvCache> {
+    /// Keys and values of the tokens so far, or what else the layer's mixer keeps of them.
+    pub tokens: S,
     /// Keys and values of the memory, by [`CrossAttention::project_memory`](crate::CrossAttention::project_memory), if the layer has
     /// cross-attention. Absent at first.
     pub memory: Option<ProjectedMemory>,
 }
 
-impl LayerCache {
+impl<S: MixerState> LayerCache<S> {
     /// Sequence `b` becomes what sequence `rows[b]` was, including its memory, which is copied: [`KvCache::reorder`].
     pub fn reorder(&mut self, rows: &[usize]) {
-        let stays = rows.iter().copied().eq(0..self.tokens.batch());
+        let stays = rows.iter().copied().eq(0..self.tokens.lengths().len());
         self.tokens.reorder(rows);
         if let (false, Some(memory)) = (stays, &mut self.memory) {
             *memory = memory.select(indices(rows.iter().copied(), &memory.device()));
@@ -51,7 +51,7 @@ impl LayerCache {
 
     /// Why [`join`](Self::join) would panic, if it would.
     fn refuses_join(&self, other: &Self) -> Option<String> {
-        let is_empty = |cache: &Self| cache.tokens.batch() == 0;
+        let is_empty = |cache: &Self| cache.tokens.lengths().is_empty();
         let of_memory = match (&self.memory, &other.memory) {
             (Some(own), Some(others)) => own.refuses_join(others),
             (None, Some(_)) if !is_empty(self) => Some(ONE_MEMORY.to_owned()),
@@ -96,13 +96,13 @@ impl LayerCache {
 /// model.forward_cached(random(2, 1), &mut cache);
 /// ```
 #[derive(Clone, Debug)]
-pub struct TransformerCache {
-    pub(super) layers: Vec<LayerCache>,
+pub struct TransformerCache<S = KvCache> {
+    pub(super) layers: Vec<LayerCache<S>>,
     /// Length of each memory without padding; absent before there is a memory.
     pub(super) memory_lengths: Option<Vec<usize>>,
 }
 
-impl TransformerCache {
+impl<S: MixerState> TransformerCache<S> {
     /// Number of tokens of each sequence so far: `[batch]`.
     pub fn lengths(&self) -> Vec<usize> {
         let first = self.layers.first();
@@ -115,7 +115,7 @@ impl TransformerCache {
     }
 
     /// The caches of the layers that have keys and values of their own, first to last.
-    pub fn layers(&self) -> &[LayerCache] {
+    pub fn layers(&self) -> &[LayerCache<S>] {
         &self.layers
     }
 
@@ -176,7 +176,7 @@ impl TransformerCache {
     /// Whether [`truncate`](Self::truncate) to these lengths would not panic.
     pub fn can_truncate(&self, lengths: &[usize]) -> bool {
         let mut layers = self.layers.iter();
-        layers.all(|layer| layer.tokens.can_truncate(lengths))
+        layers.all(|layer| layer.tokens.refuses_truncation(lengths).is_none())
     }
 
     /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: [`KvCache::truncate`].
@@ -187,16 +187,8 @@ impl TransformerCache {
         }
     }
 
-    /// Keeps the first `lengths[b]` tokens of each sequence `b` and, of those that follow, `then[b]`: [`KvCache::keep`].
-    pub fn keep(&mut self, lengths: &[usize], then: &[&[usize]]) {
-        self.check(|tokens| tokens.refuses_keeping(lengths, then));
-        for layer in &mut self.layers {
-            layer.tokens.keep(lengths, then);
-        }
-    }
-
     /// Panics with the first reason against a change, before a layer is changed.
-    fn check(&self, refuses: impl Fn(&KvCache) -> Option<String>) {
+    fn check(&self, refuses: impl Fn(&S) -> Option<String>) {
         let mut layers = self.layers.iter();
         if let Some(reason) = layers.find_map(|layer| refuses(&layer.tokens)) {
             panic!("{reason}");
@@ -207,6 +199,16 @@ impl TransformerCache {
     pub fn reset(&mut self) {
         for layer in &mut self.layers {
             layer.tokens.reset();
+        }
+    }
+}
+
+impl TransformerCache {
+    /// Keeps the first `lengths[b]` tokens of each sequence `b` and, of those that follow, `then[b]`: [`KvCache::keep`].
+    pub fn keep(&mut self, lengths: &[usize], then: &[&[usize]]) {
+        self.check(|tokens| tokens.refuses_keeping(lengths, then));
+        for layer in &mut self.layers {
+            layer.tokens.keep(lengths, then);
         }
     }
 }

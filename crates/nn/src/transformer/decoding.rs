@@ -3,19 +3,25 @@
 use burn::tensor::Tensor;
 
 use super::{LayerInput, TransformerCache, TransformerStack};
-use crate::{KvCacheConfig, positions::check_lengths};
+use crate::{KvCacheConfig, MixerCall, MixerState, TokenMixer, positions::check_lengths};
 
-impl TransformerStack {
+impl<M: TokenMixer> TransformerStack<M> {
     /// An empty cache for [`forward_cached`](Self::forward_cached). A stack with cross-attention needs a memory in it:
     /// [`project_memory`](Self::project_memory). Panics when the stack is not causal, or no cache can be made: see [`KvCacheConfig`].
-    pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
+    pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache<M::State> {
         for position in &self.positions {
             position.check_max_len("TransformerStack", config.max_len);
         }
-        let layers = self.layers_in_order();
-        let layers = layers.filter(|layer| !layer.self_attention.has_shared_key_value());
+        let own = self.layers_in_order().zip(&self.source_of);
+        let mut layers = Vec::new();
+        for (layer, &source) in own {
+            // Others attend to the keys and values of an earlier layer.
+            if source == layers.len() {
+                layers.push(layer.cache(batch, config));
+            }
+        }
         TransformerCache {
-            layers: layers.map(|layer| layer.cache(batch, config)).collect(),
+            layers,
             memory_lengths: None,
         }
     }
@@ -47,7 +53,7 @@ impl TransformerStack {
         &self,
         memory: Tensor<3>,
         lengths: &[usize],
-        cache: &mut TransformerCache,
+        cache: &mut TransformerCache<M::State>,
     ) {
         self.check_cache(cache);
         let ([batch, len, _], rows) = (memory.dims(), cache.lengths().len());
@@ -79,7 +85,7 @@ impl TransformerStack {
     pub fn forward_cached(
         &self,
         input: impl Into<LayerInput>,
-        cache: &mut TransformerCache,
+        cache: &mut TransformerCache<M::State>,
     ) -> Tensor<3> {
         self.check_cache(cache);
         let mut input = input.into();
@@ -93,14 +99,15 @@ impl TransformerStack {
                 input = input.memory_lengths(lengths);
             }
         }
-        let states = self.fold(input, |layer, input, (source, shared)| {
+        let call = MixerCall::default();
+        let states = self.fold(input, call, |layer, input, source, call| {
             let cache = &mut cache.layers[source];
-            layer.run_cached(input, cache, shared).states
+            layer.run_cached(input, cache, call).states
         });
         self.finish(states)
     }
 
-    fn check_cache(&self, cache: &TransformerCache) {
+    fn check_cache(&self, cache: &TransformerCache<M::State>) {
         let last = self.source_of.iter().max();
         let (caches, own) = (cache.layers.len(), last.map_or(0, |last| last + 1));
         assert!(

@@ -11,9 +11,8 @@ use super::{
     MixtureOfExpertsConfig, NormPlacement, SublayerConnection,
 };
 use crate::{
-    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCacheConfig, SelfAttention,
-    SelfAttentionConfig,
-    attention::SharedKeyValue,
+    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCacheConfig, MixerCall, MixerState,
+    SelfAttention, SelfAttentionConfig, TokenMixer,
     error::{ConfigError, expect_valid},
     positions::PositionEncoding,
     trace::{Kept, Trace},
@@ -103,12 +102,20 @@ impl TransformerLayerConfig {
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> TransformerLayer {
         expect_valid(self.validate());
+        let attention = self.self_attention();
+        self.init_with(
+            attention.init_with(self.block.shared_key_value, device),
+            device,
+        )
+    }
+
+    /// As [`init`](Self::init), with another mixer of tokens than the self-attention that the fields describe, which are checked all the same.
+    pub fn init_with<M: TokenMixer>(&self, mixer: M, device: &Device) -> TransformerLayer<M> {
+        expect_valid(self.validate());
         let block = &self.block;
         let has_memory = self.d_memory.is_some();
         TransformerLayer {
-            self_attention: self
-                .self_attention()
-                .init_with(block.shared_key_value, device),
+            self_attention: mixer,
             self_attention_residual: self.residual(block.attention_norm, device),
             cross_attention: self
                 .d_memory
@@ -202,8 +209,8 @@ impl TransformerLayerConfig {
     }
 }
 
-/// One layer of a transformer: self-attention, cross-attention if there is a memory, and a feed-forward network, each in a
-/// residual sum; if [`parallel`](BlockConfig::parallel), attention and feed-forward network in one sum.
+/// One layer of a transformer: self-attention or another [mixer of tokens](TokenMixer), cross-attention if there is a memory, and a
+/// feed-forward network, each in a residual sum; if [`parallel`](BlockConfig::parallel), attention and feed-forward network in one sum.
 ///
 /// # Source
 ///
@@ -226,9 +233,9 @@ impl TransformerLayerConfig {
 /// assert_eq!(output.states.dims(), [2, 5, 24]);
 /// ```
 #[derive(Module, Debug)]
-pub struct TransformerLayer {
-    /// Every position attends to all positions or, if causal, to itself and earlier ones.
-    pub self_attention: SelfAttention,
+pub struct TransformerLayer<M = SelfAttention> {
+    /// Every position attends to all positions or, if causal, to itself and earlier ones; or what takes the place of self-attention.
+    pub self_attention: M,
     /// The residual sum and norm of the self-attention; in parallel layers, of both sublayers.
     pub self_attention_residual: SublayerConnection,
     /// Every position attends to the memory.
@@ -250,7 +257,7 @@ pub struct TransformerLayer {
 pub struct LayerOutput {
     /// `[batch, len, d_model]`
     pub states: Tensor<3>,
-    /// `[batch, heads, len, len]`, if weights were requested.
+    /// `[batch, heads, len, len]`, if weights were requested and the mixer is a self-attention.
     pub self_weights: Option<Tensor<4>>,
     /// `[batch, heads, len, len_kv]`, if weights were requested and the layer has cross-attention.
     pub cross_weights: Option<Tensor<4>>,
@@ -260,7 +267,7 @@ pub struct LayerOutput {
     pub(super) trace: Trace,
 }
 
-impl TransformerLayer {
+impl<M: TokenMixer> TransformerLayer<M> {
     /// The states of every position, `[batch, len, d_model]` as the input, at the cost of [`SelfAttention::forward`],
     /// [`CrossAttention::forward`] and [`FeedForward::forward`] or [`MixtureOfExperts::forward`].
     ///
@@ -269,21 +276,21 @@ impl TransformerLayer {
     /// When the width is not `d_model`, a part of the input does not fit, there is a memory without cross-attention or
     /// cross-attention without a memory, or the layer has [shared keys and values](BlockConfig::shared_key_value), which only a stack gives it.
     pub fn forward(&self, input: impl Into<LayerInput>) -> LayerOutput {
-        self.run(input.into(), None, &mut SharedKeyValue::default())
+        self.run(input.into(), None, &mut MixerCall::default())
     }
 
     /// Every step of [`forward`](Self::forward), by name. Panics as that does; cost as
     /// [`SelfAttention::forward_traced`](crate::SelfAttention::forward_traced).
     pub fn forward_traced(&self, input: impl Into<LayerInput>) -> Trace {
         let input = input.into().kept(Kept::Steps);
-        self.run(input, None, &mut SharedKeyValue::default()).trace
+        self.run(input, None, &mut MixerCall::default()).trace
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs a memory in it:
-    /// [`LayerCache::memory`]. Panics as [`SelfAttention::cache`] does.
-    pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> LayerCache {
+    /// [`LayerCache::memory`]. Panics as [`TokenMixer::state`] does: [`SelfAttention::cache`].
+    pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> LayerCache<M::State> {
         LayerCache {
-            tokens: self.self_attention.cache(batch, config),
+            tokens: self.self_attention.state(batch, config),
             memory: None,
         }
     }
@@ -298,19 +305,19 @@ impl TransformerLayer {
     pub fn forward_cached(
         &self,
         input: impl Into<LayerInput>,
-        cache: &mut LayerCache,
+        cache: &mut LayerCache<M::State>,
     ) -> LayerOutput {
-        self.run_cached(input.into(), cache, &mut SharedKeyValue::default())
+        self.run_cached(input.into(), cache, &mut MixerCall::default())
     }
 
     pub(super) fn run_cached(
         &self,
         input: LayerInput,
-        cache: &mut LayerCache,
-        shared: &mut SharedKeyValue,
+        cache: &mut LayerCache<M::State>,
+        call: &mut MixerCall,
     ) -> LayerOutput {
         let input = input.cached(cache.tokens.lengths(), cache.memory.clone());
-        self.run(input, Some(&mut cache.tokens), shared)
+        self.run(input, Some(&mut cache.tokens), call)
     }
 
     /// Whether attention and feed-forward network are summed, instead of following each other.

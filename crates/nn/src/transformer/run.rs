@@ -3,14 +3,14 @@
 use burn::tensor::Tensor;
 
 use super::{LayerInput, LayerOutput, TransformerLayer, input::LayerOptions};
-use crate::{KvCache, attention::SharedKeyValue, trace::Recorder};
+use crate::{MixerCall, TokenMixer, trace::Recorder};
 
-impl TransformerLayer {
+impl<M: TokenMixer> TransformerLayer<M> {
     pub(super) fn run(
         &self,
         input: LayerInput,
-        cache: Option<&mut KvCache>,
-        shared: &mut SharedKeyValue,
+        state: Option<&mut M::State>,
+        call: &mut MixerCall,
     ) -> LayerOutput {
         let LayerInput { x, context, more } = input;
         more.check_memory(self.cross_attention.is_some());
@@ -18,13 +18,10 @@ impl TransformerLayer {
         recorder.step("input", &x);
         let normalised = self.self_attention_residual.input(x.clone());
         recorder.step("self.normed", &normalised);
-        let attention = &self.self_attention;
-        let attention_input = more.self_attention(normalised.clone(), context);
-        let mut of_attention = recorder.for_part();
-        let attended = match cache {
-            Some(cache) => attention.run_cached(attention_input, cache, shared),
-            None => attention.run(attention_input, &mut of_attention, shared),
-        };
+        let mixer_input = more.self_attention(normalised.clone(), context);
+        call.recorder = recorder.for_part();
+        let attended = self.self_attention.mix(mixer_input, state, call);
+        let mut of_attention = core::mem::take(&mut call.recorder);
         let self_weights = of_attention.take_weights();
         recorder.part("self", of_attention);
         if self.parallel {

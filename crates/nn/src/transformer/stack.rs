@@ -7,13 +7,13 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::{AttentionMask, StatisticsOptions};
+use burn_attn_ops::StatisticsOptions;
 
 use super::{
     BlockConfig, LayerInput, LayerPattern, NormPlacement, TransformerLayer, TransformerLayerConfig,
 };
 use crate::{
-    CrossMemory, Norm,
+    CrossMemory, MixerCall, Norm, SelfAttention, TokenMixer,
     attention::SharedKeyValue,
     error::{ConfigError, expect_valid},
     normalised,
@@ -94,6 +94,25 @@ impl TransformerStackConfig {
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> TransformerStack {
+        self.assemble(device, |_, layer| layer.init(device))
+    }
+
+    /// As [`init`](Self::init), with other mixers of tokens than the self-attention that the fields describe, which are checked all the same:
+    /// `mixer(i)` is that of layer `i` of those with weights. The position encoding of the blocks, for heads of their width, is built once and
+    /// passed to all mixers. [`TokenMixer`] has an example.
+    pub fn init_with<M: TokenMixer>(
+        &self,
+        mixer: impl Fn(usize) -> M,
+        device: &Device,
+    ) -> TransformerStack<M> {
+        self.assemble(device, |index, layer| layer.init_with(mixer(index), device))
+    }
+
+    fn assemble<M>(
+        &self,
+        device: &Device,
+        init: impl Fn(usize, &TransformerLayerConfig) -> TransformerLayer<M>,
+    ) -> TransformerStack<M> {
         expect_valid(self.validate());
         let mut shared: Vec<(PositionEncoding, usize)> = Vec::new();
         let (mut layers, mut positions, mut position_of) = (Vec::new(), Vec::new(), Vec::new());
@@ -110,7 +129,7 @@ impl TransformerStackConfig {
                     shared.len() - 1
                 })
             }));
-            layers.push(layer.init(device));
+            layers.push(init(layers.len(), &layer));
         }
         // Post-norm has normalised the last sum.
         let default = last.norm_placement != NormPlacement::Post;
@@ -178,10 +197,10 @@ impl TransformerStackConfig {
 /// assert_eq!(albert.forward_with_hidden_states(x).hidden_states.len(), 3);
 /// ```
 #[derive(Module, Debug)]
-pub struct TransformerStack {
+pub struct TransformerStack<M = SelfAttention> {
     /// The layers with weights, first to last. To run a layer alone, pass its shared position encoding, if there is one:
     /// [`position`](Self::position).
-    pub layers: Vec<TransformerLayer>,
+    pub layers: Vec<TransformerLayer<M>>,
     /// The position encodings that layers share: a rotary table, or a relative bias as in T5, for all layers that are configured alike.
     /// ALiBi's slopes belong to the layers.
     pub positions: Vec<Position>,
@@ -204,7 +223,7 @@ pub struct TransformerStackOutput {
     pub states: Tensor<3>,
     /// If requested, the states after every layer, `[batch, len, d_model]` each, before the final norm.
     pub hidden_states: Vec<Tensor<3>>,
-    /// If requested, one `[batch, heads, len, len]` per layer.
+    /// If requested, one `[batch, heads, len, len]` per layer with self-attention.
     pub self_weights: Vec<Tensor<4>>,
     /// If requested, one `[batch, heads, len, len_kv]` per layer with cross-attention.
     pub cross_weights: Vec<Tensor<4>>,
@@ -212,14 +231,14 @@ pub struct TransformerStackOutput {
     pub router_logits: Vec<Tensor<2>>,
 }
 
-impl TransformerStack {
+impl<M: TokenMixer> TransformerStack<M> {
     /// The states of every position, `[batch, len, d_model]` as the input, at the cost of [`TransformerLayer::forward`] layer by layer.
     /// Panics as that does, and when a position encoding is given to a stack whose layers share one.
     pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
         // Nobody could read the weights.
         let input = input.into().weights(false);
-        let states = self.fold_whole(input, |layer, input, shared| {
-            layer.run(input, None, shared).states
+        let states = self.fold_whole(input, |layer, input, call| {
+            layer.run(input, None, call).states
         });
         self.finish(states)
     }
@@ -251,8 +270,8 @@ impl TransformerStack {
     /// What the layers keep, and the states.
     fn kept(&self, input: LayerInput) -> (Trace, Tensor<3>) {
         let (mut trace, mut number) = (Trace::new(), 0);
-        let states = self.fold_whole(input, |layer, input, shared| {
-            let output = layer.run(input, None, shared);
+        let states = self.fold_whole(input, |layer, input, call| {
+            let output = layer.run(input, None, call);
             trace.extend(&number.to_string(), output.trace);
             number += 1;
             output.states
@@ -289,8 +308,8 @@ impl TransformerStack {
     ) -> TransformerStackOutput {
         let (mut self_weights, mut cross_weights) = (Vec::new(), Vec::new());
         let mut router_logits = Vec::new();
-        let states = self.fold_whole(input, |layer, input, shared| {
-            let output = layer.run(input, None, shared);
+        let states = self.fold_whole(input, |layer, input, call| {
+            let output = layer.run(input, None, call);
             self_weights.extend(output.self_weights);
             cross_weights.extend(output.cross_weights);
             router_logits.extend(output.router_logits);
@@ -310,24 +329,22 @@ impl TransformerStack {
     fn fold_whole(
         &self,
         input: LayerInput,
-        mut run: impl FnMut(&TransformerLayer, LayerInput, &mut SharedKeyValue) -> Tensor<3>,
+        mut run: impl FnMut(&TransformerLayer<M>, LayerInput, &mut MixerCall) -> Tensor<3>,
     ) -> Tensor<3> {
-        let mut masks: BTreeMap<(bool, Option<usize>), AttentionMask> = BTreeMap::new();
-        self.fold(input, |layer, mut input, (_, shared)| {
-            let attention = &layer.self_attention;
-            let made = masks.entry((attention.causal, attention.window));
-            let made = made.or_insert_with(|| attention.mask_for_calls(&input.context, &input.x));
-            input.context.made_mask = Some(made.clone());
-            run(layer, input, shared)
-        })
+        let call = MixerCall {
+            masks: Some(BTreeMap::new()),
+            ..MixerCall::default()
+        };
+        self.fold(input, call, |layer, input, _, call| run(layer, input, call))
     }
 
-    /// Runs the layers through `run`, each with its shared position encoding, and with which layer's keys and values it attends to: an index
-    /// into the caches, and where a layer leaves them for later ones.
+    /// Runs the layers through `run`, each with its shared position encoding, and with which layer's keys and values it attends to, as an index
+    /// into the caches. The `call` goes from layer to layer.
     pub(super) fn fold(
         &self,
         input: LayerInput,
-        mut run: impl FnMut(&TransformerLayer, LayerInput, (usize, &mut SharedKeyValue)) -> Tensor<3>,
+        mut call: MixerCall,
+        mut run: impl FnMut(&TransformerLayer<M>, LayerInput, usize, &mut MixerCall) -> Tensor<3>,
     ) -> Tensor<3> {
         let LayerInput { x, context, more } = input;
         assert!(
@@ -343,17 +360,17 @@ impl TransformerStack {
         let layers = self.order.iter().zip(&self.source_of);
         layers.enumerate().fold(x, |x, (at, (&index, &source))| {
             // What no later layer reads is dropped.
-            let mut shared = kept.remove(&source).unwrap_or_default();
-            shared.is_wanted = self.source_of[at + 1..].contains(&source);
+            call.shared = kept.remove(&source).unwrap_or_default();
+            call.shared.is_wanted = self.source_of[at + 1..].contains(&source);
             let context = match self.position(index) {
                 Some(position) => context.clone().position(position.clone()),
                 None => context.clone(),
             };
             let more = more.clone();
             let input = LayerInput { x, context, more };
-            let x = run(&self.layers[index], input, (source, &mut shared));
-            if shared.is_wanted {
-                kept.insert(source, shared);
+            let x = run(&self.layers[index], input, source, &mut call);
+            if call.shared.is_wanted {
+                kept.insert(source, core::mem::take(&mut call.shared));
             }
             x
         })
@@ -370,7 +387,7 @@ impl TransformerStack {
     }
 
     /// The layers in the order in which they run, repeated if they run several times.
-    pub(super) fn layers_in_order(&self) -> impl Iterator<Item = &TransformerLayer> {
+    pub(super) fn layers_in_order(&self) -> impl Iterator<Item = &TransformerLayer<M>> {
         self.order.iter().map(|&index| &self.layers[index])
     }
 }

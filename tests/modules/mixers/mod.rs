@@ -1,0 +1,3 @@
+//! Mixers of tokens: a user's own.
+
+mod own;
