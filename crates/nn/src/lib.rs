@@ -28,7 +28,9 @@ pub use dropout::dropout;
 pub use embed::embed;
 pub use error::{ConfigError, expect_valid};
 pub use linear::apply as linear;
-pub use mixer::{MixerCall, MixerState, TokenMixer};
+pub use mixer::{
+    GatedDeltaRule, GatedDeltaRuleConfig, GatedDeltaState, MixerCall, MixerState, TokenMixer,
+};
 pub use norm::{Norm, NormConfig, normalised};
 #[cfg(feature = "std")]
 pub use ops::with_dropout_seed;

@@ -1,0 +1,156 @@
+//! What the gated delta rule keeps of the tokens so far.
+
+use burn::tensor::Tensor;
+
+use super::MixerState;
+use crate::positions::indices;
+
+/// The state of a [`GatedDeltaRule`](crate::GatedDeltaRule) for a batch of sequences: the memory of every head, and the last tokens, which the
+/// convolution reads. Its size does not depend on the number of tokens, of which [`truncate`](MixerState::truncate) can only remove all or none.
+#[derive(Clone, Debug)]
+pub struct GatedDeltaState {
+    lengths: Vec<usize>,
+    /// Absent before there are tokens.
+    pub(super) memory: Option<Memory>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    /// What the convolution reads before the next token: `[batch, kernel_len − 1, channels]`.
+    pub(super) tail: Tensor<3>,
+    /// `[batch, n_value_heads, d_key_head, d_value_head]`, in f32 or wider.
+    pub(super) matrix: Tensor<4>,
+}
+
+impl Memory {
+    /// That of `batch` sequences without tokens, otherwise like this one.
+    fn empty(&self, batch: usize) -> Self {
+        let [_, len, channels] = self.tail.dims();
+        let [_, heads, keys, values] = self.matrix.dims();
+        let (of_tail, of_matrix) = (self.tail.dtype(), self.matrix.dtype());
+        let device = self.tail.device();
+        Self {
+            tail: Tensor::zeros([batch, len, channels], (&device, of_tail)),
+            matrix: Tensor::zeros([batch, heads, keys, values], (&device, of_matrix)),
+        }
+    }
+}
+
+impl GatedDeltaState {
+    pub(super) fn new(batch: usize) -> Self {
+        Self {
+            lengths: vec![0; batch],
+            memory: None,
+        }
+    }
+
+    pub(super) fn check_batch(&self, batch: usize) {
+        let own = self.lengths.len();
+        assert!(
+            batch == own,
+            "GatedDeltaRule: {batch} sequences do not fit a state of {own}"
+        );
+    }
+
+    /// Adds the first `lengths[b]` of `len` tokens of each sequence `b`, after which the memory is `matrix`. `read` is what the convolution has
+    /// read: `[batch, kernel_len − 1 + len, channels]`.
+    pub(super) fn add(
+        &mut self,
+        lengths: &[usize],
+        len: usize,
+        read: Tensor<3>,
+        matrix: Tensor<4>,
+    ) {
+        let [_, rows, _] = read.dims();
+        // A copy: a view would keep all of the rows.
+        let last = |read: Tensor<3>, length| {
+            let rows = indices(length..length + rows - len, &read.device());
+            read.select(1, rows)
+        };
+        let tail = match lengths.iter().all(|&length| length == lengths[0]) {
+            true => last(read, lengths[0]),
+            false => {
+                let of_sequence = |(b, &length)| last(read.clone().narrow(0, b, 1), length);
+                Tensor::cat(lengths.iter().enumerate().map(of_sequence).collect(), 0)
+            }
+        };
+        self.memory = Some(Memory { tail, matrix });
+        for (own, new) in self.lengths.iter_mut().zip(lengths) {
+            *own += new;
+        }
+    }
+}
+
+impl MixerState for GatedDeltaState {
+    fn lengths(&self) -> Vec<usize> {
+        self.lengths.clone()
+    }
+
+    fn bytes(&self) -> usize {
+        self.memory.as_ref().map_or(0, |Memory { tail, matrix }| {
+            tail.shape().num_elements() * tail.dtype().size()
+                + matrix.shape().num_elements() * matrix.dtype().size()
+        })
+    }
+
+    fn reorder(&mut self, rows: &[usize]) {
+        let batch = self.lengths.len();
+        if let Some(row) = rows.iter().find(|&&row| row >= batch) {
+            panic!(
+                "GatedDeltaState: cannot reorder to sequence {row}: there are {batch} sequences"
+            );
+        }
+        self.lengths = rows.iter().map(|&row| self.lengths[row]).collect();
+        if rows.iter().copied().eq(0..batch) {
+            return;
+        }
+        // In Burn 0.22.1 nothing can be selected with no indices on wgpu.
+        self.memory = self.memory.take().filter(|_| !rows.is_empty());
+        self.memory = self.memory.take().map(|Memory { tail, matrix }| {
+            let rows = indices(rows.iter().copied(), &tail.device());
+            Memory {
+                tail: tail.select(0, rows.clone()),
+                matrix: matrix.select(0, rows),
+            }
+        });
+    }
+
+    fn join(&mut self, other: Self) {
+        if let Some(reason) = self.refuses_join(&other) {
+            panic!("{reason}");
+        }
+        let counts = [self.lengths.len(), other.lengths.len()];
+        self.lengths.extend(other.lengths);
+        let both = [self.memory.take(), other.memory];
+        let Some(like) = both.iter().flatten().next().cloned() else {
+            return;
+        };
+        let parts = both.into_iter().zip(counts).filter(|(_, count)| *count > 0);
+        let parts = parts.map(|(part, count)| part.unwrap_or_else(|| like.empty(count)));
+        let (tails, matrices) = parts.map(|part| (part.tail, part.matrix)).unzip();
+        self.memory = Some(Memory {
+            tail: Tensor::cat(tails, 0),
+            matrix: Tensor::cat(matrices, 0),
+        });
+    }
+
+    fn reset(&mut self) {
+        *self = Self::new(self.lengths.len());
+    }
+
+    fn refuses_join(&self, other: &Self) -> Option<String> {
+        let (own, others) = self.memory.as_ref().zip(other.memory.as_ref())?;
+        let sizes = |memory: &Memory| {
+            let [_, len, channels] = memory.tail.dims();
+            let [_, heads, keys, values] = memory.matrix.dims();
+            [len, channels, heads, keys, values]
+        };
+        let (own, others) = (sizes(own), sizes(others));
+        (own != others).then(|| {
+            format!(
+                "GatedDeltaState: a state of [kernel_len − 1, channels, heads, widths of keys and values] {others:?} cannot join one of {own:?}: \
+                 they were made for different layers"
+            )
+        })
+    }
+}
