@@ -18,9 +18,9 @@ mod transformer;
 
 pub use attention::{
     AttentionContext, AttentionOutput, CrossAttention, CrossAttentionConfig, CrossAttentionInput,
-    CrossMemory, Heads, HeadsConfig, MultiHeadAttention, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, SelfAttention,
-    SelfAttentionConfig, SelfAttentionInput, padding,
+    CrossMemory, Heads, HeadsConfig, LatentAttention, LatentAttentionConfig, MultiHeadAttention,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, ProjectedMemory, ProjectionBias, QkNorm,
+    QkNormConfig, SelfAttention, SelfAttentionConfig, SelfAttentionInput, padding,
 };
 pub use burn_attn_ops as ops;
 pub use cache::{CacheStorage, KvCache, KvCacheConfig};

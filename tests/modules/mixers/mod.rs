@@ -1,6 +1,7 @@
 //! Mixers of tokens: those of this crate against `transformers`, and a user's own.
 
 mod gated_delta_rule;
+mod latent_attention;
 mod own;
 
 use burn::{

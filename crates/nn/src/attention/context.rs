@@ -107,6 +107,15 @@ impl AttentionContext {
         self
     }
 
+    /// Panics, in the name of `module`, on what says where queries stand among the keys of another sequence.
+    pub(super) fn check_one_sequence(&self, module: &str) {
+        assert!(
+            self.offset.is_none(),
+            "{module}: an offset was given, but the queries are the keys"
+        );
+        assert!(self.key_positions.is_none(), "{module}: {KEYS_ARE_QUERIES}");
+    }
+
     /// The positions of keys, which may be those of the queries. Panics, in the name of `module`, when the queries have none, or have an
     /// offset too.
     pub(super) fn positions_of_keys(&self, module: &str, may_be_queries: bool) -> Positions {

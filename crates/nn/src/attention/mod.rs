@@ -1,4 +1,4 @@
-//! The three attention modules, and their common parts.
+//! The attention modules, and their common parts.
 
 mod cached;
 mod context;
@@ -6,6 +6,7 @@ mod convert;
 mod cross_attention;
 mod heads;
 mod heads_config;
+mod latent_attention;
 mod masks;
 mod memory;
 mod multi_head;
@@ -22,6 +23,7 @@ pub use cross_attention::{CrossAttention, CrossAttentionConfig, CrossAttentionIn
 pub use heads::{AttentionOutput, Heads};
 pub use heads_config::HeadsConfig;
 pub(crate) use heads_config::heads_builders;
+pub use latent_attention::{LatentAttention, LatentAttentionConfig};
 pub use masks::padding;
 pub use memory::{CrossMemory, ProjectedMemory};
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};

@@ -10,7 +10,7 @@ use burn_attn_ops::{AttentionMask, AttentionOptions};
 
 use super::{
     cached::CachedKeys,
-    context::{AttentionContext, KEYS_ARE_QUERIES, context_builders},
+    context::{AttentionContext, context_builders},
     heads::{AttentionOutput, Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::{by_position, hide_padding},
@@ -283,14 +283,7 @@ impl SelfAttention {
         shared: &mut SharedKeyValue,
     ) -> Tensor<3> {
         let SelfAttentionInput { x, context, .. } = input;
-        assert!(
-            context.offset.is_none(),
-            "{NAME}: an offset was given, but the queries are the keys"
-        );
-        assert!(
-            context.key_positions.is_none(),
-            "{NAME}: {KEYS_ARE_QUERIES}"
-        );
+        context.check_one_sequence(NAME);
         let [_, len, _] = x.dims();
         let mask = match context.made_mask {
             Some(mask) => mask,

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::{KvCache, position_bias::PositionBias};
+use super::{KvCache, buffer::read, position_bias::PositionBias};
 
 /// The keys and values to attend to after an append.
 #[derive(Clone, Debug)]
@@ -68,9 +68,10 @@ impl KvCache {
             false => self.most_stored(),
         };
         let dropped = self.tokens.iter().map(|tokens| tokens.dropped);
+        let [key, value] = read(&self.keys, &self.values, (first, end - first));
         Appended {
-            key: self.keys.read(first, end - first),
-            value: self.values.read(first, end - first),
+            key,
+            value,
             new_at: new_at.iter().map(|at| at - first).collect(),
             first,
             first_tokens: dropped.map(|dropped| dropped + first).collect(),

@@ -43,6 +43,8 @@ enum Rows {
     Float(Tensor<4>),
     /// Multiples, from −127 to 127, of one scale per token and head: `[batch, heads, len, 1]`, f32.
     Int8(Tensor<4, Int>, Tensor<4>),
+    /// None: these are the last numbers of the rows of another buffer.
+    Elsewhere,
 }
 
 impl Buffer {
@@ -69,7 +71,24 @@ impl Buffer {
     /// An empty buffer like this one, for `batch` sequences.
     pub(super) fn emptied(&self, batch: usize, capacity: usize) -> Self {
         let layout = self.layout.clone();
-        Self::new(Layout { batch, ..layout }, capacity)
+        let layout = Layout { batch, ..layout };
+        match self.is_elsewhere() {
+            true => Self::elsewhere(layout, capacity),
+            false => Self::new(layout, capacity),
+        }
+    }
+
+    /// A buffer of rows that are the last numbers of those of another one.
+    pub(super) fn elsewhere(layout: Layout, capacity: usize) -> Self {
+        Self {
+            layout,
+            capacity,
+            rows: Some(Rows::Elsewhere),
+        }
+    }
+
+    pub(super) fn is_elsewhere(&self) -> bool {
+        matches!(self.rows, Some(Rows::Elsewhere))
     }
 
     fn rows(&self) -> &Rows {
@@ -80,6 +99,7 @@ impl Buffer {
     /// shared.
     pub(super) fn write(&mut self, rows: Tensor<4>, item: usize, from: usize) {
         let new = match self.layout.storage {
+            _ if self.is_elsewhere() => Rows::Elsewhere,
             CacheStorage::Float => Rows::Float(rows),
             CacheStorage::Int8 => Rows::encoded(rows),
         };
@@ -99,6 +119,7 @@ impl Buffer {
                 let numbers = codes.float().cast(FloatDType::F32) * scales;
                 numbers.cast(FloatDType::from(self.layout.dtype))
             }
+            Rows::Elsewhere => unreachable!("they are read with those of the other buffer"),
         }
     }
 
@@ -166,6 +187,7 @@ impl Buffer {
                     Tensor::cat(vec![scales, other_scales], 0),
                 ))
             }
+            (Some(Rows::Elsewhere), Some(Rows::Elsewhere)) => Some(Rows::Elsewhere),
             _ => unreachable!("both buffers have one storage"),
         };
     }
@@ -176,8 +198,22 @@ impl Buffer {
             Rows::Int8(codes, scales) => {
                 codes.shape().num_elements() + scales.shape().num_elements() * scales.dtype().size()
             }
+            Rows::Elsewhere => 0,
         }
     }
+}
+
+/// The rows `from .. from + len` of keys and values.
+pub(super) fn read(keys: &Buffer, values: &Buffer, (from, len): (usize, usize)) -> [Tensor<4>; 2] {
+    let key = keys.read(from, len);
+    let value = match values.is_elsewhere() {
+        true => {
+            let dim = values.layout.dim;
+            key.clone().narrow(3, keys.layout.dim - dim, dim)
+        }
+        false => values.read(from, len),
+    };
+    [key, value]
 }
 
 impl Rows {
@@ -197,6 +233,7 @@ impl Rows {
                 codes.clone().narrow(axis, start, len),
                 scales.clone().narrow(axis, start, len),
             ),
+            Self::Elsewhere => Self::Elsewhere,
         }
     }
 
@@ -207,6 +244,7 @@ impl Rows {
                 let codes = codes.select(axis, items.clone());
                 Self::Int8(codes, scales.select(axis, items))
             }
+            Self::Elsewhere => Self::Elsewhere,
         }
     }
 
@@ -218,6 +256,7 @@ impl Rows {
                 assigned(codes, new_codes, item, from),
                 assigned(scales, new_scales, item, from),
             ),
+            (Self::Elsewhere, Self::Elsewhere) => Self::Elsewhere,
             _ => unreachable!("both have the storage of one buffer"),
         }
     }

@@ -2,7 +2,11 @@
 
 use burn::tensor::Tensor;
 
-use super::{KvCache, Tokens, buffer::Buffer, prefix::Prefix};
+use super::{
+    KvCache, Tokens,
+    buffer::{Buffer, read},
+    prefix::Prefix,
+};
 
 impl KvCache {
     /// Each of `rows` sequences becomes what the only sequence was: several answers to one prompt, requests that begin alike. The
@@ -65,7 +69,7 @@ impl KvCache {
     /// The keys and values of the shared prefix, if there is one: `[1, n_kv_heads, len, d]`.
     pub(crate) fn prefix(&self) -> Option<[Tensor<4>; 2]> {
         let prefix = self.prefix.as_ref()?;
-        Some([&prefix.keys, &prefix.values].map(|buffer| buffer.read(0, prefix.len)))
+        Some(read(&prefix.keys, &prefix.values, (0, prefix.len)))
     }
 
     /// Copies the shared prefix to every sequence.

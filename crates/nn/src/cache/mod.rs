@@ -17,7 +17,7 @@ use burn::tensor::{DType, Device, Tensor};
 
 use crate::{error::expect_valid, positions::indices};
 pub(crate) use append::Appended;
-use buffer::{Buffer, Layout};
+use buffer::{Buffer, Layout, read};
 pub use config::{CacheStorage, KvCacheConfig};
 use position_bias::PositionBias;
 use prefix::Prefix;
@@ -217,6 +217,12 @@ impl KvCache {
         }
     }
 
+    /// This cache, without tokens yet, whose values are the last numbers of the keys and are not stored a second time.
+    pub(crate) fn with_values_in_keys(mut self) -> Self {
+        self.values = Buffer::elsewhere(self.values.layout, self.initial_capacity);
+        self
+    }
+
     /// Takes the `dtype` of the first keys, if the layer did not know the dtype.
     pub(crate) fn fix_dtype(&mut self, dtype: DType) {
         if self.dtype_is_fixed {
@@ -371,7 +377,6 @@ impl KvCache {
 
     /// Keys `[batch, n_kv_heads, capacity, d_head]` and values `[batch, n_kv_heads, capacity, d_value_head]`.
     pub(crate) fn whole(&self) -> [Tensor<4>; 2] {
-        let capacity = self.capacity();
-        [&self.keys, &self.values].map(|buffer| buffer.read(0, capacity))
+        read(&self.keys, &self.values, (0, self.capacity()))
     }
 }

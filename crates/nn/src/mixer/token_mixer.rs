@@ -18,8 +18,8 @@ use crate::{
 ///
 /// Layers, stacks and language models take any of them: see
 /// [`TransformerLayerConfig::init_with`](crate::TransformerLayerConfig::init_with) and
-/// [`TransformerStackConfig::init_with`](crate::TransformerStackConfig::init_with). This crate has [`SelfAttention`], with grouped heads, and
-/// [`GatedDeltaRule`](crate::GatedDeltaRule).
+/// [`TransformerStackConfig::init_with`](crate::TransformerStackConfig::init_with). This crate has [`SelfAttention`], with grouped heads,
+/// [`LatentAttention`](crate::LatentAttention) and [`GatedDeltaRule`](crate::GatedDeltaRule).
 ///
 /// # A mixer of one's own
 ///
