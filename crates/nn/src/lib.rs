@@ -29,7 +29,8 @@ pub use embed::embed;
 pub use error::{ConfigError, expect_valid};
 pub use linear::apply as linear;
 pub use mixer::{
-    GatedDeltaRule, GatedDeltaRuleConfig, GatedDeltaState, MixerCall, MixerState, TokenMixer,
+    EitherMixer, EitherState, GatedDeltaRule, GatedDeltaRuleConfig, GatedDeltaState, MixerCall,
+    MixerState, TokenMixer,
 };
 pub use norm::{Norm, NormConfig, normalised};
 #[cfg(feature = "std")]

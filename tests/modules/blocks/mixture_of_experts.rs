@@ -154,3 +154,73 @@ fn bad_input_has_its_sentence() {
         "{found}"
     );
 }
+
+/// Of eight experts in four groups, those of the two groups with the best experts, whatever the others have.
+#[test]
+fn only_experts_of_the_best_groups_are_chosen() {
+    for (name, device) in devices::cpu() {
+        let config = MixtureOfExpertsConfig::new(D_MODEL, D_FF, 8, 3)
+            .with_n_groups(4)
+            .with_top_k_groups(2);
+        let device = device.autodiff();
+        let module = filled(config.init(&device), 1);
+        let mut groups_mattered = false;
+        for seed in 0..20 {
+            let x: Tensor<2> = tensor([1, D_MODEL], seed, &device);
+            let output = module.forward_with_logits(x);
+            let logits = numbers(&output.router_logits);
+            let by_size = |logits: &[f32]| {
+                let mut order: Vec<usize> = (0..logits.len()).collect();
+                order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+                order
+            };
+            let best: Vec<f32> = logits.chunks(2).map(|two| two[0].max(two[1])).collect();
+            let groups = &by_size(&best)[..2];
+            let order = by_size(&logits);
+            let mut expected = order.clone();
+            expected.retain(|expert| groups.contains(&(expert / 2)));
+            groups_mattered |= expected[..3] != order[..3];
+            let gradients = parameters::gradients(&module, &output.states.sum().backward());
+            for expert in 0..8 {
+                let gradient = gradients.get(&format!("experts.{expert}.linear_outer.weight"));
+                let learns = gradient.is_some_and(|data| data.iter::<f32>().any(|x| x != 0.0));
+                assert_eq!(
+                    learns,
+                    expected[..3].contains(&expert),
+                    "{expert} on {name}"
+                );
+            }
+        }
+        assert!(groups_mattered);
+    }
+}
+
+#[test]
+fn groups_that_contradict_each_other() {
+    let config = MixtureOfExpertsConfig::new(D_MODEL, D_FF, 8, 3);
+    let groups = |n_groups, top_k| {
+        let config = config.clone().with_n_groups(n_groups);
+        config.with_top_k_groups(top_k)
+    };
+    for (config, expected) in [
+        (groups(0, 1), "n_groups must be at least 1, got 0"),
+        (groups(4, 0), "top_k_groups must be at least 1, got 0"),
+        (groups(3, 2), "n_experts 8 is not divisible by n_groups 3"),
+        (groups(4, 5), "top_k_groups 5 is more than n_groups 4"),
+        (
+            groups(4, 1),
+            "top_k 3 is more than the 2 experts that top_k_groups 1 leaves",
+        ),
+        (
+            groups(4, 2).with_sigmoid(true),
+            "n_groups is 4, but groups are for routers without sigmoid and expert_bias",
+        ),
+        (
+            groups(4, 2).with_expert_bias(true),
+            "n_groups is 4, but groups are for routers without sigmoid and expert_bias",
+        ),
+    ] {
+        let error = config.validate().expect_err("it is refused").to_string();
+        assert_eq!(error, format!("MixtureOfExpertsConfig: {expected}"));
+    }
+}

@@ -1,5 +1,6 @@
 //! Mixers of tokens: those of this crate against `transformers`, and a user's own.
 
+mod either;
 mod gated_delta_rule;
 mod latent_attention;
 mod own;

@@ -1,9 +1,11 @@
 //! Configurations that were saved before something was added to them, and what was.
 
+use burn::nn::Initializer;
 use burn_attn::{
-    BlockConfig, FeedForwardActivation, FeedForwardConfig, LayerPattern, NormConfig, NormPlacement,
-    QkNormConfig, TransformerConfig, TransformerLayerConfig, TransformerStackConfig,
-    positions::{RotaryAxes, RotaryConfig, RotaryLayout, SinusoidalLayout},
+    BlockConfig, ExpertsConfig, FeedForwardActivation, FeedForwardConfig, GatedDeltaRuleConfig,
+    LatentAttentionConfig, LayerPattern, NormConfig, NormPlacement, QkNormConfig,
+    TransformerConfig, TransformerLayerConfig, TransformerStackConfig,
+    positions::{PositionEncoding, RotaryAxes, RotaryConfig, RotaryLayout, SinusoidalLayout},
 };
 use burn_attn_models::{
     bert::BertConfig,
@@ -34,6 +36,33 @@ fn first_defaults() {
     loads(
         "first/LanguageModelConfig",
         &LanguageModelConfig::new(23).with_block(block()),
+    );
+}
+
+#[test]
+fn mixers_of_tokens() {
+    let initializer = Initializer::Normal {
+        mean: 0.25,
+        std: 0.125,
+    };
+    loads(
+        "added/LatentAttentionConfig",
+        &LatentAttentionConfig::new(15, 3, 7, 5, 4, 6)
+            .with_d_query_latent(8)
+            .with_scale(0.25)
+            .with_position(PositionEncoding::None)
+            .with_dropout(0.125)
+            .with_bias(true)
+            .with_norm_epsilon(1e-4)
+            .with_initializer(initializer.clone()),
+    );
+    loads(
+        "added/GatedDeltaRuleConfig",
+        &GatedDeltaRuleConfig::new(15, 2, 4, 5, 3)
+            .with_kernel_len(3)
+            .with_norm_epsilon(1e-4)
+            .with_chunk_len(32)
+            .with_initializer(initializer),
     );
 }
 
@@ -109,6 +138,26 @@ fn layers_with_what_was_added() {
             .with_d_shared(19)
             .with_shared_gate(true),
     );
+    loads(
+        "added/ExpertsConfigWithGroups",
+        &ExpertsConfig::new(8, 3)
+            .with_d_ff(17)
+            .with_norm_topk_prob(false)
+            .with_router_bias(true)
+            .with_n_groups(4)
+            .with_top_k_groups(2)
+            .with_routed_scale(2.5)
+            .with_d_shared(19)
+            .with_shared_gate(true),
+    );
+    let mut mixture = values::mixture_of_experts()
+        .with_n_groups(4)
+        .with_top_k_groups(2)
+        .with_routed_scale(2.5)
+        .with_d_shared(19)
+        .with_shared_gate(true);
+    mixture.n_experts = 8;
+    loads("added/MixtureOfExpertsConfigWithGroups", &mixture);
     loads(
         "added/RotaryConfigWithAxes",
         &RotaryConfig::new()

@@ -4,10 +4,10 @@ use std::{any::type_name, fs};
 
 use burn::config::Config;
 use burn_attn::{
-    BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardConfig, HeadsConfig,
-    KvCacheConfig, MixtureOfExpertsConfig, MultiHeadAttentionConfig, ProjectionBias,
-    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerLayerConfig,
-    TransformerStackConfig,
+    BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardConfig, GatedDeltaRuleConfig,
+    HeadsConfig, KvCacheConfig, LatentAttentionConfig, MixtureOfExpertsConfig,
+    MultiHeadAttentionConfig, ProjectionBias, SelfAttentionConfig, TiedEmbeddingConfig,
+    TransformerConfig, TransformerLayerConfig, TransformerStackConfig,
     positions::{
         AlibiConfig, LearnedConfig, RelativeBiasConfig, RotaryConfig, SinusoidalConfig, YarnScaling,
     },
@@ -58,6 +58,8 @@ fn every_field_is_in_a_file_and_not_at_its_default() {
         at_their_defaults(CrossAttentionConfig::new(1, 1)),
         at_their_defaults(MultiHeadAttentionConfig::new(1, 1)),
         at_their_defaults(KvCacheConfig::new(1)),
+        at_their_defaults(LatentAttentionConfig::new(1, 1, 1, 1, 1, 1)),
+        at_their_defaults(GatedDeltaRuleConfig::new(1, 1, 1, 1, 1)),
         at_their_defaults(RotaryConfig::new()),
         at_their_defaults(YarnScaling::new(1.0, 1)),
         at_their_defaults(AlibiConfig::new()),

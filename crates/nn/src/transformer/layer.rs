@@ -191,6 +191,8 @@ impl TransformerLayerConfig {
             .with_sigmoid(experts.sigmoid)
             .with_expert_bias(experts.expert_bias)
             .with_routed_scale(experts.routed_scale)
+            .with_n_groups(experts.n_groups)
+            .with_top_k_groups(experts.top_k_groups)
             .with_d_shared(experts.d_shared)
             .with_shared_gate(experts.shared_gate)
             .with_activation(block.activation)

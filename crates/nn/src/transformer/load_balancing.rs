@@ -2,12 +2,12 @@
 
 use burn::tensor::{Bool, Tensor, activation::softmax, assert_shape};
 
-use super::mixture_of_experts::chosen;
+use super::choice::chosen;
 use crate::parameter::wide;
 
 /// The loss that balances the load of the experts, to be added to the loss of the model with a small factor. It equals
 /// `top_k` where the load is balanced. It is for routers without [`sigmoid`](crate::MixtureOfExpertsConfig::sigmoid) and
-/// [`expert_bias`](crate::MixtureOfExpertsConfig::expert_bias): it takes the `top_k` largest logits for the choice, and their softmax.
+/// [`expert_bias`](crate::MixtureOfExpertsConfig::expert_bias), and for one group of experts: it takes the `top_k` largest logits for the choice, and their softmax.
 ///
 /// ```text
 /// used[e]  = mean over the positions of all layers: 1 if they chose e, else 0

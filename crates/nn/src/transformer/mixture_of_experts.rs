@@ -4,7 +4,7 @@ use burn::{
     module::{Module, Param},
     nn::{Initializer, Linear},
     tensor::{
-        Bool, Device, IndexingUpdateOp, Int, Tensor,
+        Bool, Device, IndexingUpdateOp, Tensor,
         activation::{sigmoid, softmax},
         assert_shape,
     },
@@ -12,45 +12,16 @@ use burn::{
 use burn_attn_derive::Config;
 use burn_attn_ops::backend::in_host_memory;
 
-use super::{FeedForward, FeedForwardActivation, FeedForwardConfig};
+use super::{
+    FeedForward, FeedForwardActivation, FeedForwardConfig,
+    choice::{chosen, within_groups},
+};
 use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply_to_rows, kaiming_uniform, side_by_side},
     parameter::{floats, wide},
     positions::indices,
 };
-
-/// The experts of a layer, in place of one feed-forward network: see [`BlockConfig::experts`](crate::BlockConfig::experts).
-/// The block sets the other fields of [`MixtureOfExpertsConfig`].
-#[derive(Config, Debug)]
-pub struct ExpertsConfig {
-    /// Number of experts.
-    pub n_experts: usize,
-    /// Number of experts that every position uses.
-    pub top_k: usize,
-    /// Width between the linear layers of one expert. Default: the layer's `d_ff`.
-    pub d_ff: Option<usize>,
-    /// See [`MixtureOfExpertsConfig::norm_topk_prob`].
-    #[config(default = true)]
-    pub norm_topk_prob: bool,
-    /// Whether the router adds a learned bias.
-    #[config(default = false)]
-    pub router_bias: bool,
-    /// See [`MixtureOfExpertsConfig::sigmoid`].
-    #[config(default = false, missing = false)]
-    pub sigmoid: bool,
-    /// See [`MixtureOfExpertsConfig::expert_bias`].
-    #[config(default = false, missing = false)]
-    pub expert_bias: bool,
-    /// See [`MixtureOfExpertsConfig::routed_scale`].
-    #[config(default = 1.0, missing = 1.0)]
-    pub routed_scale: f64,
-    /// See [`MixtureOfExpertsConfig::d_shared`].
-    pub d_shared: Option<usize>,
-    /// See [`MixtureOfExpertsConfig::shared_gate`].
-    #[config(default = false, missing = false)]
-    pub shared_gate: bool,
-}
 
 /// Configuration of [`MixtureOfExperts`]; the defaults are those of Mixtral.
 #[derive(Config, Debug)]
@@ -81,6 +52,13 @@ pub struct MixtureOfExpertsConfig {
     /// Factor on the weights of the chosen experts (DeepSeek-V3: 2.5).
     #[config(default = 1.0, missing = 1.0)]
     pub routed_scale: f64,
+    /// How many groups the experts are divided into, `n_experts / n_groups` in a row each, of which every position uses a few (DeepSeek-V2,
+    /// arXiv:2405.04434, section 2.2.2).
+    #[config(default = 1, missing = 1)]
+    pub n_groups: usize,
+    /// Number of groups that every position uses: those whose best expert has the largest score.
+    #[config(default = 1, missing = 1)]
+    pub top_k_groups: usize,
     /// Width between the linear layers of a network that every position uses in addition (DeepSeekMoE, arXiv:2401.06066; Qwen 1.5):
     /// `n` shared experts are one that is `n` times as wide. Default: none.
     pub d_shared: Option<usize>,
@@ -119,6 +97,7 @@ impl MixtureOfExpertsConfig {
         ConfigError::check(NAME, top_k <= n_experts, || {
             format!("top_k {top_k} is more than n_experts {n_experts}")
         })?;
+        self.check_groups(NAME)?;
         let routed_scale = [("routed_scale", Some(self.routed_scale))];
         ConfigError::check_finite_positive(NAME, &routed_scale)?;
         if let Some(d_shared) = self.d_shared {
@@ -128,6 +107,29 @@ impl MixtureOfExpertsConfig {
             "shared_gate is true, but d_shared is not set: there is no shared network".into()
         })?;
         ConfigError::check_dropout(NAME, self.dropout)
+    }
+
+    fn check_groups(&self, config: &'static str) -> Result<(), ConfigError> {
+        let (n_groups, groups) = (self.n_groups, self.top_k_groups);
+        let sizes = [("n_groups", n_groups), ("top_k_groups", groups)];
+        ConfigError::check_positive(config, &sizes)?;
+        let experts = ("n_experts", self.n_experts);
+        ConfigError::check_divisible(config, experts, ("n_groups", n_groups))?;
+        ConfigError::check(config, groups <= n_groups, || {
+            format!("top_k_groups {groups} is more than n_groups {n_groups}")
+        })?;
+        let (top_k, most) = (self.top_k, groups * (self.n_experts / n_groups));
+        ConfigError::check(config, top_k <= most, || {
+            format!(
+                "top_k {top_k} is more than the {most} experts that top_k_groups {groups} leaves"
+            )
+        })?;
+        let is_softmax = !self.sigmoid && !self.expert_bias;
+        ConfigError::check(config, n_groups == 1 || is_softmax, || {
+            format!(
+                "n_groups is {n_groups}, but groups are for routers without sigmoid and expert_bias"
+            )
+        })
     }
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
@@ -157,6 +159,8 @@ impl MixtureOfExpertsConfig {
             norm_topk_prob: self.norm_topk_prob,
             sigmoid: self.sigmoid,
             routed_scale: self.routed_scale,
+            n_groups: self.n_groups,
+            top_k_groups: self.top_k_groups,
         }
     }
 }
@@ -166,7 +170,7 @@ impl MixtureOfExpertsConfig {
 /// ```text
 /// logits = x · W_router
 /// score  = softmax(logits)                                 or sigmoid(logits)
-/// chosen = the top_k experts with the largest score + expert_bias
+/// chosen = the top_k experts with the largest score + expert_bias, in the top_k_groups groups with the best
 /// weight = routed_scale · score / Σ score of the chosen    or, not renormalised, routed_scale · score
 /// y      = Σ over the chosen: weight[e] · expert[e](x)     + sigmoid(x · W_shared_gate) · shared(x)
 /// ```
@@ -176,9 +180,9 @@ impl MixtureOfExpertsConfig {
 /// # Source
 ///
 /// "Mixtral of experts" (arXiv:2401.04088), section 2.1; "Outrageously large neural networks" (arXiv:1701.06538). PyTorch equivalent:
-/// `MixtralSparseMoeBlock`, `Qwen2MoeSparseMoeBlock`, `Qwen3MoeSparseMoeBlock`, `GptOssMLP` and, with one group, `DeepseekV3MoE` of
-/// Hugging Face's `transformers`. [`BlockConfig::experts`](crate::BlockConfig::experts) puts one into every layer. Not included: noise
-/// on the logits, a capacity that drops tokens, and a choice of groups before that of experts.
+/// `MixtralSparseMoeBlock`, `Qwen2MoeSparseMoeBlock`, `Qwen3MoeSparseMoeBlock`, `GptOssMLP`, `DeepseekV2Moe` and, with one group,
+/// `DeepseekV3MoE` of Hugging Face's `transformers`. [`BlockConfig::experts`](crate::BlockConfig::experts) puts one into every layer. Not included: noise
+/// on the logits, a capacity that drops tokens, and DeepSeek-V3's choice of groups by their two best.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -211,6 +215,8 @@ pub struct MixtureOfExperts {
     norm_topk_prob: bool,
     sigmoid: bool,
     routed_scale: f64,
+    n_groups: usize,
+    top_k_groups: usize,
 }
 
 /// Output of [`MixtureOfExperts::forward_with_logits`].
@@ -278,6 +284,10 @@ impl MixtureOfExperts {
             Some(bias) => {
                 let bias = floats(bias).cast(wide(dtype)).unsqueeze::<2>();
                 chosen(self.scores(logits.clone()).detach() + bias, self.top_k)
+            }
+            None if self.n_groups > 1 => {
+                let logits = within_groups(logits.clone(), self.n_groups, self.top_k_groups);
+                chosen(logits, self.top_k)
             }
             None => chosen(logits.clone(), self.top_k),
         };
@@ -354,25 +364,6 @@ impl MixtureOfExperts {
         rows.zeros_like()
             .select_assign(0, places, outputs, IndexingUpdateOp::Add)
     }
-}
-
-/// `[positions, n_experts]`: whether the expert's score is among the `top_k` largest of the position.
-///
-/// By repeated maxima: sorting waits for the device on some backends of Burn 0.22.1.
-pub(super) fn chosen(scores: Tensor<2>, top_k: usize) -> Tensor<2, Bool> {
-    let [_, n_experts] = scores.dims();
-    let mut left = scores.detach();
-    let largest = |left: &Tensor<2>| {
-        let expert = left.clone().argmax(1);
-        let experts = Tensor::<1, Int>::arange(0..n_experts as i64, &left.device());
-        experts.unsqueeze::<2>().equal(expert)
-    };
-    let mut chosen = largest(&left);
-    for _ in 1..top_k {
-        left = left.mask_fill(chosen.clone(), f64::NEG_INFINITY);
-        chosen = chosen.bool_or(largest(&left));
-    }
-    chosen
 }
 
 #[cfg(all(test, feature = "autodiff"))]
