@@ -25,7 +25,8 @@ mod vocabulary;
 pub mod weights;
 
 pub use families::{
-    bert, clip, detr, gpt_neox, gpt2, llama, resnet, segformer, t5, vit, wav2vec2, whisper,
+    bert, clip, deepseek_v2, detr, gpt_neox, gpt2, llama, qwen3_next, resnet, segformer, t5, vit,
+    wav2vec2, whisper,
 };
 
 /// The example in the README, which loads models from the Hub.

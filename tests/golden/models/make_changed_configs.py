@@ -455,7 +455,7 @@ def is_here(model, form, fields):
         if not isinstance(value, dict) or not field.startswith("rope_"):
             continue
         kinds = {value.get("rope_type"), value.get("type")} - {None}
-        if len(kinds) > 1 or kinds & {"dynamic", "longrope"} or "mscale" in value:
+        if len(kinds) > 1 or kinds & {"dynamic", "longrope"}:
             return False
         if model == "gpt_neox" and kinds & {"yarn", "llama3"}:
             return False

@@ -17,6 +17,8 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertModel,
+    DeepseekV2Config,
+    DeepseekV2ForCausalLM,
     GPT2Config,
     GPT2LMHeadModel,
     GPTNeoXConfig,
@@ -27,6 +29,8 @@ from transformers import (
     MixtralForCausalLM,
     Qwen3MoeConfig,
     Qwen3MoeForCausalLM,
+    Qwen3NextConfig,
+    Qwen3NextForCausalLM,
 )
 from transformers.activations import ACT2FN
 
@@ -101,7 +105,7 @@ def language_model(name, model, layers):
     # Far enough apart that greedy tokens are not the same one again and again.
     output = saved(name, model, spread=0.4, input_ids=tokens, attention_mask=mask)
     values = {"tokens": tokens, "logits": output.logits * mask[:, :, None]}
-    assert len(behind) == len(layers) == 2
+    assert len(behind) == len(layers)
     for index, states in enumerate(behind):
         values[f"states.{index}"] = states * mask[:, :, None]
     for hook in hooks:
@@ -204,7 +208,7 @@ def gpt_neoxes():
 
 def mixture_of_experts(name, config, kind, **options):
     """A model with experts, and whether its routers choose by more than rounding."""
-    config = config(
+    sizes = dict(
         vocab_size=23,
         hidden_size=12,
         num_hidden_layers=2,
@@ -216,8 +220,8 @@ def mixture_of_experts(name, config, kind, **options):
         rms_norm_eps=1e-3,
         bos_token_id=None,
         eos_token_id=None,
-        **options,
     )
+    config = config(**sizes | options)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
     torch.manual_seed(17)
@@ -230,8 +234,19 @@ def mixture_of_experts(name, config, kind, **options):
 
 
 def check_router(router, _inputs, output):
-    logits = output[0].topk(router.top_k + 1, -1).values
-    assert (logits[:, -2] - logits[:, -1]).min() > 1e-3, "a choice that rounding could change"
+    logits = output[0]
+    if getattr(router, "topk_method", None) == "group_limited_greedy":
+        groups = logits.unflatten(-1, (router.num_group, -1))
+        best = groups.amax(-1)
+        check_choice(best, router.topk_group)
+        others = best < best.topk(router.topk_group, -1).values[:, -1:]
+        logits = groups.masked_fill(others[:, :, None], -torch.inf).flatten(-2)
+    check_choice(logits, router.top_k)
+
+
+def check_choice(scores, top_k):
+    scores = scores.topk(top_k + 1, -1).values
+    assert (scores[:, -2] - scores[:, -1]).min() > 1e-3, "a choice that rounding could change"
 
 
 def mixtures_of_experts():
@@ -261,11 +276,83 @@ def mixtures_of_experts():
     )
 
 
+def deepseek_v2():
+    sizes = dict(
+        num_key_value_heads=3,
+        kv_lora_rank=7,
+        qk_nope_head_dim=5,
+        qk_rope_head_dim=4,
+        v_head_dim=6,
+        n_routed_experts=6,
+        n_shared_experts=2,
+        moe_intermediate_size=7,
+        intermediate_size=11,
+        max_position_embeddings=64,
+        first_k_dense_replace=1,
+    )
+    yarn = {
+        "rope_type": "yarn",
+        "rope_theta": 100.0,
+        "factor": 4.0,
+        "beta_fast": 1.5,
+        "beta_slow": 0.25,
+        "mscale": 0.7,
+        "mscale_all_dim": 0.9,
+        "original_max_position_embeddings": 16,
+    }
+    mixture_of_experts(
+        "deepseek_v2",
+        DeepseekV2Config,
+        DeepseekV2ForCausalLM,
+        **sizes,
+        num_hidden_layers=3,
+        q_lora_rank=8,
+        topk_method="group_limited_greedy",
+        n_group=2,
+        topk_group=1,
+        routed_scaling_factor=1.5,
+        rope_parameters=yarn,
+    )
+    # DeepSeek-V2-Lite: no latent vectors for queries, no groups.
+    mixture_of_experts(
+        "deepseek_v2_lite",
+        DeepseekV2Config,
+        DeepseekV2ForCausalLM,
+        **sizes,
+        q_lora_rank=None,
+        attention_bias=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0},
+    )
+
+
+def qwen3_next():
+    mixture_of_experts(
+        "qwen3_next",
+        Qwen3NextConfig,
+        Qwen3NextForCausalLM,
+        num_hidden_layers=4,
+        head_dim=8,
+        linear_num_key_heads=2,
+        linear_num_value_heads=4,
+        linear_key_head_dim=5,
+        linear_value_head_dim=3,
+        linear_conv_kernel_dim=4,
+        num_experts=5,
+        moe_intermediate_size=7,
+        shared_expert_intermediate_size=6,
+        intermediate_size=11,
+        mlp_only_layers=[1],
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5},
+    )
+
+
 FAMILIES = {
     "bert": bert,
     "gpt2": gpt2,
     "gpt_neox": gpt_neoxes,
     "experts": mixtures_of_experts,
+    "deepseek_v2": deepseek_v2,
+    "qwen3_next": qwen3_next,
 }
 for family in sys.argv[2:] or FAMILIES:
     FAMILIES[family]()

@@ -68,6 +68,15 @@ fn mistakes_in_tables() {
             )
         );
     }
+    for d_head in [0, 2] {
+        let gates = row("vectors.1", same("a").gated(d_head));
+        assert_eq!(
+            table_error(&gates, two()),
+            format!(
+                "vectors.1 and a, 5 outputs cannot be divided into heads of {d_head} with their gates"
+            )
+        );
+    }
     let apart = Table::new().row(["matrices.0", "matrices.1"], "a");
     assert_eq!(
         table_error(&apart, two()),

@@ -3,6 +3,7 @@
 
 mod dtypes;
 mod gguf;
+mod heads;
 mod hostile;
 mod hostile_gguf;
 mod mistakes;

@@ -207,28 +207,6 @@ fn heads_with_their_query_key_and_value_together() {
 }
 
 #[test]
-fn rotary_pairs_beside_each_other() {
-    // llama.cpp: two heads of 6 queries, one of 2 keys with a width of its own, 5 values that are not rotated.
-    let theirs = transposed(["q", "k", "v"]).shares([12, 2, 5]);
-    let table = Table::new().row("matrices.0", theirs.rotary_pairs([6, 2, 0]));
-    let theirs = [
-        ("q", any(1, &[12, 3])),
-        ("k", any(2, &[2, 3])),
-        ("v", any(3, &[5, 3])),
-    ];
-    let found = loaded(&table, model(&[], &[[3, 19]], &[]), &theirs);
-    let [q, k, v] = theirs.map(|(_, (_, numbers))| numbers);
-    assert_matrix(&found, "matrices.0", |row, column| match column {
-        0..12 => {
-            let (head, half, pair) = (column / 6, column % 6 / 3, column % 3);
-            q[(head * 6 + pair * 2 + half) * 3 + row]
-        }
-        12..14 => k[(column - 12) * 3 + row],
-        _ => v[(column - 14) * 3 + row],
-    });
-}
-
-#[test]
 fn groups_of_queries_with_their_key_and_value() {
     // Two groups of three queries, one key and one value, as Falcon and InternLM 2 pack grouped heads.
     let table = Table::new().row("matrices.0", transposed("wqkv").interleaved([6, 2, 2]));

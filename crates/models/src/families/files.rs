@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
-    weights::{Table, Weights},
+    weights::{Table, Weights, joined},
 };
 
 /// The files of a model whose `config.json` has been read.
@@ -144,4 +144,25 @@ pub(super) fn feed_forward([inner, outer]: [&str; 2]) -> Table {
     Table::new()
         .linear("linear_inner", inner)
         .linear("linear_outer", outer)
+}
+
+/// The names of the parts of a gated feed-forward network in Llama and most models since.
+pub(super) const GATED: [&str; 3] = ["gate_proj", "up_proj", "down_proj"];
+
+/// The linear layers of a gated feed-forward network: gate, up and down in `module`.
+pub(super) fn gated_feed_forward(module: &str, names: [&str; 3]) -> Table {
+    let [gate, up, down] = names.map(|name| joined(module, name));
+    Table::new()
+        .linear("linear_inner", vec![gate, up])
+        .linear("linear_outer", down)
+}
+
+/// Experts below `mlp`, and a network that every position uses, which the source calls `shared`.
+pub(super) fn experts_and_shared(shared: &str) -> Table {
+    let expert = gated_feed_forward("mlp.experts.{expert}", GATED);
+    let shared = gated_feed_forward(&joined("mlp", shared), GATED);
+    Table::new()
+        .linear("router", "mlp.gate")
+        .part("experts.{expert}", "", expert)
+        .part("shared", "", shared)
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use burn::tensor::Device;
+use burn_attn::{ConfigError, TokenMixer};
+
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
@@ -11,19 +14,33 @@ use crate::{
 /// Numbers that any model may have in its table of positions: 64 MiB.
 const SMALL_TABLE: usize = 1 << 24;
 
-/// Loads the model that `config` describes, made from `file`, all of whose fields must have been read.
-///
-/// A bare model is named by `body` where others have it as a part: its `embedding` has no name before it. It has no `head` unless that is
-/// the embedding.
+/// [`loaded_with`] self-attention.
 pub(super) fn loaded(
-    (source, file): (&Path, ConfigFile),
-    mut config: LanguageModelConfig,
-    [body, embedding, head]: [&str; 3],
+    from: (&Path, ConfigFile),
+    config: LanguageModelConfig,
+    names: [&str; 3],
     table: impl Fn(&LanguageModelConfig) -> Table,
     options: &LoadOptions,
 ) -> Result<LanguageModel, PretrainedError> {
+    let init = LanguageModelConfig::init;
+    loaded_with(from, (config, Ok(())), names, table, init, options)
+}
+
+/// Loads the model that `config` describes and `init` builds, unless the configurations of its mixers are not valid. It is made from `file`, all of
+/// whose fields must have been read.
+///
+/// A bare model is named by `body` where others have it as a part: its `embedding` has no name before it. It has no `head` unless that is
+/// the embedding.
+pub(super) fn loaded_with<M: TokenMixer>(
+    (source, file): (&Path, ConfigFile),
+    (mut config, mixers): (LanguageModelConfig, Result<(), ConfigError>),
+    [body, embedding, head]: [&str; 3],
+    table: impl Fn(&LanguageModelConfig) -> Table,
+    init: impl FnOnce(&LanguageModelConfig, &Device) -> LanguageModel<M>,
+    options: &LoadOptions,
+) -> Result<LanguageModel<M>, PretrainedError> {
     let path = file.finish()?;
-    if let Err(error) = config.validate() {
+    if let Err(error) = config.validate().and(mixers) {
         return Err(PretrainedError::Config { path, error });
     }
     let weights = options.weights(source)?;
@@ -65,7 +82,7 @@ pub(super) fn loaded(
     };
     // Without a separate head.
     config.tied |= lacks_head;
-    let mut model = config.init(&options.device);
+    let mut model = init(&config, &options.device);
     weights.load(&table(&config), &mut model)?;
     model.has_logits = !lacks_head;
     Ok(model)

@@ -9,6 +9,7 @@ macro_rules! sizes {
 
 pub mod bert;
 pub mod clip;
+pub mod deepseek_v2;
 pub mod detr;
 mod files;
 pub mod gpt2;
@@ -17,6 +18,7 @@ mod grid;
 mod language_model;
 pub mod llama;
 mod loading;
+pub mod qwen3_next;
 pub mod resnet;
 pub mod segformer;
 pub mod t5;

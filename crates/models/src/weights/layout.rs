@@ -5,7 +5,7 @@ mod columns;
 use std::ops::Range;
 
 use super::{Source, ensure};
-use columns::{Run, divided, interleaved, rotary_pairs, runs};
+use columns::{Run, divided, gated, interleaved, rotary_pairs, runs};
 
 /// How many numbers are moved at once: few enough for the cache, and little compared with a tensor.
 const BLOCK: usize = 1 << 18;
@@ -84,9 +84,10 @@ impl Layout {
             "parameters of shapes {side_by_side:?} are not one number"
         );
         let source = divided(columns, arrangement)?;
-        let groups = match arrangement.rotary_pairs.as_slice() {
-            [] => interleaved(columns, &arrangement.interleaved)?,
-            d_heads => rotary_pairs(&source, d_heads)?,
+        let groups = match (arrangement.rotary_pairs.as_slice(), arrangement.gated) {
+            ([], Some(d_head)) => gated(&source, d_head)?,
+            ([], None) => interleaved(columns, &arrangement.interleaved)?,
+            (d_heads, _) => rotary_pairs(&source, d_heads)?,
         };
         Ok(Self {
             // The product of no sizes is 1.

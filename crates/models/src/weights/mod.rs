@@ -12,6 +12,7 @@
 //! | a part of a source tensor | `.linear(["query", "key", "value"], "qkv")` |
 //! | interleaved in the source | `.linear("query_key_value", same("qkv").interleaved([64, 64, 64]))` |
 //! | rotated in pairs beside each other in the source | `.linear("query_key_value", same(["q", "k", "v"]).rotary_pairs([64, 64, 0]))` |
+//! | in the source, each head before its gate | `.linear(["query_key_value", "gate"], same(["q", "k", "v"]).shares([16, 2, 2]).gated(64))` |
 //! | a source tensor plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
 //! | a source tensor without an axis | `.row("scale", same("logit_scale").scalar())` |
 //! | zeros, which they do not store | `.row("key_value.bias", [ZEROS, "v_proj.bias"])` |

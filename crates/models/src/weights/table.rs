@@ -42,6 +42,8 @@ pub struct Source {
     pub(super) interleaved: Vec<usize>,
     /// Empty if no rotary pair is interleaved.
     pub(super) rotary_pairs: Vec<usize>,
+    /// The width of the heads of the first source that have gates.
+    pub(super) gated: Option<usize>,
     pub(super) plus_one: bool,
     pub(super) scalar: bool,
     /// The placeholder in the target names that the first axis of the source counts.
@@ -90,6 +92,13 @@ impl Source {
     /// nothing is rotated: `[d_head, d_head, 0]`.
     pub fn rotary_pairs(mut self, d_heads: impl Into<Vec<usize>>) -> Self {
         self.rotary_pairs = d_heads.into();
+        self
+    }
+
+    /// Declares that in the first source tensor the outputs of every head, of width `d_head`, are followed by as many of its gate, while the
+    /// parameters have all gates last, behind the outputs of the other source tensors: the queries of Qwen3-Next.
+    pub fn gated(mut self, d_head: usize) -> Self {
+        self.gated = Some(d_head);
         self
     }
 

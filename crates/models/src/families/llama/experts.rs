@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::family::{Experts, FamilySpec};
 use crate::{
+    families::files::gated_feed_forward,
     pretrained::{ConfigFile, PretrainedError},
     weights::{Table, same},
 };
@@ -30,10 +31,7 @@ pub(super) fn read(
         }
         None => ("num_local_experts", file.size("num_local_experts")?),
     };
-    let most = MOST_EXPERTS / n_layers.max(1);
-    if n_experts > most {
-        return Err(file.unsupported(name, format!("at most {most} experts in {n_layers} layers")));
-    }
+    check_count(file, name, n_experts, n_layers)?;
     let experts = ExpertsConfig::new(n_experts, file.size("num_experts_per_tok")?)
         .with_router_bias(of_family.router_bias);
     if !of_family.sparse {
@@ -46,8 +44,24 @@ pub(super) fn read(
     Ok((Some(experts), sparse))
 }
 
+/// Refuses more experts than any model has.
+pub(in crate::families) fn check_count(
+    file: &ConfigFile,
+    field: &str,
+    n_experts: usize,
+    n_layers: usize,
+) -> Result<(), PretrainedError> {
+    let most = MOST_EXPERTS / n_layers.max(1);
+    file.check(field, n_experts <= most, || {
+        format!("at most {most} experts in {n_layers} layers")
+    })
+}
+
 /// Which of Qwen's layers have experts: every `decoder_sparse_step`-th, except those that are listed.
-fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, PretrainedError> {
+pub(in crate::families) fn sparse(
+    file: &mut ConfigFile,
+    n_layers: usize,
+) -> Result<Vec<bool>, PretrainedError> {
     let step = file.size_or("decoder_sparse_step", 1)?;
     if step == 0 {
         return Err(file.unsupported("decoder_sparse_step", "1 or more"));
@@ -59,13 +73,13 @@ fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, Pretraine
 }
 
 pub(super) fn table(experts: &Experts) -> Table {
-    let [inner, outer] =
-        ["linear_inner", "linear_outer"].map(|linear| format!("experts.{{expert}}.{linear}"));
     let table = Table::new().linear("router", experts.router);
     if let Some((module, names)) = experts.apart {
-        let [gate, up, down] = names.map(|name| format!("{module}.{{expert}}.{name}"));
-        return table.linear(inner, vec![gate, up]).linear(outer, down);
+        let expert = gated_feed_forward(&format!("{module}.{{expert}}"), names);
+        return table.part("experts.{expert}", "", expert);
     }
+    let [inner, outer] =
+        ["linear_inner", "linear_outer"].map(|linear| format!("experts.{{expert}}.{linear}"));
     // With the inputs first, as in the parameters.
     let gate_up = |name: &str| same(name).interleaved([1, 1]).stacked("expert");
     let down = |name: &str| same(name).stacked("expert");

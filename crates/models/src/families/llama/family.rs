@@ -2,6 +2,8 @@
 
 use burn_attn::{FeedForwardActivation, NormPlacement, ProjectionBias};
 
+use crate::families::files::GATED;
+
 /// What distinguishes a family, for the reader of `config.json` and for the table of tensors.
 #[derive(Debug)]
 pub(crate) struct FamilySpec {
@@ -232,7 +234,7 @@ const QWEN3_MOE: FamilySpec = FamilySpec {
         router: "mlp.gate",
         router_bias: false,
         sparse: true,
-        apart: Some(("mlp.experts", ["gate_proj", "up_proj", "down_proj"])),
+        apart: Some(("mlp.experts", GATED)),
     }),
     ..PLAIN
 };

@@ -14,9 +14,9 @@
 //! | `olmo2` | norms after the sublayers, queries and keys normalised across heads | arXiv:2501.00656 |
 
 mod config;
-mod experts;
+pub(super) mod experts;
 mod family;
-mod rotary;
+pub(super) mod rotary;
 mod table;
 
 use std::path::Path;

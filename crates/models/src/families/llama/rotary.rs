@@ -18,18 +18,30 @@ pub(super) fn of_all_layers(
             return Err(file.unsupported("rope_scaling", "an object with rope_type"));
         }
     }
-    let base = file.number_if_any("rope_theta")?;
     let config = RotaryConfig::new()
         .with_max_len(max_len)
-        .with_base(file.number("rope_theta", spec.rope_theta)?);
+        .with_base(spec.rope_theta);
     // Of llama.cpp, which computes them from the parameters of Llama 3.1.
     match file.list("rope_freqs", "a list of numbers")? {
-        Some(factors) => Ok(config.with_scaling(RotaryScaling::LongRope {
-            factors,
-            attention_factor: 1.0,
-        })),
-        None => scaled(file, config, base),
+        Some(factors) => {
+            let config = config.with_base(file.number("rope_theta", spec.rope_theta)?);
+            Ok(config.with_scaling(RotaryScaling::LongRope {
+                factors,
+                attention_factor: 1.0,
+            }))
+        }
+        None => read(file, config),
     }
+}
+
+/// `rotary`, which is what a file without their fields means, as a file says.
+pub(in crate::families) fn read(
+    file: &mut ConfigFile,
+    rotary: RotaryConfig,
+) -> Result<RotaryConfig, PretrainedError> {
+    let says = file.number_if_any("rope_theta")?;
+    let base = file.number("rope_theta", rotary.base)?;
+    scaled(file, rotary.with_base(base), says)
 }
 
 /// The rotary positions of layers with a window and of layers without, with these bases if the file has none. `max_len` is the length after
@@ -160,12 +172,25 @@ fn stretched(
                 .with_beta_slow(parameters.number("beta_slow", yarn.beta_slow)?)
                 .with_truncate(parameters.flag("truncate", true)?)
                 .with_attention_factor(parameters.number_if_any("attention_factor")?);
+            let magnitudes = ["mscale", "mscale_all_dim"];
+            let [own, of_all] = magnitudes.map(|field| parameters.number_if_any(field));
+            // transformers reads either of them only beside the other.
+            let yarn = match (yarn.attention_factor, own?.zip(of_all?)) {
+                (None, Some((own, of_all))) if own != 0.0 && of_all != 0.0 => {
+                    yarn.with_mscale(own, of_all)
+                }
+                _ => yarn,
+            };
             (RotaryScaling::Yarn(yarn), max_len)
         }
         _ => (RotaryScaling::None, rotary.max_len),
     };
-    // Every number of a head is rotated.
-    parameters.only("partial_rotary_factor", json!(1.0))?;
+    match rotary.rotary_dim {
+        // Every number of a head is rotated.
+        None => parameters.only("partial_rotary_factor", json!(1.0))?,
+        // Whoever has set it has read this field.
+        Some(_) => parameters.ignore("partial_rotary_factor"),
+    }
     // How the model was trained, which transformers does not read either.
     parameters.ignore("finetuned");
     parameters.finish()?;

@@ -7,6 +7,7 @@ use super::{
     family::{FamilySpec, QkNorm},
 };
 use crate::{
+    families::files::{GATED, gated_feed_forward},
     language_model::LanguageModelConfig,
     weights::{Source, Table, joined, same, transposed},
 };
@@ -28,11 +29,7 @@ fn table_with(spec: &FamilySpec, config: &LanguageModelConfig, projections: Sour
         )
         .linear("self_attention.output", "self_attn.o_proj")
         .row("self_attention.heads.sinks", "self_attn.sinks")
-        .linear(
-            "feed_forward.linear_inner",
-            ["mlp.gate_proj", "mlp.up_proj"],
-        )
-        .linear("feed_forward.linear_outer", "mlp.down_proj");
+        .part("feed_forward", "", gated_feed_forward("mlp", GATED));
     if let Some(experts) = &spec.experts {
         layer = layer.part("mixture_of_experts", "", experts::table(experts));
     }

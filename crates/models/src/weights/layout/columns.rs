@@ -82,6 +82,26 @@ pub(super) fn rotary_pairs(source: &[usize], d_heads: &[usize]) -> Result<Vec<Gr
     Ok(groups)
 }
 
+/// The groups of [`Source::gated`], in source tensors of these widths.
+pub(super) fn gated(source: &[usize], d_head: usize) -> Result<Vec<Group>, String> {
+    let (first, columns) = (source[0], source.iter().sum::<usize>());
+    ensure!(
+        d_head > 0 && first.is_multiple_of(2 * d_head),
+        "{first} outputs cannot be divided into heads of {d_head} with their gates"
+    );
+    let n_heads = first / (2 * d_head);
+    ensure!(
+        n_heads <= MOST_GROUPS,
+        "{first} outputs are more than {MOST_GROUPS} heads of {d_head} with their gates"
+    );
+    let mut groups = parted(0, first, &[d_head, d_head]);
+    for [target, _, _] in &mut groups[n_heads..] {
+        *target += columns - first;
+    }
+    groups.push([first / 2, first, columns - first]);
+    Ok(groups)
+}
+
 /// The columns from `first` on, which in the source come in groups with parts of these widths, and in the target have all first parts before all
 /// second ones.
 fn parted(first: usize, columns: usize, widths: &[usize]) -> Vec<Group> {
