@@ -8,7 +8,7 @@ use burn_attn::{
 use burn_attn_models::weights::{Table, same};
 use burn_attn_tests::{devices, numbers::tensor, sentence};
 
-use super::{Golden, check_sequences, token_by_token};
+use super::{Golden, check_precisions, check_sequences, token_by_token};
 
 /// Tokens of the two sequences of the golden values, of which the first is not padded.
 const LENGTHS: [usize; 2] = [13, 8];
@@ -95,6 +95,14 @@ fn padded_sequences_are_the_references() {
         }
     });
     golden.close("left.output", Tensor::cat(rows.collect(), 0));
+}
+
+#[test]
+fn low_precision_is_close() {
+    for (_, device) in devices::cpu() {
+        let x: Tensor<3> = golden().values.tensor("x", &device);
+        check_precisions(loaded(3, &device), x);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use burn_attn::{
 use burn_attn_models::weights::Table;
 use burn_attn_tests::{compare::assert_close_to_largest, devices, numbers::tensor, sentence};
 
-use super::{Golden, TOLERANCE, check_sequences, token_by_token};
+use super::{Golden, TOLERANCE, check_precisions, check_sequences, token_by_token};
 
 /// Without and with latent vectors for the queries.
 const NAMES: [&str; 2] = ["latent_attention", "latent_attention_low_rank"];
@@ -100,6 +100,14 @@ fn eight_bits_are_close() {
     let actual = token_by_token(&module, &x, 5, &mut module.state(2, &config));
     let expected = golden(NAMES[0]).values.data("x.output");
     assert_close_to_largest("8 bits", &actual.into_data(), &expected, 0.02, 0.0);
+}
+
+#[test]
+fn low_precision_is_close() {
+    for (_, device) in devices::cpu() {
+        let x: Tensor<3> = golden(NAMES[1]).values.tensor("x", &device);
+        check_precisions(loaded(NAMES[1], &device), x);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod own;
 
 use burn::{
     module::Module,
-    tensor::{Device, Tensor},
+    tensor::{DType, Device, FloatDType, Tensor},
 };
 use burn_attn::{KvCacheConfig, MixerState, SelfAttentionInput, TokenMixer};
 use burn_attn_models::weights::{Table, Weights};
@@ -16,6 +16,8 @@ use burn_attn_tests::{
     golden::{GoldenFile, path},
     parameters,
 };
+
+use crate::quantized::{packed, schemes, unpacked};
 
 /// As close as `transformers`, which computes some of it in f32, is itself.
 const TOLERANCE: f64 = 1e-5;
@@ -81,6 +83,33 @@ fn token_by_token<M: TokenMixer>(
     let parts = x.clone().split_with_sizes(ends, 1).into_iter();
     let outputs = parts.map(|part| mixer.forward_cached(SelfAttentionInput::new(part), state));
     Tensor::cat(outputs.collect(), 1)
+}
+
+/// What `mixer` computes in bf16 is close to what it computes in f32, and with parameters in 8 bits the same as with these in floats.
+fn check_precisions<M: TokenMixer>(mixer: M, x: Tensor<3>) {
+    let both = |mixer: &M, x: &Tensor<3>| {
+        let [batch, _, _] = x.dims();
+        let mut state = mixer.state(batch, &KvCacheConfig::new(20));
+        [
+            mixer.forward(x.clone()),
+            token_by_token(mixer, x, 5, &mut state),
+        ]
+    };
+    let close = |what, actual: [Tensor<3>; 2], expected: [Tensor<3>; 2], tolerance| {
+        for (actual, expected) in actual.into_iter().zip(expected) {
+            let actual = actual.cast(FloatDType::F32).into_data();
+            assert_close_to_largest(what, &actual, &expected.into_data(), tolerance, 0.0);
+        }
+    };
+    if x.device().supports_dtype(DType::BF16) {
+        let half = parameters::in_dtype(mixer.clone(), DType::BF16);
+        let actual = both(&half, &x.clone().cast(FloatDType::BF16));
+        close("bf16", actual, both(&mixer, &x), 0.03);
+    }
+    let [(_, scheme), _] = schemes();
+    let packed = packed(mixer, scheme);
+    let expected = both(&unpacked(packed.clone()), &x);
+    close("8 bits", both(&packed, &x), expected, 1e-6);
 }
 
 /// Two sequences that are read in parts, padded, moved, joined by a third and repeated, go on as each does alone.

@@ -32,7 +32,7 @@ const HEADS: usize = 6;
 const TOLERANCE: f64 = 1e-6;
 
 /// One scale for a whole parameter, and one for every few numbers of it.
-fn schemes() -> [(&'static str, QuantScheme); 2] {
+pub fn schemes() -> [(&'static str, QuantScheme); 2] {
     let bytes = QuantScheme::default()
         .with_value(QuantValue::Q8S)
         .with_store(QuantStore::Native);
@@ -43,12 +43,12 @@ fn schemes() -> [(&'static str, QuantScheme); 2] {
 }
 
 /// As `quantize_weights` makes of it: every parameter in 8 bits.
-fn packed<M: Module>(module: M, scheme: QuantScheme) -> M {
+pub fn packed<M: Module>(module: M, scheme: QuantScheme) -> M {
     module.quantize_weights(&mut Quantizer::new(Calibration::MinMax, scheme))
 }
 
 /// The numbers of a packed module, in floats.
-fn unpacked<M: Module>(module: M) -> M {
+pub fn unpacked<M: Module>(module: M) -> M {
     struct Unpack;
     impl ModuleMapper for Unpack {
         fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {

@@ -4,7 +4,7 @@ use burn::{
     module::{Module, Param},
     nn::{Initializer, Linear},
     tensor::{
-        Bool, Device, Distribution, Tensor, TensorData,
+        Bool, Device, Tensor, TensorData,
         activation::{sigmoid, silu, softplus},
         assert_shape,
     },
@@ -83,17 +83,14 @@ impl GatedDeltaRuleConfig {
         let linear = |d_input, widths: &[usize]| {
             side_by_side(d_input, widths, false, &self.initializer, device)
         };
+        let uniform = |min, max| Initializer::Uniform { min, max };
         let bound = 1.0 / (self.kernel_len as f64).sqrt();
-        let taps = Initializer::Uniform {
-            min: -bound,
-            max: bound,
-        };
-        let rates = Tensor::random([n_heads], Distribution::Uniform(0.01, 16.0), device);
+        let (taps, rates) = (uniform(-bound, bound), uniform(0.01, 16.0));
         GatedDeltaRule {
             query_key_value_gate: linear(self.d_model, &[keys, keys, values, values]),
             beta_decay: linear(self.d_model, &[n_heads; 2]),
             convolution: taps.init([2 * keys + values, 1, self.kernel_len], device),
-            log_decay_rate: Param::from_tensor(rates.log()),
+            log_decay_rate: rates.init([n_heads], device).init_mapper(Tensor::<1>::log),
             decay_bias: Initializer::Ones.init([n_heads], device),
             norm: NormConfig::rms_norm()
                 .with_epsilon(self.norm_epsilon)
@@ -245,10 +242,12 @@ impl GatedDeltaRule {
         n_heads
     }
 
-    /// The last `len` tokens of `read`, `[batch, kernel_len − 1 + len, channels]`, after convolution and activation.
+    /// The last `len` tokens of `read`, `[batch, kernel_len − 1 + len, channels]`, after convolution and activation, in f32 or wider.
     fn convolved(&self, read: Tensor<3>, len: usize) -> Tensor<3> {
         let [channels, _, kernel_len] = self.convolution.dims();
-        let filters: Tensor<3> = floats(&self.convolution).reshape([1, channels, kernel_len]);
+        let read = read.clone().cast(wide(read.dtype()));
+        let filters = floats(&self.convolution).cast(read.dtype());
+        let filters: Tensor<3> = filters.reshape([1, channels, kernel_len]);
         let tap = |at| {
             let filter = filters.clone().narrow(2, at, 1).swap_dims(1, 2);
             read.clone().narrow(1, at, len) * filter
@@ -258,7 +257,7 @@ impl GatedDeltaRule {
 
     /// The heads of query, key and value, side by side in `convolved`, and beta and decay of `x`. Padding writes nothing and lets nothing decay.
     fn tokens(&self, convolved: Tensor<3>, x: Tensor<3>, lengths: &[usize]) -> Tokens {
-        let ([batch, len, channels], dtype) = (convolved.dims(), wide(x.dtype()));
+        let ([batch, len, channels], dtype) = (convolved.dims(), convolved.dtype());
         let (n_keys, n_heads) = (self.n_key_heads, self.n_value_heads());
         let keys = n_keys * self.d_key_head;
         let padding = lengths.iter().any(|&length| length < len).then(|| {
@@ -270,8 +269,7 @@ impl GatedDeltaRule {
             None => x,
         };
         let heads = |first, width, n_heads| {
-            let part = convolved.clone().narrow(2, first, width).cast(dtype);
-            let [part] = split_heads(part, [n_heads]);
+            let [part] = split_heads(convolved.clone().narrow(2, first, width), [n_heads]);
             kept(part)
         };
         // Each head is that of several value heads in a row.
