@@ -134,6 +134,16 @@ fn bad_input_is_refused() {
     let other = GatedDeltaRuleConfig::new(11, 2, 4, 5, 7).init(&device);
     let mut others = other.state(2, &KvCacheConfig::new(1));
     other.forward_cached(input(2), &mut others);
+    let before = others.clone();
+    assert_eq!(
+        sentence(|| module.forward_cached(input(2), &mut others)),
+        "GatedDeltaRule: a state of [kernel_len − 1, channels, heads, widths of keys and values] [3, 48, 4, 5, 7] does not fit a layer of \
+         [3, 32, 4, 5, 3]: it was made for another layer"
+    );
+    // It is as it was.
+    let [actual, expected] = [others.clone(), before]
+        .map(|mut state| other.forward_cached(input(2), &mut state).into_data());
+    actual.assert_eq(&expected, true);
     assert_eq!(
         sentence(|| state.join(others)),
         "GatedDeltaState: a state of [kernel_len − 1, channels, heads, widths of keys and values] [3, 48, 4, 5, 7] cannot join one of \

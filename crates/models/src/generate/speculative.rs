@@ -60,7 +60,7 @@ pub struct Speculation {
 /// A draft with a shorter [`max_len`](Autoregressive::max_len) than the model guesses as long as it can, and the model goes on alone.
 ///
 /// There is no [`logits_processor`](super::Stream::logits_processor) and no [`stream`](super::stream()), and the states are not given back.
-/// [`Seq2Seq`](crate::seq2seq::Seq2Seq) is not [`Speculative`].
+/// [`Seq2Seq`](crate::seq2seq::Seq2Seq) is not [`Speculative`], nor is a model whose state cannot forget single tokens, such as [`qwen3_next`](crate::qwen3_next)'s.
 ///
 /// # Arguments
 ///

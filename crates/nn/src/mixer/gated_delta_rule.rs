@@ -199,20 +199,21 @@ impl TokenMixer for GatedDeltaRule {
         let [batch, len, _] = x.dims();
         let mut fresh = GatedDeltaState::new(batch);
         let state = state.unwrap_or(&mut fresh);
-        state.check_batch(batch);
-        if batch == 0 || len == 0 {
-            return x;
-        }
         let [channels, _, kernel_len] = self.convolution.dims();
         let [values, _] = self.output.weight.dims();
         let (n_heads, dtype) = (self.n_value_heads(), x.dtype());
+        let [d_key, d_value] = [self.d_key_head, values / n_heads];
+        state.check(batch, [kernel_len - 1, channels, n_heads, d_key, d_value]);
+        if batch == 0 || len == 0 {
+            return x;
+        }
         let projected = apply(&self.query_key_value_gate, x.clone());
         let gate = projected.clone().narrow(2, channels, values);
-        let Memory { tail, matrix } = state.memory.take().unwrap_or_else(|| {
-            let place = (&x.device(), wide(dtype));
+        let Memory { tail, matrix } = state.memory.clone().unwrap_or_else(|| {
+            let device = x.device();
             Memory {
-                tail: Tensor::zeros([batch, kernel_len - 1, channels], (&x.device(), dtype)),
-                matrix: Tensor::zeros([batch, n_heads, self.d_key_head, values / n_heads], place),
+                tail: Tensor::zeros([batch, kernel_len - 1, channels], (&device, dtype)),
+                matrix: Tensor::zeros([batch, n_heads, d_key, d_value], (&device, wide(dtype))),
             }
         });
         let read = Tensor::cat(vec![tail, projected.narrow(2, 0, channels)], 1);

@@ -22,11 +22,19 @@ pub(super) struct Memory {
     pub(super) matrix: Tensor<4>,
 }
 
+/// What [`Memory::sizes`] are.
+const SIZES: &str = "[kernel_len − 1, channels, heads, widths of keys and values]";
+
 impl Memory {
-    /// That of `batch` sequences without tokens, otherwise like this one.
-    fn empty(&self, batch: usize) -> Self {
+    pub(super) fn sizes(&self) -> [usize; 5] {
         let [_, len, channels] = self.tail.dims();
         let [_, heads, keys, values] = self.matrix.dims();
+        [len, channels, heads, keys, values]
+    }
+
+    /// That of `batch` sequences without tokens, otherwise like this one.
+    fn empty(&self, batch: usize) -> Self {
+        let [len, channels, heads, keys, values] = self.sizes();
         let (of_tail, of_matrix) = (self.tail.dtype(), self.matrix.dtype());
         let device = self.tail.device();
         Self {
@@ -44,11 +52,17 @@ impl GatedDeltaState {
         }
     }
 
-    pub(super) fn check_batch(&self, batch: usize) {
+    /// Panics unless the state is one of `batch` sequences of a module with these [sizes](Memory::sizes).
+    pub(super) fn check(&self, batch: usize, sizes: [usize; 5]) {
         let own = self.lengths.len();
         assert!(
             batch == own,
             "GatedDeltaRule: {batch} sequences do not fit a state of {own}"
+        );
+        let own = self.memory.as_ref().map_or(sizes, Memory::sizes);
+        assert!(
+            own == sizes,
+            "GatedDeltaRule: a state of {SIZES} {own:?} does not fit a layer of {sizes:?}: it was made for another layer"
         );
     }
 
@@ -140,15 +154,10 @@ impl MixerState for GatedDeltaState {
 
     fn refuses_join(&self, other: &Self) -> Option<String> {
         let (own, others) = self.memory.as_ref().zip(other.memory.as_ref())?;
-        let sizes = |memory: &Memory| {
-            let [_, len, channels] = memory.tail.dims();
-            let [_, heads, keys, values] = memory.matrix.dims();
-            [len, channels, heads, keys, values]
-        };
-        let (own, others) = (sizes(own), sizes(others));
+        let (own, others) = (own.sizes(), others.sizes());
         (own != others).then(|| {
             format!(
-                "GatedDeltaState: a state of [kernel_len − 1, channels, heads, widths of keys and values] {others:?} cannot join one of {own:?}: \
+                "GatedDeltaState: a state of {SIZES} {others:?} cannot join one of {own:?}: \
                  they were made for different layers"
             )
         })
