@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn::{KvCacheConfig, LatentAttention, LayerInput};
 use burn_attn_models::{
     deepseek_v2,
@@ -36,6 +37,30 @@ fn logits_and_every_layer_are_the_references() {
 fn greedy_tokens_are_the_references() {
     for name in NAMES {
         model(name).check_generation();
+    }
+}
+
+#[test]
+fn it_learns() {
+    for name in NAMES {
+        model(name).check_training();
+    }
+}
+
+/// Those of every head and layer, which add up to 1.
+#[test]
+fn it_has_attention_weights() {
+    let device = devices::any();
+    let tokens = Tensor::<2, Int>::from_data([[2, 7, 11, 3, 5]], &device);
+    let weights = model(NAMES[0]).load(&device).attention(tokens);
+    assert_eq!(weights.len(), 3);
+    for weights in weights {
+        assert_eq!(weights.dims(), [1, 3, 5, 5]);
+        let sums = weights.sum_dim(3).into_data();
+        sums.assert_approx_eq::<f32>(
+            &TensorData::new(vec![1f32; 15], [1, 3, 5, 1]),
+            Default::default(),
+        );
     }
 }
 

@@ -1,10 +1,12 @@
 //! What every family of language models has to do: compared with `transformers`, with and without padding and caches, and written back. What
 //! does not depend on the model serves T5 too.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, ops::Range, path::Path};
 
 use burn::{
     module::Module,
+    nn::loss::CrossEntropyLossConfig,
+    optim::{AdamConfig, GradientsParams},
     tensor::{Device, Int, Tensor, TensorData},
 };
 use burn_attn::{LayerInput, TokenMixer};
@@ -114,6 +116,35 @@ impl<X: TokenMixer> Model<LanguageModel<X>> {
                     text.push(token);
                 }
             }
+        }
+    }
+}
+
+impl<X: TokenMixer> Model<LanguageModel<X>> {
+    /// It learns a text by heart, whose tokens follow 3 and 7 in different ways, and says it token by token.
+    pub fn check_training(&self) {
+        const TEXT: [u32; 12] = [3, 7, 3, 11, 3, 7, 19, 7, 3, 2, 11, 5];
+        for (backend, device) in devices::cpu() {
+            let device = device.autodiff();
+            let tokens = |range: Range<usize>| {
+                let tokens = Tensor::<1, Int>::from_data(&TEXT[range], &device);
+                tokens.unsqueeze::<2>()
+            };
+            let (input, goal) = (tokens(0..11), tokens(1..12).flatten(0, 1));
+            let mut model = self.load(&device);
+            let mut optimizer = AdamConfig::new().init();
+            for _ in 0..80 {
+                let logits = model.forward(input.clone()).flatten(0, 1);
+                let loss = CrossEntropyLossConfig::new().init(&device);
+                let gradients = loss.forward(logits, goal.clone()).backward();
+                let gradients = GradientsParams::from_grads(gradients, &model);
+                model = optimizer.step(1e-2, model, gradients);
+            }
+            let model = model.valid();
+            let options = GenerateOptions::new(10);
+            let output = generate(&model, model.start(1), &[TEXT[..2].to_vec()], &options);
+            let what = format!("{} on {backend}", self.name);
+            assert_eq!(output.expect("a prompt")[0].tokens, TEXT[2..], "{what}");
         }
     }
 }

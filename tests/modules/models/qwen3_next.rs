@@ -34,6 +34,11 @@ fn greedy_tokens_are_the_references() {
 }
 
 #[test]
+fn it_learns() {
+    model().check_training();
+}
+
+#[test]
 fn it_is_written_back_bit_for_bit() {
     model().check_export();
 }

@@ -126,7 +126,7 @@ impl GatedDeltaRuleConfig {
 /// # Cost
 ///
 /// For the sequences, with `d = d_key_head · d_value_head` and chunks of `c` tokens: about
-/// `2 · batch · len · n_value_heads · (3 · d + c · (2 · d_key_head + 2 · d_value_head + 2 · c · log₂ c))` operations beside the projections, and
+/// `2 · batch · len · n_value_heads · (3 · d + c · (3 · d_key_head + 2 · d_value_head + 2 · c · log₂ c))` operations beside the projections, and
 /// a state of `batch · (n_value_heads · d + (kernel_len − 1) · channels)` numbers.
 ///
 /// # Source
