@@ -51,6 +51,11 @@ pub(super) fn wanted_files(folder: &Path, wanted: Wanted) -> Vec<WantedFile> {
     if wanted == Wanted::Speech {
         files.push(one(Wanted::Tokenizer.file(), Need::Always));
     }
+    if wanted == Wanted::Vocabulary {
+        files.push(one(TOKENIZER_CONFIG, Need::Known));
+        let others = ["special_tokens_map.json", "added_tokens.json"];
+        files.extend(others.map(|name| one(name, Need::IfAny)));
+    }
     if matches!(wanted, Wanted::Model | Wanted::Sentences | Wanted::Chat) {
         let beside = BESIDE.iter().chain(&SENTENCE_CONFIGS);
         files.extend(beside.map(|name| one(name, Need::IfAny)));

@@ -41,7 +41,7 @@
 //! files that were complete and begins the others again.
 //!
 //! That a model has no `modules.json` or no `tokenizer_config.json` is noted in the cache as the Python library notes it. Where that is not known, a sentence
-//! encoder or a `chat` needs the network once, or the folder of the model instead of its name.
+//! encoder, a `chat` or a `speech::CtcVocabulary` needs the network once, or the folder of the model instead of its name.
 //!
 //! | environment variable | meaning |
 //! | --- | --- |
@@ -74,6 +74,8 @@ mod wanted;
 pub(crate) use config_file::ConfigFile;
 pub use error::PretrainedError;
 pub(crate) use error::Result;
+#[cfg(feature = "speech")]
+pub(crate) use json::object_if_any;
 pub use load_options::LoadOptions;
 #[cfg(any(feature = "speech", feature = "vision"))]
 pub(crate) use preprocessor::preprocessor;
@@ -82,6 +84,8 @@ pub(crate) use preprocessor::preprocessor_if_any;
 #[cfg(feature = "hub")]
 pub use progress::{Download, on_download};
 pub use source::folder;
+#[cfg(feature = "chat")]
+pub(crate) use tokenizer::tokenizer_fields;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, end_tokens, tokenizer};
 #[cfg(feature = "tokenizers")]
@@ -91,8 +95,5 @@ pub(crate) use {
 };
 #[cfg(any(feature = "tokenizers", feature = "vision"))]
 pub(crate) use {json::object, source::folder_with, wanted::Wanted};
-#[cfg(feature = "chat")]
-pub(crate) use {
-    tokenizer::{text_of, tokenizer_fields},
-    wanted::TOKENIZER_CONFIG,
-};
+#[cfg(any(feature = "chat", feature = "speech"))]
+pub(crate) use {tokenizer::text_of, wanted::TOKENIZER_CONFIG};

@@ -60,7 +60,7 @@ pub(crate) enum Wanted {
     Speech,
     /// What images or recordings become before the model sees or hears them.
     Preprocessor,
-    /// `vocab.json`.
+    /// `vocab.json`, and what the tokenizer's other files say of its tokens.
     Vocabulary,
     /// `tokenizer.json`.
     Tokenizer,

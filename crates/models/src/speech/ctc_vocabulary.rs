@@ -1,57 +1,190 @@
 //! The text of the tokens of CTC models.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
-use crate::pretrained::{PretrainedError, Wanted, folder_with, object};
+use serde_json::{Map, Value, json};
+
+use crate::pretrained::{
+    ConfigFile, PretrainedError, TOKENIZER_CONFIG, Wanted, folder_with, object, object_if_any,
+    text_of,
+};
 
 const EXPECTED: &str = "tokens and their numbers";
-/// The token between words.
-const DELIMITER: &str = "|";
+const TOKENIZER: &str = "the configuration of a tokenizer";
+/// Special tokens with a role, and what they are where no file says it.
+const ROLES: [(&str, Option<&str>); 7] = [
+    ("bos_token", Some("<s>")),
+    ("eos_token", Some("</s>")),
+    ("unk_token", Some("<unk>")),
+    ("pad_token", Some("<pad>")),
+    ("sep_token", None),
+    ("cls_token", None),
+    ("mask_token", None),
+];
+/// What is done about spaces where `clean_up_tokenization_spaces` is true, in this order.
+const CLEANED: [(&str, &str); 10] = [
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+];
 
 /// The letters of a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2) with a head.
 ///
 /// # Source
 ///
-/// PyTorch equivalent: `decode` of `Wav2Vec2CTCTokenizer` of Hugging Face's `transformers` with `skip_special_tokens=True`, for tokens of which repetitions
-/// and the blank are gone.
+/// PyTorch equivalent: `decode` of `Wav2Vec2CTCTokenizer` of Hugging Face's `transformers` with `skip_special_tokens=True` and `group_tokens=False`, for
+/// tokens of which repetitions and the blank are gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CtcVocabulary {
+    /// Without those of special tokens.
     letters: BTreeMap<u32, String>,
+    is_lower_case: bool,
+    cleans_up_spaces: bool,
 }
 
 impl CtcVocabulary {
-    /// What `vocab.json` says, in a folder or of a [name on the Hub](crate::pretrained).
+    /// What `vocab.json` says, in a folder or of a [name on the Hub](crate::pretrained), and, where they are there, `tokenizer_config.json`,
+    /// `special_tokens_map.json` and `added_tokens.json`: which tokens are special, which one is between words (`word_delimiter_token`, which
+    /// `from_pretrained` of version 5.24 of `transformers` loses) and what it becomes, and whether texts are in lower case.
     ///
     /// # Errors
     ///
-    /// When the file is missing, or is no list of tokens and their numbers. Those of models with several languages, such as MMS, have one list for each.
+    /// When `vocab.json` is missing, or is no list of tokens and their numbers, and when another file says what is not supported: another
+    /// `tokenizer_class`, or the `target_lang` of models with several languages, such as MMS, which have one list for each.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
         let wanted = Wanted::Vocabulary;
-        let path = folder_with(source.as_ref(), wanted)?.join(wanted.file());
-        let fields = object(&path, EXPECTED)?;
-        let letters = fields.into_iter().map(|(token, number)| {
-            let known = number
-                .as_u64()
-                .and_then(|number| u32::try_from(number).ok());
-            known.map(|number| (number, token)).ok_or(number)
-        });
-        let letters: Result<BTreeMap<u32, String>, _> = letters.collect();
-        let letters = letters.map_err(|number| PretrainedError::File {
-            path,
-            expected: EXPECTED,
-            reason: format!("{number} is not the number of a token"),
-        })?;
-        Ok(Self { letters })
+        let folder = folder_with(source.as_ref(), wanted)?;
+        let mut letters = letters(&folder.join(wanted.file()))?;
+        let path = folder.join(TOKENIZER_CONFIG);
+        let mut fields = object_if_any(&path, TOKENIZER)?;
+        let mut added = BTreeMap::new();
+        // As in `transformers`, which takes it for all that the other files would say.
+        if let Some(tokens) = fields.remove("added_tokens_decoder") {
+            for (token, content) in tokens.as_object().into_iter().flatten() {
+                added.extend(token.parse().ok().zip(text_of(content).map(String::from)));
+            }
+        } else {
+            fields.extend(object_if_any(
+                &folder.join("special_tokens_map.json"),
+                TOKENIZER,
+            )?);
+            let path = folder.join("added_tokens.json");
+            if path.exists() {
+                added = self::letters(&path)?;
+            }
+        }
+        for (token, letter) in added {
+            letters.entry(token).or_insert(letter);
+        }
+        let special = special(&mut fields);
+        let mut file = ConfigFile::of_fields(path, "the vocabulary of a CTC model", fields);
+        file.only("tokenizer_class", json!("Wav2Vec2CTCTokenizer"))?;
+        file.only("target_lang", Value::Null)?;
+        // Of encoding, of recordings, and of how it was made.
+        file.ignore(
+            "add_prefix_space additional_special_tokens auto_map backend do_normalize extra_special_tokens is_local local_files_only \
+             max_length model_max_length name_or_path pad_to_multiple_of pad_token_type_id padding padding_side processor_class \
+             return_attention_mask special_tokens_map_file split_special_tokens stride tokenizer_file truncation truncation_side \
+             truncation_strategy",
+        );
+        let text = |value: &Value| text_of(value).map(String::from);
+        let mut named = |field: &str, missing: &str| {
+            file.check_not_null(field, "a text")?;
+            let found = file.parsed(field, "a text", text)?;
+            Ok::<_, PretrainedError>(found.unwrap_or_else(|| missing.into()))
+        };
+        let delimiter = named("word_delimiter_token", "|")?;
+        let between_words = named("replace_word_delimiter_char", " ")?;
+        letters.retain(|_, letter| *letter == delimiter || !special.contains(letter));
+        for letter in letters.values_mut().filter(|it| **it == delimiter) {
+            letter.clone_from(&between_words);
+        }
+        let vocabulary = Self {
+            letters,
+            is_lower_case: file.flag("do_lower_case", false)?,
+            cleans_up_spaces: file.flag("clean_up_tokenization_spaces", false)?,
+        };
+        file.finish()?;
+        Ok(vocabulary)
     }
 
     /// The text of tokens, as [`Wav2Vec2::decode`](crate::wav2vec2::Wav2Vec2::decode) returns them. Special tokens, as `<s>`, and those that are not in the
     /// vocabulary have none.
     pub fn text(&self, tokens: &[u32]) -> String {
         let letters = tokens.iter().filter_map(|token| self.letters.get(token));
-        let letters = letters.filter(|letter| !(letter.starts_with('<') && letter.ends_with('>')));
-        let text: String = letters
-            .map(|letter| if letter == DELIMITER { " " } else { letter })
-            .collect();
-        text.trim().to_owned()
+        let text: String = letters.map(String::as_str).collect();
+        let mut text = text.trim().to_owned();
+        if self.is_lower_case {
+            text = text.to_lowercase();
+        }
+        if self.cleans_up_spaces {
+            for (from, to) in CLEANED {
+                text = text.replace(from, to);
+            }
+        }
+        text
     }
+}
+
+/// The tokens that a file lists, by their numbers.
+fn letters(path: &Path) -> Result<BTreeMap<u32, String>, PretrainedError> {
+    let letters = object(path, EXPECTED)?.into_iter().map(|(token, number)| {
+        let known = number
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok());
+        known.map(|number| (number, token)).ok_or(number)
+    });
+    let letters: Result<_, Value> = letters.collect();
+    letters.map_err(|number| {
+        PretrainedError::file(
+            path,
+            EXPECTED,
+            format!("{number} is not the number of a token"),
+        )
+    })
+}
+
+/// The special tokens that these fields name, which are taken out: those with a role, those of any other field that ends with `_token`, and lists of more.
+fn special(fields: &mut Map<String, Value>) -> BTreeSet<String> {
+    let mut special = BTreeSet::new();
+    for (role, missing) in ROLES {
+        special.extend(match fields.remove(role) {
+            Some(token) => text_of(&token).map(String::from),
+            None => missing.map(String::from),
+        });
+    }
+    for list in ["additional_special_tokens", "extra_special_tokens"] {
+        special.extend(match fields.get(list) {
+            Some(Value::Array(tokens)) => tokens
+                .iter()
+                .filter_map(text_of)
+                .map(String::from)
+                .collect(),
+            Some(Value::Object(tokens)) => tokens
+                .values()
+                .filter_map(text_of)
+                .map(String::from)
+                .collect(),
+            _ => Vec::new(),
+        });
+    }
+    fields.retain(|field, token| {
+        let is_kept =
+            !field.ends_with("_token") || field == "word_delimiter_token" || !token.is_string();
+        if !is_kept {
+            special.extend(text_of(token).map(String::from));
+        }
+        is_kept
+    });
+    special
 }

@@ -3,6 +3,7 @@
 mod cache;
 mod chat;
 mod downloads;
+mod letters;
 mod sentences;
 mod server;
 
@@ -14,6 +15,7 @@ use burn_attn_models::{
     chat::ChatModel,
     pretrained::{self, Download},
     sentences::SentenceEncoder,
+    speech::CtcVocabulary,
 };
 use burn_attn_tests::devices;
 use tempfile::TempDir;
@@ -28,6 +30,8 @@ const TOKENIZER: &str = "BURN_ATTN_TEST_TOKENIZER";
 const SENTENCES: &str = "BURN_ATTN_TEST_SENTENCES";
 /// Set where a chat is looked up, to whether the model has a template.
 const CHAT: &str = "BURN_ATTN_TEST_CHAT";
+/// Set where letters are looked up, to what those of three tokens have to be.
+const LETTERS: &str = "BURN_ATTN_TEST_LETTERS";
 /// Set where downloads are shown.
 const PROGRESS: &str = "BURN_ATTN_TEST_PROGRESS";
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -102,6 +106,15 @@ fn another_process() {
         return match ChatModel::from_pretrained(&name, &device) {
             Ok(model) => {
                 assert_eq!(model.template.is_some().to_string(), has_template);
+                println!("\n{LOADED}");
+            }
+            Err(error) => println!("\nrefused: {error}"),
+        };
+    }
+    if let Ok(text) = env::var(LETTERS) {
+        return match CtcVocabulary::from_pretrained(&name) {
+            Ok(letters) => {
+                assert_eq!(letters.text(&[1, 2, 3]), text);
                 println!("\n{LOADED}");
             }
             Err(error) => println!("\nrefused: {error}"),

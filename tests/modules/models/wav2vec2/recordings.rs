@@ -145,26 +145,59 @@ fn settings_of_recordings_beside_those_of_texts() {
 }
 
 #[test]
-fn letters_of_tokens() {
+fn letters_of_tokens_are_the_references() {
+    let cases = fs::read_to_string(folder("ctc_letters.json")).expect("read");
+    let cases: Vec<Value> = serde_json::from_str(&cases).expect("JSON");
+    assert_eq!(cases.len(), 26);
+    for case in cases {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, fields) in case["files"].as_object().expect("files") {
+            let path = folder.path().join(format!("{name}.json"));
+            fs::write(path, fields.to_string()).expect("written");
+        }
+        let vocabulary = CtcVocabulary::from_pretrained(folder.path()).expect("a vocabulary");
+        let tokens: Vec<u32> = serde_json::from_value(case["tokens"].clone()).expect("tokens");
+        assert_eq!(vocabulary.text(&tokens), case["text"], "{}", case["files"]);
+        assert_eq!(vocabulary.text(&[]), "");
+    }
+}
+
+#[test]
+fn vocabularies_that_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
-    let write = |text: &str| fs::write(folder.path().join("vocab.json"), text).expect("written");
-    let read = || CtcVocabulary::from_pretrained(folder.path());
-    write(
-        r#"{"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "|": 4, "E": 5, "T": 6, "'": 7, "ß": 8}"#,
+    let write = |file: &str, fields: Value| {
+        fs::write(folder.path().join(file), fields.to_string()).expect("written");
+    };
+    let refused = |expected: &str| {
+        let error = CtcVocabulary::from_pretrained(folder.path()).expect_err("it is refused");
+        assert!(error.to_string().ends_with(expected), "{error}");
+    };
+    write("vocab.json", json!({"eng": {"a": 1}}));
+    refused(
+        "vocab.json cannot be read as tokens and their numbers: {\"a\":1} is not the number of a token",
     );
-    let letters = read().expect("a vocabulary");
-    // As by `Wav2Vec2CTCTokenizer.decode` with `skip_special_tokens=True`.
-    assert_eq!(
-        letters.text(&[1, 4, 6, 5, 5, 4, 4, 7, 6, 3, 8, 4, 2, 99]),
-        "TEE  'Tß"
-    );
-    assert_eq!(letters.text(&[]), "");
-    write(r#"{"eng": {"a": 1}}"#);
-    let error = read().expect_err("it is refused").to_string();
-    assert!(
-        error.ends_with("{\"a\":1} is not the number of a token"),
-        "{error}"
-    );
+    write("vocab.json", json!({"a": 1}));
+    for (fields, expected) in [
+        (
+            json!({"tokenizer_class": "Wav2Vec2PhonemeCTCTokenizer"}),
+            "tokenizer_class is \"Wav2Vec2PhonemeCTCTokenizer\", but the vocabulary of a CTC model supports \"Wav2Vec2CTCTokenizer\"",
+        ),
+        (
+            json!({"target_lang": "eng"}),
+            "target_lang is \"eng\", but the vocabulary of a CTC model supports null",
+        ),
+        (
+            json!({"word_delimiter_token": null}),
+            "word_delimiter_token is null, but the vocabulary of a CTC model supports a text",
+        ),
+        (
+            json!({"phonemizer_lang": "en-us"}),
+            "the vocabulary of a CTC model does not know phonemizer_lang",
+        ),
+    ] {
+        write("tokenizer_config.json", fields);
+        refused(expected);
+    }
     fs::remove_file(folder.path().join("vocab.json")).expect("removed");
-    assert!(read().is_err());
+    assert!(CtcVocabulary::from_pretrained(folder.path()).is_err());
 }
