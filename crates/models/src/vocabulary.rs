@@ -17,17 +17,17 @@ use burn_attn::{
 ///
 /// In the name of `model`, with the first token that is outside the vocabulary.
 pub(crate) fn check(model: &str, tokens: &Tensor<2, Int>, vocab_size: usize) {
-    if !in_host_memory(&tokens.device()) {
-        return;
-    }
-    let vocabulary = 0..vocab_size as i64;
-    let tokens = tokens.to_data();
-    if let Some(token) = tokens
-        .iter::<i64>()
-        .find(|token| !vocabulary.contains(token))
-    {
+    if let Some(token) = outside(tokens, vocab_size) {
         panic!("{model}: token {token} is outside the vocabulary of {vocab_size} tokens");
     }
+}
+
+/// The first number that is no row of a table of this size, on a CPU backend.
+pub(crate) fn outside(numbers: &Tensor<2, Int>, rows: usize) -> Option<i64> {
+    let rows = 0..rows as i64;
+    let is_near = in_host_memory(&numbers.device());
+    let numbers = is_near.then(|| numbers.to_data())?;
+    numbers.iter::<i64>().find(|number| !rows.contains(number))
 }
 
 /// Embedded tokens with their positions added, if there is a table of positions.

@@ -68,7 +68,7 @@ GONE_SETTINGS = [{field: GONE} for field in ("size", "resample", "image_mean", "
 SIZES = [{"size": [9, 10]}, {"size": {"max_height": 9, "max_width": 20}}]
 FILTERS = [{"resample": 0}, {"resample": 1}]
 PADDED = {"pad_size": {"height": 40, "width": 40}}
-# A SigLIP with the block of a CLIP is taken for a mistake.
+# A SigLIP with the block of a CLIP.
 OF_CLIP = {"text_config.hidden_act": "quick_gelu", "text_config.layer_norm_eps": 1e-5}
 NOT_HERE = {
     "vit": [{"image_size": [12, 12]}],
@@ -82,7 +82,6 @@ NOT_HERE = {
     "segformer": [{"depths": [1] * 5}],
     "clip": [{"text_config.eos_token_id": GONE}],
     "clip_gelu": [{"text_config.eos_token_id": GONE}],
-    "siglip": [OF_CLIP],
     "wav2vec2": [{"adapter_attn_dim": 3}],
     "whisper": [*({HEADS: heads} for heads in (GONE, 4)), *({OTHER_HEADS: heads} for heads in (GONE, 4)), {"median_filter_width": 8}, {"scale_embedding": True}],
 }  # fmt: skip

@@ -100,9 +100,9 @@ fn states_vectors_and_logits_are_the_references() {
 
 #[test]
 fn they_are_written_back_bit_for_bit() {
-    let [clip, _, siglip] = models();
-    clip.check_export();
-    siglip.check_export();
+    for model in models() {
+        model.check_export();
+    }
 }
 
 #[test]
@@ -133,19 +133,28 @@ fn an_encoder_alone_is_that_of_the_whole_model() {
             ],
         };
         assert_same(&of_images.features(pixels.clone()), &expected[0]);
-        assert_same(&of_texts.features(tokens), &expected[1]);
+        assert_same(&of_texts.features(tokens.clone()), &expected[1]);
 
         // Written, it has the names of a whole model.
         let written = tempfile::tempdir().expect("a folder");
         let path = written.path().join("model.safetensors");
-        std::fs::copy(
-            folder(vision).join("config.json"),
-            written.path().join("config.json"),
-        )
-        .unwrap();
+        let copy_config = |name: &str| {
+            let config = folder(name).join("config.json");
+            std::fs::copy(config, written.path().join("config.json")).unwrap();
+        };
+        copy_config(vision);
         save(&ClipVision::table(), &of_images, &path).expect("written");
         let again = ClipVision::from_pretrained(written.path(), &device).unwrap();
         assert_same(&again.features(pixels), &expected[0]);
+        copy_config(text);
+        let family = if whole == "siglip" {
+            ClipFamily::Siglip
+        } else {
+            ClipFamily::Clip
+        };
+        save(&ClipText::table(family), &of_texts, &path).expect("written");
+        let again = ClipText::from_pretrained(written.path(), &device).unwrap();
+        assert_same(&again.features(tokens), &expected[1]);
     }
 }
 
@@ -270,7 +279,16 @@ fn mistakes_have_a_sentence() {
     let of_clip = reads
         .clone()
         .with_encoder(stack.clone().with_block(ClipFamily::Clip.block()));
+    // Heads of a width of their own do in a layer, but not in the attention that pools.
+    let mut odd = stack.clone().with_block(ClipFamily::Siglip.block());
+    odd.n_heads = 5;
+    odd.block.heads.d_head = Some(2);
+    assert!(odd.validate().is_ok());
     for (config, expected) in [
+        (
+            siglip(sees.clone().with_encoder(odd), reads.clone()),
+            "ClipConfig: d_model 12 is not divisible by n_heads 5",
+        ),
         (
             siglip(vision(), reads.clone()),
             "ClipConfig: the encoder of images has CLIP's QuickGelu and LayerNorm { epsilon: 1e-5, bias: true, unit_offset: false }, \
@@ -307,6 +325,21 @@ fn mistakes_have_a_sentence() {
     assert_eq!(
         sentence(|| model.text_features(Tensor::from_data([[1, 23]], &device))),
         "ClipText: token 23 is outside the vocabulary of 23 tokens"
+    );
+    // A text of no tokens is none; of no texts there are no vectors.
+    assert_eq!(
+        sentence(|| model.text_features(Tensor::zeros([2, 0], &device))),
+        "ClipText: the texts have no tokens"
+    );
+    let nothing = model.text_features(Tensor::zeros([0, 7], &device));
+    assert_eq!(nothing.dims(), [0, 12]);
+    let images = model.image_features(Tensor::ones([2, 3, 13, 13], &device));
+    let logits = model.similarities(images.clone(), nothing.clone());
+    assert_eq!(logits.dims(), [2, 0]);
+    assert_eq!(model.similarities(nothing, images.clone()).dims(), [0, 2]);
+    assert_eq!(
+        sentence(|| model.similarities(images, Tensor::zeros([3, 10], &device))),
+        "Clip: vectors of images are 12 wide, but those of texts 10"
     );
     let [_, _, siglip] = models();
     let error = siglip.changed(|config| {

@@ -157,7 +157,7 @@ impl Bert {
     /// # Panics
     ///
     /// When a text is longer than `max_len`, or shapes or lengths do not fit; on a CPU backend, when a token is outside the
-    /// vocabulary (on others the check would have to wait for the device).
+    /// vocabulary or a segment is not below `n_segments` (on others the check would have to wait for the device).
     ///
     /// # Cost
     ///
@@ -229,6 +229,12 @@ impl Bert {
                 segments == tokens,
                 "Bert: segments {segments:?} do not fit tokens {tokens:?}"
             );
+        }
+        if let Some(segments) = &segments {
+            let [n_segments, _] = self.segments.weight.dims();
+            if let Some(segment) = vocabulary::outside(segments, n_segments) {
+                panic!("Bert: segment {segment} is not below the number of segments {n_segments}");
+            }
         }
         let segments = segments.unwrap_or_else(|| Tensor::zeros([1, 1], &tokens.device()));
         let x = self.positions.forward(embed(&self.tokens, tokens));

@@ -74,6 +74,26 @@ impl ClipConfig {
     ///
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        self.check()?;
+        // The defaults of the encoders are CLIP's.
+        let clips = ClipFamily::Clip.block();
+        for (kind, block) in [
+            ("images", &self.vision.encoder.block),
+            ("texts", &self.text.encoder.block),
+        ] {
+            let (activation, norm, family) = (block.activation, &block.norm, self.family);
+            let is_clips = (activation, norm) == (clips.activation, &clips.norm);
+            ConfigError::check(NAME, family == ClipFamily::Clip || !is_clips, || {
+                format!(
+                    "the encoder of {kind} has CLIP's {activation:?} and {norm:?}, but family is {family:?}"
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// As [`validate`](Self::validate), but for what only somebody who builds a configuration forgets.
+    pub(super) fn check(&self) -> Result<(), ConfigError> {
         self.check_parts()?;
         let (vision, text) = (&self.vision, &self.text);
         let of_images = vision.d_projection.unwrap_or(vision.encoder.d_model);
@@ -108,7 +128,7 @@ impl ClipConfig {
             let reason = format!("end_token {end_token} is not below vocab_size {vocab_size}");
             return Err(ConfigError::new(NAME, reason));
         }
-        let (family, clips) = (self.family, ClipFamily::Clip.block());
+        let family = self.family;
         let is_clip = family == ClipFamily::Clip;
         for (kind, encoder, causal, d_projection) in [
             ("images", &vision.encoder, false, vision.d_projection),
@@ -121,13 +141,6 @@ impl ClipConfig {
                 );
                 return Err(ConfigError::new(NAME, reason));
             }
-            let (activation, norm) = (encoder.block.activation, &encoder.block.norm);
-            if !is_clip && (activation, norm) == (clips.activation, &clips.norm) {
-                let reason = format!(
-                    "the encoder of {kind} has CLIP's {activation:?} and {norm:?}, but family is {family:?}"
-                );
-                return Err(ConfigError::new(NAME, reason));
-            }
             ConfigError::check_positive(NAME, &[("d_projection", d_projection.unwrap_or(1))])?;
             if let Some(d_memory) = encoder.d_memory {
                 let reason = format!("d_memory is {d_memory}, but an encoder has no memory");
@@ -136,7 +149,12 @@ impl ClipConfig {
             let valid = encoder.validate();
             valid.map_err(|error| error.in_name_of(NAME))?;
         }
-        Ok(())
+        if is_clip {
+            return Ok(());
+        }
+        let (attention, feed_forward) = pooling_parts(&vision.encoder);
+        let valid = attention.validate().and_then(|()| feed_forward.validate());
+        valid.map_err(|error| error.in_name_of(NAME))
     }
 
     /// Builds the model, with the scale and the bias of its paper.
@@ -146,6 +164,10 @@ impl ClipConfig {
     /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Clip {
         expect_valid(self.validate());
+        self.init_whole(device)
+    }
+
+    pub(super) fn init_whole(&self, device: &Device) -> Clip {
         let (scale, bias) = match self.family {
             ClipFamily::Clip => (1.0 / 0.07, None),
             ClipFamily::Siglip => (10.0, Some(-10.0)),
@@ -201,15 +223,21 @@ fn projection(d_model: usize, width: Option<usize>, bias: bool, device: &Device)
 }
 
 /// With the sizes of a layer.
-fn pooling(encoder: &TransformerStackConfig, device: &Device) -> AttentionPooling {
+fn pooling_parts(encoder: &TransformerStackConfig) -> (CrossAttentionConfig, FeedForwardConfig) {
     let d_model = encoder.d_model;
-    let attention = CrossAttentionConfig::new(d_model, encoder.n_heads);
+    let attention = CrossAttentionConfig::new(d_model, encoder.n_heads).with_dropout(0.0);
     let feed_forward = FeedForwardConfig::new(d_model, encoder.d_ff)
         .with_activation(encoder.block.activation)
         .with_dropout(0.0);
+    (attention, feed_forward)
+}
+
+fn pooling(encoder: &TransformerStackConfig, device: &Device) -> AttentionPooling {
+    let (attention, feed_forward) = pooling_parts(encoder);
+    let d_model = encoder.d_model;
     AttentionPooling {
         probe: NORMAL.init([1, 1, d_model], device),
-        attention: attention.with_dropout(0.0).init(device),
+        attention: attention.init(device),
         norm: encoder.block.norm.init(d_model, device),
         feed_forward: feed_forward.init(device),
     }

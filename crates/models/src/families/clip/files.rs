@@ -31,7 +31,7 @@ pub fn from_pretrained(
     let (source, options) = (source.as_ref(), options.into());
     let config = read(source, None)?;
     let weights = options.weights(source)?;
-    let mut model = config.init(&options.device);
+    let mut model = config.init_whole(&options.device);
     weights.load(&config.family.table(), &mut model)?;
     Ok(model)
 }
@@ -191,7 +191,7 @@ fn read(source: &Path, alone: Option<&str>) -> Result<ClipConfig, PretrainedErro
     };
     let path = file.finish()?;
     let valid = match part {
-        None => config.validate(),
+        None => config.check(),
         Some(_) => config.check_parts(),
     };
     valid.map_err(|error| PretrainedError::Config { path, error })?;

@@ -91,6 +91,15 @@ impl Clip {
     pub fn similarities(&self, images: Tensor<2>, texts: Tensor<2>) -> Tensor<2> {
         // Half precision has too few digits for what a softmax of differences reads.
         let dtype = wide(images.dtype());
+        let ([n_images, d_images], [n_texts, d_texts]) = (images.dims(), texts.dims());
+        assert!(
+            d_images == d_texts,
+            "Clip: vectors of images are {d_images} wide, but those of texts {d_texts}"
+        );
+        // In Burn 0.22.1 an empty product reads out of bounds on flex.
+        if n_images == 0 || n_texts == 0 {
+            return Tensor::zeros([n_images, n_texts], (&images.device(), dtype));
+        }
         let [images, texts] = [images, texts].map(|vectors| normalized(vectors.cast(dtype)));
         let scale = self.logit_scale.val().cast(dtype).exp();
         let logits = images.matmul(texts.transpose()) * scale.unsqueeze();

@@ -72,10 +72,11 @@ impl ClipText {
     ///
     /// # Panics
     ///
-    /// When the shapes of states and tokens differ.
+    /// When the shapes of states and tokens differ, or the texts have no tokens.
     pub fn pool(&self, states: Tensor<3>, tokens: Tensor<2, Int>) -> Tensor<2> {
         let [batch, len, d_model] = states.dims();
         assert_shape!(tokens, [batch, len]);
+        assert!(len > 0, "ClipText: the texts have no tokens");
         if self.family == ClipFamily::Siglip {
             return states.narrow(1, len - 1, 1).squeeze_dim(1);
         }
@@ -93,8 +94,16 @@ impl ClipText {
     }
 
     /// The vectors of texts, `[batch, d_projection]`, not normalised: [pooled](Self::pool) states, projected if there is a projection.
-    /// Panics and cost are those of [`forward`](Self::forward).
+    /// Panics and cost are those of [`forward`](Self::forward) and [`pool`](Self::pool).
     pub fn features(&self, tokens: Tensor<2, Int>) -> Tensor<2> {
+        let ([batch, _], [_, d_model]) = (tokens.dims(), self.tokens.weight.dims());
+        // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+        if batch == 0 {
+            let projection = self.projection.as_ref();
+            let width = projection.map_or(d_model, |projection| projection.weight.dims()[1]);
+            let dtype = self.tokens.weight.dtype();
+            return Tensor::zeros([0, width], (&tokens.device(), dtype));
+        }
         let states = self.forward(tokens.clone());
         projected(&self.projection, self.pool(states, tokens))
     }
