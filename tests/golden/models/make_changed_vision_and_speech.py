@@ -72,7 +72,6 @@ PADDED = {"pad_size": {"height": 40, "width": 40}}
 OF_CLIP = {"text_config.hidden_act": "quick_gelu", "text_config.layer_norm_eps": 1e-5}
 NOT_HERE = {
     "vit": [{"image_size": [12, 12]}],
-    "dinov2": [{"image_size": 13}, {"image_size": 15}],
     "detr": [
         *({HEADS: heads} for heads in (GONE, 3, 4)), *({OTHER_HEADS: heads} for heads in (GONE, 3, 4)), {"auxiliary_loss": True},
         {"dilation": True}, {"backbone_config.downsample_in_bottleneck": True}, {"backbone_config.downsample_in_first_stage": True},
@@ -100,9 +99,10 @@ NOT_HERE_OF_PROCESSORS = {
         {"n_fft": 512}, {"padding_side": "left"}, {"padding_value": 0.1}, {"dither": 0.1},
     ],
 }  # fmt: skip
-# Where a null stands for the default, or a value changes nothing, although transformers refuses it.
+# Where a null stands for the default, or a value changes nothing, although transformers refuses it: images of another size, for instance.
 COMPUTED_HERE = {
-    "vit": [{"qkv_bias": None}],
+    "vit": [{"qkv_bias": None}, {"image_size": 13}],
+    "deit": [{"image_size": 13}],
     "dinov2": [{"qkv_bias": None}, {"use_swiglu_ffn": None}],
     "detr": [
         {"auxiliary_loss": None}, {"position_embedding_type": None}, {"backbone_config.downsample_in_bottleneck": None},

@@ -81,6 +81,10 @@ fn attentions_that_cannot_be_built() {
             "feed_forward_dropout must be in [0, 1), got -0.5",
         ),
         (
+            BlockConfig::new().with_feed_forward_residual_dropout(1.0),
+            "feed_forward_residual_dropout must be in [0, 1), got 1",
+        ),
+        (
             BlockConfig::new().with_projection_bias(bias),
             "projections that share one linear layer must all have a bias or all have none, got query true, key false, value true",
         ),

@@ -4,7 +4,10 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn_models::bert::{Bert, BertInput};
 use burn_attn_tests::{compare::assert_close_to_largest, devices, sentence};
 
-use super::{TOLERANCE, assert_feed_forward_without_dropout, assert_states, folder, values};
+use super::{
+    TOLERANCE, assert_dropout, assert_feed_forward_without_dropout, assert_states, folder,
+    refused::copied, values,
+};
 
 fn input(device: &Device) -> BertInput {
     let values = values();
@@ -85,6 +88,20 @@ fn sentences_are_vectors_of_length_one() {
 }
 
 #[test]
+fn segments_that_there_are_not_are_refused() {
+    let device = devices::any();
+    let bert = Bert::from_pretrained(folder("bert"), &device).expect("a model");
+    let ints = |numbers: [[i32; 2]; 1]| Tensor::<2, Int>::from_data(numbers, &device);
+    for (segments, segment) in [([[0, 2]], 2), ([[-1, 0]], -1)] {
+        let input = BertInput::new(ints([[1, 2]])).segments(ints(segments));
+        assert_eq!(
+            sentence(|| bert.forward(input)),
+            format!("Bert: segment {segment} is not below the number of segments 2")
+        );
+    }
+}
+
+#[test]
 fn no_text_is_no_mistake() {
     let device = devices::any();
     let bert = Bert::from_pretrained(folder("bert"), &device).expect("a model");
@@ -97,4 +114,10 @@ fn no_text_is_no_mistake() {
 fn feed_forward_networks_drop_nothing() {
     let bert = Bert::from_pretrained(folder("bert"), &devices::any()).expect("a model");
     assert_feed_forward_without_dropout(&bert.encoder.layers[0]);
+    // The second sum of an ALBERT has none either.
+    let albert = copied("albert", |config| {
+        config.insert("hidden_dropout_prob".into(), 0.5.into());
+    });
+    let albert = Bert::from_pretrained(albert.path(), &devices::any()).expect("a model");
+    assert_dropout(&albert.encoder.layers[0], [true, false]);
 }

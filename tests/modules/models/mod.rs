@@ -68,8 +68,13 @@ fn assert_states(what: &str, states: Tensor<3>, expected: Tensor<3>) {
     );
 }
 
-/// Those of BERT, GPT-2 and GPT-NeoX have no dropout inside the feed-forward networks; the residual sums have.
+/// Those of BERT, GPT-2, GPT-NeoX and ViT have no dropout inside the feed-forward networks; the residual sums have.
 fn assert_feed_forward_without_dropout(layer: &TransformerLayer) {
+    assert_dropout(layer, [true, true]);
+}
+
+/// There is no dropout inside the feed-forward network; the residual sums of attention and network have some, or not.
+fn assert_dropout(layer: &TransformerLayer, in_sums: [bool; 2]) {
     let layer = layer.clone().train();
     let network = layer.feed_forward.as_ref().expect("a network");
     let [d_model, _] = network.linear_inner.weight.dims();
@@ -78,8 +83,10 @@ fn assert_feed_forward_without_dropout(layer: &TransformerLayer) {
         &network.forward(x.clone()),
         &network.clone().valid().forward(x.clone()),
     );
-    let residual = layer.feed_forward_residual.as_ref().expect("a sum");
+    let of_feed_forward = layer.feed_forward_residual.as_ref().expect("a sum");
     let zeros = x.zeros_like();
     let sum = |residual: &SublayerConnection| residual.sum(zeros.clone(), x.clone());
-    assert!(differs(&sum(residual), &sum(&residual.clone().valid())));
+    let found = [&layer.self_attention_residual, of_feed_forward]
+        .map(|residual| differs(&sum(residual), &sum(&residual.clone().valid())));
+    assert_eq!(found, in_sums);
 }

@@ -85,6 +85,12 @@ fn layers_with_what_was_added() {
         &block().with_feed_forward_dropout(0.25),
     );
     loads(
+        "added/BlockConfigWithFeedForwardResidualDropout",
+        &block()
+            .with_feed_forward_dropout(0.25)
+            .with_feed_forward_residual_dropout(0.5),
+    );
+    loads(
         "added/BlockConfigWithResiduals",
         &BlockConfig::new()
             .with_norm_placement(NormPlacement::Pre)

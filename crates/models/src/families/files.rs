@@ -19,18 +19,22 @@ pub(super) struct ModelFiles {
 }
 
 impl ModelFiles {
-    /// What `read` makes of the `config.json` of a model of this family, all of whose fields it has to read, and the files with its weights.
+    /// What `read` makes of the `config.json` of a model of this family, all of whose fields it has to read, and the files with its weights, which are
+    /// looked for if `valid` says that there is such a model.
     pub(super) fn open<C>(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
         family: &'static str,
         read: impl FnOnce(&mut ConfigFile) -> Result<C, PretrainedError>,
+        valid: impl FnOnce(&C) -> Result<(), ConfigError>,
     ) -> Result<(C, Self), PretrainedError> {
         let (source, options) = (source.as_ref(), options.into());
         let mut file = ConfigFile::read(source, family)?;
         let config = read(&mut file)?;
+        let path = file.finish()?;
+        check(&path, valid(&config))?;
         let files = Self {
-            config: file.finish()?,
+            config: path,
             weights: options.weights(source)?,
             device: options.device,
         };
@@ -45,21 +49,25 @@ impl ModelFiles {
         shape.first().copied()
     }
 
-    /// The model that `init` builds of a configuration, unless `valid` says that there is none, with the weights.
+    /// The model that `init` builds of a configuration, unless `valid` says that there is none now that the weights are known, with the weights.
     pub(super) fn load<M: Module>(
         &self,
         valid: Result<(), ConfigError>,
         init: impl FnOnce(&Device) -> M,
         table: &Table,
     ) -> Result<M, PretrainedError> {
-        valid.map_err(|error| PretrainedError::Config {
-            path: self.config.clone(),
-            error,
-        })?;
+        check(&self.config, valid)?;
         let mut model = init(&self.device);
         self.weights.load(table, &mut model)?;
         Ok(model)
     }
+}
+
+fn check(config: &Path, valid: Result<(), ConfigError>) -> Result<(), PretrainedError> {
+    valid.map_err(|error| PretrainedError::Config {
+        path: config.into(),
+        error,
+    })
 }
 
 /// Of training on masked spectrograms ("SpecAugment", arXiv:1904.08779) and of heads for classes, in models of speech.

@@ -41,6 +41,9 @@ pub struct BlockConfig {
     /// Probability of dropping an activation between the linear layers of a feed-forward network in training: 0 in BERT and GPT-2.
     /// Default: `dropout`.
     pub feed_forward_dropout: Option<f64>,
+    /// Probability of dropping a number that the feed-forward network, or the experts, add to the residual sum in training: 0 in ALBERT of
+    /// `transformers`. Default: `dropout`.
+    pub feed_forward_residual_dropout: Option<f64>,
     /// The kind of norm.
     #[config(default = "NormConfig::layer_norm()")]
     pub norm: NormConfig,
@@ -107,19 +110,20 @@ impl BlockConfig {
     /// block: for layers of other sublayers than those of a [`TransformerLayer`](crate::TransformerLayer). Panics when the norm is not valid,
     /// or the width is 0.
     pub fn residual(&self, d_model: usize, device: &Device) -> SublayerConnection {
-        self.residual_with(true, d_model, device)
+        self.residual_with(true, self.dropout, d_model, device)
     }
 
     pub(super) fn residual_with(
         &self,
         has_norm: bool,
+        dropout: f64,
         d_model: usize,
         device: &Device,
     ) -> SublayerConnection {
         let parts = Parts {
             norm: has_norm.then_some(&self.norm),
             placement: self.norm_placement,
-            dropout: self.dropout,
+            dropout,
             layer_scale: self.layer_scale,
             stochastic_depth: self.stochastic_depth,
         };
@@ -138,11 +142,17 @@ impl BlockConfig {
         self.feed_forward_dropout.unwrap_or(self.dropout)
     }
 
+    pub(super) fn feed_forward_residual_dropout(&self) -> f64 {
+        self.feed_forward_residual_dropout.unwrap_or(self.dropout)
+    }
+
     pub(super) fn check_dropout(&self, config: &'static str) -> Result<(), ConfigError> {
         ConfigError::check_dropout(config, self.dropout)?;
         let (attention, feed_forward) = (self.attention_dropout(), self.feed_forward_dropout());
         ConfigError::check_probability(config, "attention_dropout", attention)?;
         ConfigError::check_probability(config, "feed_forward_dropout", feed_forward)?;
+        let residual = self.feed_forward_residual_dropout();
+        ConfigError::check_probability(config, "feed_forward_residual_dropout", residual)?;
         ConfigError::check_probability(config, "stochastic_depth", self.stochastic_depth)
     }
 }

@@ -116,11 +116,12 @@ impl TransformerLayerConfig {
         let has_memory = self.d_memory.is_some();
         TransformerLayer {
             self_attention: mixer,
-            self_attention_residual: self.residual(block.attention_norm, device),
+            self_attention_residual: self.residual(block.attention_norm, block.dropout, device),
             cross_attention: self
                 .d_memory
                 .map(|d_memory| self.cross_attention(d_memory).init(device)),
-            cross_attention_residual: has_memory.then(|| self.residual(true, device)),
+            cross_attention_residual: has_memory
+                .then(|| self.residual(true, block.dropout, device)),
             feed_forward: block
                 .experts
                 .is_none()
@@ -129,7 +130,10 @@ impl TransformerLayerConfig {
                 .mixture_of_experts()
                 .map(|experts| experts.init(device)),
             feed_forward_residual: (!block.parallel || block.norm_placement == NormPlacement::Pre)
-                .then(|| self.residual(!block.parallel || block.separate_norms, device)),
+                .then(|| {
+                    let has_norm = !block.parallel || block.separate_norms;
+                    self.residual(has_norm, block.feed_forward_residual_dropout(), device)
+                }),
             parallel: block.parallel,
         }
     }
@@ -202,8 +206,9 @@ impl TransformerLayerConfig {
         Some(config)
     }
 
-    fn residual(&self, has_norm: bool, device: &Device) -> SublayerConnection {
-        self.block.residual_with(has_norm, self.d_model, device)
+    fn residual(&self, has_norm: bool, dropout: f64, device: &Device) -> SublayerConnection {
+        self.block
+            .residual_with(has_norm, dropout, self.d_model, device)
     }
 
     fn d_ff(&self) -> usize {

@@ -10,7 +10,7 @@ use super::models;
 
 #[test]
 fn fields_that_change_nothing_and_fields_that_are_refused() {
-    let [base, large, _] = models();
+    let [base, large, bare] = models();
     base.assert_same_model(|config| {
         config.insert("mask_time_prob".into(), json!(0.3));
         config.insert("layerdrop".into(), json!(0.5));
@@ -60,6 +60,14 @@ fn fields_that_change_nothing_and_fields_that_are_refused() {
         json!(11),
         "config.json: Wav2Vec2Config: blank 11 is not below vocab_size 11",
     );
+    for field in ["vocab_size", "pad_token_id"] {
+        let expected =
+            format!("config.json: {field} is null, but wav2vec 2.0 supports a whole number");
+        base.assert_refused(field, json!(null), &expected);
+        // Which are of a head.
+        bare.assert_same_model(|config| drop(config.insert(field.into(), json!(null))));
+    }
+    bare.assert_same_model(|config| drop(config.insert("pad_token_id".into(), json!(999))));
     base.assert_refused(
         "num_conv_pos_embedding_groups",
         json!(5),

@@ -94,7 +94,9 @@ impl BertConfig {
                 // Of code that was never published.
                 file.ignore("down_scale_factor gap_size net_structure_type num_memory_blocks");
                 let groups = file.size_or("num_hidden_groups", 1)?;
+                let block = config.block.clone().with_feed_forward_residual_dropout(0.0);
                 let config = config
+                    .with_block(block)
                     .with_d_embedding(file.size_or("embedding_size", 128)?)
                     .with_pattern(LayerPattern::Shared(groups));
                 (config, Self::albert_table())

@@ -28,7 +28,8 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Detr, PretrainedError> {
-    let ((mut config, names), files) = ModelFiles::open(source, options, "DETR", read)?;
+    let valid = |(config, _): &(DetrConfig, _)| config.validate();
+    let ((mut config, names), files) = ModelFiles::open(source, options, "DETR", read, valid)?;
     let logits = files.outputs("class_labels_classifier");
     config.n_classes = logits.map(|logits| logits.saturating_sub(1));
     let table = table(names);

@@ -29,7 +29,9 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Segformer, PretrainedError> {
-    let ((mut config, decode_head), files) = ModelFiles::open(source, options, "SegFormer", read)?;
+    let valid = |(config, _): &(SegformerConfig, _)| config.validate();
+    let ((mut config, decode_head), files) =
+        ModelFiles::open(source, options, "SegFormer", read, valid)?;
     config.n_classes = files.outputs("classifier");
     let n_classes = files.outputs("decode_head.classifier");
     config.decode_head = n_classes.map(|n_classes| DecodeHeadConfig {

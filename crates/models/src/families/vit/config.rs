@@ -57,18 +57,22 @@ pub struct VitConfig {
     /// Whether the head reads the mean of the patches' states beside the class token's (DINOv2).
     #[config(default = false)]
     pub mean_of_patches: bool,
-    /// How every layer is built; its `dropout` is also that of embedded patches.
+    /// Probability of dropping a number of the embedded patches in training. Default: `dropout` of `block`.
+    pub embedding_dropout: Option<f64>,
+    /// How every layer is built.
     #[config(default = "VitConfig::base_block()")]
     pub block: BlockConfig,
 }
 
 impl VitConfig {
-    /// The block of ViT in `transformers`: pre-norm with an epsilon of 1e-12, exact GELU, no dropout.
+    /// The block of ViT in `transformers`: pre-norm with an epsilon of 1e-12, exact GELU, no dropout, and with one none inside the
+    /// feed-forward networks.
     pub fn base_block() -> BlockConfig {
         BlockConfig::new()
             .with_norm(NormConfig::layer_norm().with_epsilon(1e-12))
             .with_norm_placement(NormPlacement::Pre)
             .with_dropout(0.0)
+            .with_feed_forward_dropout(0.0)
     }
 
     /// Checks that a model can be built.
@@ -79,14 +83,16 @@ impl VitConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         ConfigError::check_positive(NAME, &sizes!(self; image_size, patch_size, n_channels))?;
         ConfigError::check_positive(NAME, &[("n_classes", self.n_classes.unwrap_or(1))])?;
-        let patch_size = ("patch_size", self.patch_size);
-        ConfigError::check_divisible(NAME, ("image_size", self.image_size), patch_size)?;
+        ConfigError::check(NAME, self.image_size >= self.patch_size, || {
+            let (image, patch) = (self.image_size, self.patch_size);
+            format!("image_size {image} is less than patch_size {patch}")
+        })?;
         ConfigError::check(NAME, !(self.distilled && self.mean_of_patches), || {
             "distilled and mean_of_patches are both true".into()
         })?;
         let encoder = self.encoder().validate();
         encoder.map_err(|error| error.in_name_of(NAME))?;
-        ConfigError::check_dropout(NAME, self.block.dropout)
+        ConfigError::check_dropout(NAME, self.embedding_dropout())
     }
 
     /// Builds the model.
@@ -98,6 +104,7 @@ impl VitConfig {
         expect_valid(self.validate());
         let (patch, d_model) = (self.patch_size, self.d_model);
         let patches = Conv2dConfig::new([self.n_channels, d_model], [patch, patch]);
+        // What does not fill a patch is not seen.
         let along = self.image_size / patch;
         let tokens = 1 + usize::from(self.distilled) + along * along;
         let normal = normal(0.02);
@@ -112,12 +119,16 @@ impl VitConfig {
             class_token: token(),
             distillation_token: self.distilled.then(token),
             positions: normal.init([1, tokens, d_model], device),
-            dropout: DropoutConfig::new(self.block.dropout).init(),
+            dropout: DropoutConfig::new(self.embedding_dropout()).init(),
             encoder: self.encoder().init(device),
             head: head(),
             distillation_head: self.distilled.then(head).flatten(),
             mean_of_patches: self.mean_of_patches,
         }
+    }
+
+    fn embedding_dropout(&self) -> f64 {
+        self.embedding_dropout.unwrap_or(self.block.dropout)
     }
 
     fn encoder(&self) -> TransformerStackConfig {

@@ -27,7 +27,8 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Vit, PretrainedError> {
-    let ((mut config, mut kind), files) = ModelFiles::open(source, options, "ViT", read)?;
+    let valid = |(config, _): &(VitConfig, _)| config.validate();
+    let ((mut config, mut kind), files) = ModelFiles::open(source, options, "ViT", read, valid)?;
     if kind == VitFamily::Deit && !files.weights.has("distillation_classifier.weight") {
         kind = VitFamily::DeitOneHead;
     }
@@ -73,7 +74,8 @@ impl VitFamily {
         }
     }
 
-    /// Which parameter of a [`Vit`] is which tensor of `transformers`; [`save`](crate::weights::save()) writes them back by it.
+    /// Which parameter of a [`Vit`] is which tensor of `transformers`; [`save`](crate::weights::save()) writes them back by it. In the files of a model
+    /// without a head, nothing is before the names: that is `table().bare("vit")`, or with the `model_type` of another family.
     pub fn table(self) -> Table {
         let name = self.name();
         let encoder = Table::new()
@@ -136,10 +138,13 @@ fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError
     let mut block = VitConfig::base_block()
         .with_norm(NormConfig::layer_norm().with_epsilon(file.number("layer_norm_eps", epsilon)?))
         .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
-        .with_dropout(file.number("hidden_dropout_prob", 0.0)?)
         .with_attention_dropout(file.number("attention_probs_dropout_prob", 0.0)?);
+    let dropout = file.number("hidden_dropout_prob", 0.0)?;
     let d_ff = match family {
-        Vit | Deit | DeitOneHead => file.size_or("intermediate_size", 3072)?,
+        Vit | Deit | DeitOneHead => {
+            block = block.with_dropout(dropout);
+            file.size_or("intermediate_size", 3072)?
+        }
         Dinov2 => {
             file.only("use_swiglu_ffn", json!(false))?;
             block = block
@@ -162,6 +167,7 @@ fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError
         .with_d_ff(d_ff)
         .with_distilled(family == Deit)
         .with_mean_of_patches(family == Dinov2)
+        .with_embedding_dropout(dropout)
         .with_block(block);
     Ok((config, family))
 }

@@ -31,9 +31,13 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Wav2Vec2, PretrainedError> {
-    let (mut config, files) = ModelFiles::open(source, options, "wav2vec 2.0", read)?;
-    let has_head = files.weights.has("lm_head.weight");
-    config.vocab_size = config.vocab_size.filter(|_| has_head);
+    let valid = |(config, _): &(Wav2Vec2Config, _)| config.validate();
+    let ((mut config, head), files) =
+        ModelFiles::open(source, options, "wav2vec 2.0", read, valid)?;
+    if files.weights.has("lm_head.weight") {
+        let (vocab_size, blank) = head?;
+        config = config.with_vocab_size(vocab_size).with_blank(blank);
+    }
     files.load(config.validate(), |device| config.init(device), &table())
 }
 
@@ -78,7 +82,11 @@ pub fn table() -> Table {
         .rename("*.weight_v", "*.parametrizations.weight.original1")
 }
 
-fn read(file: &mut ConfigFile) -> Result<Wav2Vec2Config, PretrainedError> {
+/// Vocabulary and blank of a head, or why there cannot be one.
+type Head = Result<(usize, usize), PretrainedError>;
+
+/// The model without a head, and what its head would be.
+fn read(file: &mut ConfigFile) -> Result<(Wav2Vec2Config, Head), PretrainedError> {
     file.only("model_type", json!("wav2vec2"))?;
     file.only("add_adapter", json!(false))?;
     file.only("adapter_attn_dim", json!(null))?;
@@ -100,7 +108,7 @@ fn read(file: &mut ConfigFile) -> Result<Wav2Vec2Config, PretrainedError> {
         base = base.with_norm_placement(NormPlacement::Pre);
     }
     let block = block(file, base, ["hidden_act", "hidden_dropout"])?;
-    Ok(Wav2Vec2Config::new()
+    let config = Wav2Vec2Config::new()
         .with_features(features(file)?)
         .with_feature_layer_norm(by_frame)
         .with_feature_bias(file.flag("conv_bias", false)?)
@@ -111,9 +119,11 @@ fn read(file: &mut ConfigFile) -> Result<Wav2Vec2Config, PretrainedError> {
         .with_d_ff(file.size_or("intermediate_size", 3072)?)
         .with_position_kernel(file.size_or("num_conv_pos_embeddings", 128)?)
         .with_position_groups(file.size_or("num_conv_pos_embedding_groups", 16)?)
-        .with_vocab_size(file.size_or("vocab_size", 32)?)
-        .with_blank(file.size_or("pad_token_id", 0)?)
-        .with_block(block))
+        .with_block(block);
+    let vocab_size = file.size_or("vocab_size", 32);
+    let blank = file.size_or("pad_token_id", 0);
+    let head = vocab_size.and_then(|vocab_size| Ok((vocab_size, blank?)));
+    Ok((config, head))
 }
 
 fn features(file: &mut ConfigFile) -> Result<Vec<FeatureLayerConfig>, PretrainedError> {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Whisper, WhisperConfig};
 use crate::{
-    families::files::{EncoderDecoder, SPEECH_TRAINING},
+    families::files::{EncoderDecoder, ModelFiles, SPEECH_TRAINING, feed_forward},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::{Table, ZEROS, transposed},
 };
@@ -26,16 +26,9 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Whisper, PretrainedError> {
-    let options = options.into();
-    let mut file = ConfigFile::read(source.as_ref(), "Whisper")?;
-    let config = read(&mut file)?;
-    let path = file.finish()?;
-    let valid = config.validate();
-    valid.map_err(|error| PretrainedError::Config { path, error })?;
-    let weights = options.weights(source.as_ref())?;
-    let mut model = config.init(&options.device);
-    weights.load(&table(), &mut model)?;
-    Ok(model)
+    let valid = WhisperConfig::validate;
+    let (config, files) = ModelFiles::open(source, options, "Whisper", read, valid)?;
+    files.load(config.validate(), |device| config.init(device), &table())
 }
 
 /// Which parameter of a [`Whisper`] is which tensor of `WhisperForConditionalGeneration`; [`save`](crate::weights::save()) writes them back
@@ -82,8 +75,7 @@ fn stack(decoder: bool) -> Table {
         .norm("self_attention_residual.norm", "self_attn_layer_norm")
         .part("self_attention", "self_attn", self_attention)
         .norm("feed_forward_residual.norm", "final_layer_norm")
-        .linear("feed_forward.linear_inner", "fc1")
-        .linear("feed_forward.linear_outer", "fc2");
+        .part("feed_forward", "", feed_forward(["fc1", "fc2"]));
     if decoder {
         layer = layer
             .norm("cross_attention_residual.norm", "encoder_attn_layer_norm")
