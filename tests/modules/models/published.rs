@@ -147,4 +147,12 @@ fn windows_that_are_not_said() {
             format!("config.json has no field {field}, which the Llama family needs")
         );
     }
+    let error = load("qwen3_moe", &|config| {
+        config.insert("use_sliding_window".into(), json!(true));
+        config.remove("sliding_window");
+    });
+    assert_eq!(
+        error.expect_err("it is refused"),
+        "config.json has no field sliding_window, which the Llama family needs"
+    );
 }

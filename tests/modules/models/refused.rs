@@ -4,8 +4,9 @@ use std::{fs, path::Path};
 
 use burn_attn_models::{
     bert::Bert,
-    llama,
+    detr, gpt_neox, llama,
     pretrained::{self, PretrainedError},
+    segformer, vit, wav2vec2, whisper,
 };
 use burn_attn_tests::devices;
 use serde_json::{Value, json};
@@ -44,6 +45,42 @@ fn from(folder: &Path) -> Result<Bert, String> {
 #[track_caller]
 fn assert_refused(change: impl FnOnce(&mut Fields), expected: &str) {
     assert_eq!(changed(change).expect_err("it is refused"), expected);
+}
+
+/// So that nothing is downloaded for nothing.
+#[test]
+fn configurations_are_validated_before_weights_are_looked_for() {
+    let load = |model: &str, from: &Path| match model {
+        "vit" => vit::from_pretrained(from, &devices::any()).map(drop),
+        "detr" => detr::from_pretrained(from, &devices::any()).map(drop),
+        "segformer" => segformer::from_pretrained(from, &devices::any()).map(drop),
+        "wav2vec2" => wav2vec2::from_pretrained(from, &devices::any()).map(drop),
+        _ => whisper::from_pretrained(from, &devices::any()).map(drop),
+    };
+    for (model, field, value, expected) in [
+        ("vit", "num_attention_heads", json!(5), "VitConfig: d_model"),
+        ("detr", "d_model", json!(10), "DetrConfig: d_model"),
+        (
+            "segformer",
+            "hidden_dropout_prob",
+            json!(1.5),
+            "SegformerConfig: dropout",
+        ),
+        (
+            "wav2vec2",
+            "num_attention_heads",
+            json!(5),
+            "Wav2Vec2Config: d_model",
+        ),
+        ("whisper", "num_mel_bins", json!(0), "WhisperConfig: n_mels"),
+    ] {
+        let copy = copied(model, |config| drop(config.insert(field.into(), value)));
+        fs::remove_file(copy.path().join("model.safetensors")).expect("removed");
+        let error = load(model, copy.path())
+            .expect_err("it is refused")
+            .to_string();
+        assert!(error.contains(expected), "{model}: {error}");
+    }
 }
 
 #[test]
@@ -181,8 +218,18 @@ fn relatives_of_llama_that_are_not_supported() {
     let error = load("llama", &|config| {
         config.insert("max_position_embeddings".into(), json!(16_777_216));
     });
-    let begins = "config.json describes 16777216 positions, whose table would have 100663296 numbers, more than the ";
+    let begins = "config.json describes 16777216 positions, whose tables would have 100663296 numbers, more than the ";
     assert!(error.starts_with(begins), "{error}");
+    // Layers with a window and layers without have a table each; the rest of a head has none.
+    let error = load("gemma3", &|config| {
+        config.insert("max_position_embeddings".into(), json!(2_000_000));
+    });
+    let begins = "config.json describes 2000000 positions, whose tables would have 24000000 numbers, more than the ";
+    assert!(error.starts_with(begins), "{error}");
+    let half = copied("gpt_neox", |config| {
+        config.insert("max_position_embeddings".into(), json!(1 << 22));
+    });
+    assert!(gpt_neox::from_pretrained(half.path(), &devices::any()).is_ok());
     let error = load("llama", &|config| {
         config.insert("head_dim".into(), json!(2_000_000_000));
     });

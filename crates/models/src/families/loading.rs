@@ -55,19 +55,14 @@ pub(super) fn loaded_with<M: TokenMixer>(
         );
         return Err(PretrainedError::Size { path, reason });
     }
-    let positions = config.rotary_positions();
-    let d_head = match of_a_head {
-        0 => config.d_model / config.n_heads,
-        d_head => d_head,
-    };
-    let rotary = positions.saturating_mul(d_head);
+    let [positions, rotary] = config.rotary_sizes();
     // A tensor that repeats its numbers may say any size.
     let of_shape = |shape: &[usize]| shape.iter().copied().fold(1, usize::saturating_mul);
     let sizes = weights.tensors().map(|(_, shape)| of_shape(shape));
     let numbers = sizes.fold(0, usize::saturating_add);
     if rotary > numbers.max(SMALL_TABLE) {
         let reason = format!(
-            "{positions} positions, whose table would have {rotary} numbers, more than the {numbers} of the weights; \
+            "{positions} positions, whose tables would have {rotary} numbers, more than the {numbers} of the weights; \
              lower max_position_embeddings, or the factor of its scaling, to the longest text that is needed"
         );
         return Err(PretrainedError::Size { path, reason });

@@ -158,17 +158,15 @@ fn read(file: &mut ConfigFile) -> Result<Seq2SeqConfig, PretrainedError> {
     file.only("is_gated_act", json!(activation.is_gated()))?;
     file.only("dense_act_fn", json!(function))?;
 
-    let buckets = file.size_if_any("relative_attention_num_buckets")?;
-    let max_distance = file.size_if_any("relative_attention_max_distance")?;
     let relative = RelativeBiasConfig::new()
-        .with_buckets(buckets.unwrap_or(32))
-        .with_max_distance(max_distance.unwrap_or(128));
+        .with_buckets(file.size_or("relative_attention_num_buckets", 32)?)
+        .with_max_distance(file.size_or("relative_attention_max_distance", 128)?);
     let heads = HeadsConfig::new()
         .with_d_head(file.size("d_kv")?)
         .with_scale(1.0)
         .with_position(PositionEncoding::Relative(relative));
     let dropout = file.number("dropout_rate", 0.1)?;
-    let epsilon = file.number_if_any("layer_norm_epsilon")?.unwrap_or(1e-6);
+    let epsilon = file.number("layer_norm_epsilon", 1e-6)?;
     let block = BlockConfig::new()
         .with_norm(NormConfig::rms_norm().with_epsilon(epsilon))
         .with_norm_placement(NormPlacement::Pre)

@@ -133,13 +133,27 @@ impl LanguageModelConfig {
         }
     }
 
-    /// The most positions that heads rotate; 0 if they rotate none.
-    pub(crate) fn rotary_positions(&self) -> usize {
+    /// The most positions that heads rotate, and how many numbers the tables of all of them have: blocks that are alike share one.
+    pub(crate) fn rotary_sizes(&self) -> [usize; 2] {
         let of_block = |block: &BlockConfig| match &block.heads.position {
-            PositionEncoding::Rotary(rotary) => rotary.max_len,
-            _ => 0,
+            PositionEncoding::Rotary(rotary) => {
+                let d_head = block.heads.d_head.unwrap_or(self.d_model / self.n_heads);
+                Some((rotary.clone(), rotary.rotary_dim.unwrap_or(d_head)))
+            }
+            _ => None,
         };
-        self.blocks().iter().map(of_block).max().unwrap_or(0)
+        let mut tables = Vec::new();
+        for table in self.blocks().iter().filter_map(of_block) {
+            if !tables.contains(&table) {
+                tables.push(table);
+            }
+        }
+        tables
+            .iter()
+            .fold([0; 2], |[most, numbers], (rotary, width)| {
+                let of_table = rotary.max_len.saturating_mul(*width);
+                [most.max(rotary.max_len), numbers.saturating_add(of_table)]
+            })
     }
 
     /// Builds the model.

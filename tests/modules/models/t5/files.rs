@@ -47,8 +47,11 @@ fn missing_fields_are_those_of_the_first_t5() {
     let device = devices::any();
     // So long that distances above 64 and above 128 are in it.
     let source = TensorData::new((0..149).map(|at| at % 23).collect(), [1, 149]);
-    let memory = |field: &str, value: Value| {
-        let model = first().changed(|config| drop(config.insert(field.into(), value)));
+    let memory = |field: &str, value: Option<Value>| {
+        let model = first().changed(|config| match value {
+            Some(value) => drop(config.insert(field.into(), value)),
+            None => drop(config.remove(field).expect("a field")),
+        });
         let model = model.unwrap_or_else(|error| panic!("{error}"));
         let source = Tensor::<2, Int>::from_data(source.clone(), &device);
         let lengths = Tensor::from_data([149], &device);
@@ -58,9 +61,21 @@ fn missing_fields_are_those_of_the_first_t5() {
         ("relative_attention_max_distance", json!(128), json!(64)),
         ("layer_norm_epsilon", json!(1e-6), json!(1e-3)),
     ] {
-        let missing = memory(field, Value::Null);
-        assert_eq!(missing, memory(field, meant), "{field}");
-        assert_ne!(missing, memory(field, another), "{field}");
+        let missing = memory(field, None);
+        assert_eq!(missing, memory(field, Some(meant)), "{field}");
+        assert_ne!(missing, memory(field, Some(another)), "{field}");
+    }
+}
+
+#[test]
+fn nulls_are_refused_as_by_the_reference() {
+    for (field, supported) in [
+        ("relative_attention_num_buckets", "a whole number"),
+        ("relative_attention_max_distance", "a whole number"),
+        ("layer_norm_epsilon", "a number"),
+    ] {
+        let expected = format!("config.json: {field} is null, but T5 supports {supported}");
+        first().assert_refused(field, Value::Null, &expected);
     }
 }
 

@@ -158,7 +158,13 @@ fn windows(
     let unnamed: Vec<bool> = match windows {
         Windows::None => vec![false; n_layers],
         Windows::All => vec![file.has("sliding_window"); n_layers],
-        Windows::AllIfUsed => vec![file.flag("use_sliding_window", false)?; n_layers],
+        Windows::AllIfUsed => {
+            let uses = file.flag("use_sliding_window", false)?;
+            if uses {
+                file.needs("sliding_window")?;
+            }
+            vec![uses; n_layers]
+        }
         Windows::LastIfUsed => {
             let uses = file.flag("use_sliding_window", false)?;
             if uses && !is_named {
