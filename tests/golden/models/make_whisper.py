@@ -132,15 +132,39 @@ def texts(model, spectrograms):
     return found if found["heard.0"][0][1] != found["heard.1"][0][1] else None
 
 
+def generated(model, spectrogram):
+    """What `generate()` without arguments makes of a recording. Unlike with times, the prompt is left out."""
+    sequence = model.generate(spectrogram)[0].tolist()
+    return sequence[: sequence.index(END)] if END in sequence else sequence
+
+
+def forced(model, spectrogram, ids, of_config=False):
+    """The same after these tokens of `generation_config.json`, or of `config.json`."""
+    owner = model.config if of_config else model.generation_config
+    owner.forced_decoder_ids = ids
+    text = generated(model, spectrogram)
+    owner.forced_decoder_ids = None
+    return text
+
+
+def memory(model, spectrogram):
+    """What the encoder, which takes whole windows alone, would make of any number of frames."""
+    encoder = model.model.encoder
+    with torch.no_grad():
+        x = torch.nn.functional.gelu(encoder.conv1(spectrogram))
+        x = torch.nn.functional.gelu(encoder.conv2(x)).transpose(1, 2)
+        x = x + encoder.embed_positions.weight[: x.shape[1]]
+        for layer in encoder.layers:
+            x = layer(x, None)
+        return encoder.layer_norm(x)
+
+
 def plain(model, spectrogram):
     """The text of the first recording where the model knows one language: the prompt is the start and no timestamps."""
     settings = model.generation_config
     settings.is_multilingual = False
     del settings.lang_to_id, settings.task_to_id
-    sequence = model.generate(spectrogram)[0].tolist()
-    end = sequence.index(END) if END in sequence else len(sequence)
-    # Unlike with times, the prompt is left out.
-    return [START, PLAIN, *sequence[:end]]
+    return [START, PLAIN, *generated(model, spectrogram)]
 
 
 recordings = [recording(length, 200 + 300 * row) for row, length in enumerate(LENGTHS)]
@@ -168,11 +192,17 @@ for row, samples in enumerate(recordings):
         output = double(spectrograms[row], decoder_input_ids=target)
     values[f"memory.{row}"] = output.encoder_last_hidden_state
     values[f"logits.{row}"] = output.logits
+    assert torch.allclose(memory(double, spectrograms[row]), output.encoder_last_hidden_state)
+    values |= {f"memory.{row}.{n_frames}": memory(double, spectrograms[row][:, :, :n_frames]) for n_frames in [1, 7]}
 for name, (sequence, times) in found.items():
     print(name, sequence, [round(time, 2) for time in times])
     values[f"tokens.{name}"] = torch.tensor(sequence)
     values[f"times.{name}"] = torch.tensor(times)
+for name, ids in {"es": [[1, ES], [2, TRANSCRIBE]], "heard": [[1, None], [2, TRANSCRIBE], [3, PLAIN]]}.items():
+    values[f"forced.{name}.0"] = torch.tensor(forced(double, spectrograms[0], ids))
+values["forced.of_config.0"] = torch.tensor(forced(double, spectrograms[0], [[1, ES], [2, TRANSCRIBE], [3, PLAIN]], of_config=True))
 values["tokens.plain.0"] = torch.tensor(plain(double, spectrograms[0]))
+values["forced.plain.0"] = torch.tensor(forced(double, spectrograms[0], [[1, EN], [2, TRANSCRIBE]]))
 values = {name: value.float() if value.is_floating_point() else value for name, value in values.items()}
 save_file({name: value.contiguous() for name, value in values.items()}, folder / "values.safetensors")
 (folder / "values.safetensors").chmod(0o644)

@@ -139,8 +139,8 @@ impl SpeechRecognizer {
         // Detection has read the first token.
         let read = self.model.seq2seq.lengths(&state)[0];
         let tokens = self.generate_tokens(state, prompt[read..].to_vec())?;
-        let is_text = |token: &u32| self.settings.is_text(*token);
-        let of_text: Vec<u32> = tokens.iter().copied().filter(is_text).collect();
+        let of_text = tokens.iter().copied();
+        let of_text: Vec<u32> = of_text.filter(|token| self.is_text(token)).collect();
         let text = self.tokenizer.decode(&of_text, true)?;
         Ok(Transcript {
             text: text.trim().to_owned(),
@@ -210,7 +210,7 @@ impl SpeechRecognizer {
         let weights = Tensor::cat(heads.iter().map(of_head).collect(), 0);
         let frames = first_frames(weights.clone());
         let token_starts: Vec<f64> = frames.iter().map(|&frame| frame as f64 / 50.0).collect();
-        let is_text = |token| self.settings.is_text(token);
+        let is_text = |token: &u32| self.is_text(token);
         let words = words(&self.tokenizer, (tokens, &token_starts), is_text, language)?;
         Ok(Alignment {
             token_starts,
@@ -219,14 +219,27 @@ impl SpeechRecognizer {
         })
     }
 
+    /// Whether a token belongs to the text: it is in the tokenizer, and neither special nor a timestamp, `<|1.08|>`.
+    fn is_text(&self, token: &u32) -> bool {
+        let Some(text) = self.tokenizer.id_to_token(*token) else {
+            return false;
+        };
+        let inner = text.strip_prefix("<|").and_then(|it| it.strip_suffix("|>"));
+        let is_seconds = |it: &str| it.contains('.') && it.parse::<f64>().is_ok();
+        let added = self.tokenizer.get_added_vocabulary();
+        !inner.is_some_and(is_seconds) && !added.is_special_token(&text)
+    }
+
     /// The most probable language of a state that has read nothing, which then has read the first token.
     fn detect_language(&self, state: &mut Seq2SeqState) -> String {
         let first = [self.settings.start];
         let logits = self.model.seq2seq.advance(state, &[&first]);
         let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
         let languages = self.settings.languages.iter();
-        let probable = languages
-            .max_by(|(_, a), (_, b)| f32::total_cmp(&logits[**a as usize], &logits[**b as usize]));
+        // Settings are public: a token may be none of the model's.
+        let languages =
+            languages.filter_map(|(code, &token)| Some((code, logits.get(token as usize)?)));
+        let probable = languages.max_by(|(_, a), (_, b)| f32::total_cmp(a, b));
         probable.map_or_else(String::new, |(code, _)| code.clone())
     }
 
@@ -250,7 +263,9 @@ impl SpeechRecognizer {
                     false => &[],
                 };
                 for &token in settings.suppressed.iter().chain(first) {
-                    logits[token as usize] = f32::NEG_INFINITY;
+                    if let Some(logit) = logits.get_mut(token as usize) {
+                        *logit = f32::NEG_INFINITY;
+                    }
                 }
             },
         );

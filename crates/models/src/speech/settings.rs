@@ -6,19 +6,31 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    pretrained::{ConfigFile, PretrainedError, object, preprocessor_if_any},
+    pretrained::{ConfigFile, MODEL_CONFIG, PretrainedError, Wanted, object, preprocessor_if_any},
     whisper::Whisper,
 };
 
 const FILE: &str = "generation_config.json";
 const EXPECTED: &str = "the settings of a generation";
+/// Would change the text, or end it, unless they are null.
+const ONLY_NULL: &str = "min_new_tokens forced_bos_token_id forced_eos_token_id bad_words_ids sequence_bias exponential_decay_length_penalty \
+     no_speech_threshold logprob_threshold compression_ratio_threshold prompt_ids constraints dola_layers force_words_ids max_time penalty_alpha \
+     stop_strings watermarking_config";
+/// Are about sampling, beams, timestamps or texts before a window, none of which there are, about speed, or about the form of results.
+const HARMLESS: &str = "_commit_hash _from_model_config assistant_confidence_threshold assistant_early_exit assistant_ensemble_weight \
+     assistant_lookbehind bos_token_id cache_config cache_implementation compile_config condition_on_prev_tokens \
+     continuous_batching_config disable_compile diversity_penalty early_stopping epsilon_cutoff eta_cutoff is_assistant length_penalty low_memory \
+     max_cache_len max_initial_timestamp_index max_matching_ngram_size min_p num_assistant_tokens num_assistant_tokens_schedule output_attentions \
+     output_hidden_states output_logits output_scores pad_token_id prefill_chunk_size prev_sot_token_id prompt_condition_type \
+     prompt_lookup_num_tokens remove_invalid_values renormalize_logits return_dict_in_generate return_segments return_token_timestamps \
+     speculation_type target_lookbehind temperature time_precision top_h top_k top_p transformers_version typical_p use_cache use_mtp";
 
 /// The special tokens of a model, and the heads whose attention follows the speech.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpeechSettings {
     /// The token that every text begins with.
     pub start: u32,
-    /// The tokens that end a text. Those of the text itself are smaller than all of them.
+    /// The tokens that end a text.
     pub ends: Vec<u32>,
     /// The token that says that a text has no timestamps, if the model knows others.
     pub no_timestamps: Option<u32>,
@@ -41,21 +53,20 @@ pub struct SpeechSettings {
 }
 
 impl SpeechSettings {
-    /// What `generation_config.json` in this folder says of `model`.
+    /// What `generation_config.json` in this folder says of `model`, and `config.json` of the tokens before a text.
     pub(super) fn of(folder: &Path, model: &Whisper) -> Result<Self, PretrainedError> {
         let path = folder.join(FILE);
         let mut file = ConfigFile::of_fields(path.clone(), "Whisper", object(&path, EXPECTED)?);
         // What would change the text.
-        file.only("do_sample return_timestamps", json!(false))?;
-        file.only("num_beams", json!(1))?;
+        file.only("do_sample return_timestamps token_healing", json!(false))?;
+        file.only("num_beams num_beam_groups num_return_sequences", json!(1))?;
         file.only("repetition_penalty", json!(1.0))?;
         file.only("no_repeat_ngram_size", json!(0))?;
         file.only("task", json!("transcribe"))?;
         file.only("min_length encoder_no_repeat_ngram_size", json!(0))?;
         file.only("encoder_repetition_penalty guidance_scale", json!(1.0))?;
-        let others = "min_new_tokens forced_bos_token_id forced_eos_token_id bad_words_ids sequence_bias \
-             exponential_decay_length_penalty no_speech_threshold logprob_threshold compression_ratio_threshold prompt_ids";
-        file.only(others, Value::Null)?;
+        file.only(ONLY_NULL, Value::Null)?;
+        file.ignore(HARMLESS);
         let max_new_tokens = file.parsed("max_new_tokens", "a number of tokens", count)?;
         let max_length = file.parsed("max_length", "a number of tokens", count)?;
         let vocab_size = model.vocab_size();
@@ -99,36 +110,34 @@ impl SpeechSettings {
             let code = code(value.as_str()?);
             languages.contains_key(&code).then_some(code)
         };
+        file.ignore("language");
         let language = match is_multilingual {
             true => file.parsed("language", "a code of lang_to_id", known)?,
             false => None,
         };
-        let forced = file.parsed(
-            "forced_decoder_ids",
-            "tokens and their places from 1 on",
-            |value| {
-                let forced: Vec<(usize, Option<u32>)> = Vec::deserialize(value).ok()?;
-                let mut places = forced.iter().zip(1..);
-                places
-                    .all(|((place, _), expected)| *place == expected)
-                    .then_some(forced)
-            },
-        )?;
-        let forced = forced.unwrap_or_default().into_iter();
-        let forced: Vec<Option<u32>> = forced.map(|(_, token)| token).collect();
-        let (forced, language) = match languages.is_empty() {
-            true => (forced, language),
-            // As in `transformers`, which then reads nothing of them.
-            false if language.is_some() || file.has("task") => (Vec::new(), language),
-            false => {
+        let in_file = forced(&mut file)?;
+        let path = folder.join(Wanted::Config.file());
+        let mut of_model =
+            ConfigFile::of_fields(path.clone(), "Whisper", object(&path, MODEL_CONFIG)?);
+        // As in `transformers`, which then reads nothing of them.
+        let is_newer = language.is_some() || file.has("task");
+        let (forced, source) = match in_file {
+            _ if is_newer => (None, &file),
+            Some(forced) => (Some(forced), &file),
+            None => (forced(&mut of_model)?, &of_model),
+        };
+        let (forced, language) = match forced {
+            Some(forced) if !languages.is_empty() => {
                 let spoken = spoken(&forced, &languages, [transcribe, no_timestamps]);
-                let supported = "null or a token of lang_to_id, then those of transcribing and of no timestamps";
-                file.check("forced_decoder_ids", spoken.is_some(), || supported)?;
+                let supported = "null or a token of lang_to_id, then that of transcribing, and perhaps that of no timestamps";
+                source.check("forced_decoder_ids", spoken.is_some(), || supported)?;
                 (Vec::new(), spoken.flatten())
             }
+            forced => (forced.unwrap_or_default(), language),
         };
         let forced = forced.into_iter().flatten();
         let forced = forced.filter(|&token| (token as usize) < vocab_size);
+        file.finish()?;
         Ok(Self {
             start: start.ok_or_else(|| missing("decoder_start_token_id"))?,
             ends: ends.ok_or_else(|| missing("eos_token_id"))?,
@@ -137,17 +146,12 @@ impl SpeechSettings {
             suppressed_first,
             alignment_heads: alignment_heads.unwrap_or_else(|| all.collect()),
             language,
-            transcribe: transcribe.filter(|_| is_multilingual),
+            transcribe: transcribe.filter(|_| !languages.is_empty()),
             forced: forced.collect(),
             // Neither counts the tokens before a text.
             max_tokens: max_new_tokens.or(max_length),
             languages,
         })
-    }
-
-    /// Whether a token belongs to the text: special tokens and timestamps come after all words.
-    pub fn is_text(&self, token: u32) -> bool {
-        self.ends.iter().all(|&end| token < end)
     }
 
     /// The special tokens before a text in this language.
@@ -189,18 +193,28 @@ pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<(), P
     file.finish().map(drop)
 }
 
+/// The tokens after the first one, if the file names them.
+fn forced(file: &mut ConfigFile) -> Result<Option<Vec<Option<u32>>>, PretrainedError> {
+    let expected = "tokens and their places from 1 on";
+    let forced = file.parsed("forced_decoder_ids", expected, |value| {
+        let forced: Vec<(usize, Option<u32>)> = Vec::deserialize(value).ok()?;
+        let mut places = forced.iter().zip(1..);
+        places
+            .all(|((place, _), expected)| *place == expected)
+            .then_some(forced)
+    })?;
+    let forced = forced.filter(|forced| !forced.is_empty());
+    Ok(forced.map(|forced| forced.into_iter().map(|(_, token)| token).collect()))
+}
+
 /// The language that the tokens after the first one name, if they name one; nothing if those behind it are others than `prompt`.
 fn spoken(
     tokens: &[Option<u32>],
     languages: &BTreeMap<String, u32>,
     prompt: [Option<u32>; 2],
 ) -> Option<Option<String>> {
-    let Some((first, others)) = tokens.split_first() else {
-        return Some(None);
-    };
-    let mut pairs = others.iter().zip(prompt);
-    let is_prompt = pairs.all(|(token, expected)| token.is_none() || *token == expected);
-    if !is_prompt || others.len() > prompt.len() {
+    let (first, others) = tokens.split_first()?;
+    if others.is_empty() || !prompt.starts_with(others) {
         return None;
     }
     let of_language = |token: &u32| {

@@ -35,7 +35,7 @@ const WITHOUT_SPACES: [&str; 6] = ["zh", "ja", "th", "lo", "my", "yue"];
 pub(super) fn words(
     tokenizer: &Tokenizer,
     (tokens, starts): (&[u32], &[f64]),
-    is_text: impl Fn(u32) -> bool,
+    is_text: impl Fn(&u32) -> bool,
     language: Option<&str>,
 ) -> tokenizers::Result<Vec<Word>> {
     let has_spaces = language.is_none_or(|language| !WITHOUT_SPACES.contains(&language));
@@ -44,10 +44,7 @@ pub(super) fn words(
     // The first token of a character that is not complete.
     let mut first = None;
     let texts = tokens.iter().zip(starts).enumerate();
-    for (token, (&id, &start)) in texts.filter(|(_, (id, _))| is_text(**id)) {
-        if tokenizer.id_to_token(id).is_none() {
-            continue;
-        }
+    for (token, (&id, &start)) in texts.filter(|(_, (id, _))| is_text(id)) {
         let (first_token, start) = *first.get_or_insert((token, start));
         let text = stream.push(id)?;
         if text.is_empty() {

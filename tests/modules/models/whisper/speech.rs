@@ -127,7 +127,7 @@ fn a_recording_is_cut_into_windows() {
 }
 
 /// A copy of the folder of the small model with other settings.
-fn with_settings(change: impl FnOnce(&mut Value)) -> TempDir {
+pub(super) fn with_settings(change: impl FnOnce(&mut Value)) -> TempDir {
     let copy = copied("whisper", |_| {});
     for file in ["tokenizer.json", "generation_config.json"] {
         fs::copy(folder("whisper").join(file), copy.path().join(file)).unwrap();
@@ -140,11 +140,11 @@ fn with_settings(change: impl FnOnce(&mut Value)) -> TempDir {
     copy
 }
 
-fn set(field: &'static str, value: Value) -> impl FnOnce(&mut Value) {
+pub(super) fn set(field: &'static str, value: Value) -> impl FnOnce(&mut Value) {
     move |settings| settings[field] = value
 }
 
-fn recognizer(change: impl FnOnce(&mut Value)) -> Result<SpeechRecognizer, SpeechError> {
+pub(super) fn recognizer(change: impl FnOnce(&mut Value)) -> Result<SpeechRecognizer, SpeechError> {
     SpeechRecognizer::from_pretrained(with_settings(change).path(), &devices::any())
 }
 
@@ -176,6 +176,26 @@ fn settings_that_do_not_fit_are_refused() {
             "no_speech_threshold is 0.6, but Whisper supports null",
         ),
         (
+            "stop_strings",
+            json!(["w3"]),
+            "stop_strings is [\"w3\"], but Whisper supports null",
+        ),
+        (
+            "max_time",
+            json!(1.5),
+            "max_time is 1.5, but Whisper supports null",
+        ),
+        (
+            "watermarking_config",
+            json!({"bias": 2.5}),
+            "watermarking_config is {\"bias\":2.5}, but Whisper supports null",
+        ),
+        (
+            "presence_penalty",
+            json!(0.5),
+            "generation_config.json: Whisper does not know presence_penalty",
+        ),
+        (
             "eos_token_id",
             json!(null),
             "has no field eos_token_id, which Whisper needs",
@@ -204,6 +224,14 @@ fn settings_that_do_not_fit_are_refused() {
         let error = recognizer(set(field, value)).unwrap_err().to_string();
         assert!(error.ends_with(expected), "{error}");
     }
+    // As `transformers` writes them.
+    let harmless = recognizer(|settings| {
+        settings["temperature"] = json!(0.0);
+        settings["max_initial_timestamp_index"] = json!(50);
+        settings["prev_sot_token_id"] = json!(32);
+        settings["return_timestamps"] = json!(false);
+    });
+    assert!(harmless.is_ok());
     // Heads are needed for times only.
     for heads in [json!([[3, 0]]), json!([])] {
         let recognizer = recognizer(set("alignment_heads", heads)).unwrap();
@@ -235,81 +263,17 @@ fn settings_that_are_not_there_have_defaults() {
     let known = recognizer(set("suppress_tokens", json!([3, 99, -1]))).unwrap();
     assert_eq!(known.settings.suppressed, [3]);
     let ends = recognizer(set("eos_token_id", json!([28, 27]))).unwrap();
-    assert!(ends.settings.is_text(26) && !ends.settings.is_text(27));
-}
-
-/// The prompts of models for one language, and of those that were saved before files named languages.
-#[test]
-fn prompts_without_languages() {
-    let english = |settings: &mut Value| settings["is_multilingual"] = json!(false);
-    let forced = |settings: &mut Value| {
-        english(settings);
-        settings["forced_decoder_ids"] = json!([[1, 30], [2, 33], [3, 34]]);
-    };
-    let values = model().values();
-    for (recognizer, name) in [(recognizer(english), "plain"), (recognizer(forced), "en")] {
-        let recognizer = recognizer.unwrap();
-        let transcript = recognizer.recognize(&recording(0)).unwrap();
-        let tokens: Vec<u32> = values.data(&format!("tokens.{name}.0")).iter().collect();
-        let begin = 1 + tokens.iter().position(|&token| token == 34).unwrap();
-        assert_eq!(transcript.tokens, tokens[begin..]);
-        assert_eq!(transcript.language, None);
-        let error = recognizer.with_language("en").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            r#"the model knows one language only, so that none can be given, such as "en""#
-        );
-    }
-}
-
-/// Where files name languages, the tokens after the first one say which is spoken, unless a newer setting does.
-#[test]
-fn prompts_of_older_files_name_the_language() {
-    let values = model().values();
-    let forced = |forced: Value, newer: Option<(&'static str, &'static str)>| {
-        recognizer(move |settings| {
-            settings["forced_decoder_ids"] = forced;
-            if let Some((field, value)) = newer {
-                settings[field] = json!(value);
-            }
-        })
-    };
-    let spanish = || json!([[1, 31], [2, 33], [3, 34]]);
-    let detected = values.data("tokens.heard.0").iter::<u32>().nth(1);
-    assert_eq!(detected, Some(30));
-    for (ids, newer, language, name) in [
-        (spanish(), None, Some("es"), "es"),
-        (json!([[1, 31]]), None, Some("es"), "es"),
-        (json!([[1, null], [2, 33]]), None, None, "heard"),
-        (json!([]), None, None, "heard"),
-        (spanish(), Some(("language", "en")), Some("en"), "en"),
-        (spanish(), Some(("task", "transcribe")), None, "heard"),
-        (
-            json!([[1, 31], [2, 32]]),
-            Some(("language", "es")),
-            Some("es"),
-            "es",
-        ),
-    ] {
-        let recognizer = forced(ids, newer).unwrap();
-        assert_eq!(recognizer.settings.language.as_deref(), language);
-        let transcript = recognizer.recognize(&recording(0)).unwrap();
-        let tokens: Vec<u32> = values.data(&format!("tokens.{name}.0")).iter().collect();
-        assert_eq!(transcript.tokens, tokens[4..]);
-    }
-    for ids in [
-        // A translation, no language, and a text with timestamps.
-        json!([[1, 31], [2, 32]]),
-        json!([[1, 33]]),
-        json!([[1, 31], [2, 33], [3, 5]]),
-        json!([[1, 31], [2, 33], [3, 34], [4, 5]]),
-    ] {
-        let error = forced(ids.clone(), None).unwrap_err().to_string();
-        let expected = format!(
-            "forced_decoder_ids is {ids}, but Whisper supports null or a token of lang_to_id, then those of transcribing and of no timestamps"
-        );
-        assert!(error.ends_with(&expected), "{error}");
-    }
+    assert_eq!(ends.settings.ends, [28, 27]);
+    // Settings are public, and tokens that there are not are never chosen.
+    let mut unknown = recognizer(|_| {}).unwrap();
+    let transcript = unknown.recognize(&recording(0)).unwrap();
+    unknown.settings.suppressed.push(99);
+    unknown.settings.suppressed_first.push(99);
+    unknown.settings.languages.insert("fr".into(), 99);
+    assert_eq!(
+        unknown.recognize(&recording(0)).unwrap().tokens,
+        transcript.tokens
+    );
 }
 
 #[test]
@@ -331,22 +295,44 @@ fn spectrograms_of_version_5_are_checked_too() {
     );
 }
 
+/// Whatever their numbers: a text may have words above its end, which come with fine-tuning.
 #[test]
-fn timestamps_are_no_text() {
-    // Whatever the model chooses first.
-    let recognizer = recognizer(|settings| {
-        settings["eos_token_id"] = json!(12);
-        settings["suppress_tokens"] = json!([12, 28]);
+fn special_tokens_and_timestamps_are_no_text() {
+    let end = 12;
+    let copy = with_settings(|settings| {
+        settings["eos_token_id"] = json!(end);
+        settings["suppress_tokens"] = json!([end, 28]);
     });
-    let recognizer = recognizer.unwrap();
-    let transcript = recognizer.recognize(&recording(0)).unwrap();
-    assert!(transcript.tokens.iter().any(|&token| token > 12));
-    let words = recognizer.align(&transcript).unwrap().words;
-    let of_text = |token: &&u32| **token < 12;
-    let expected = transcript.tokens.iter().filter(of_text);
-    assert_eq!(
-        transcript.text.matches('w').count(),
-        expected.clone().count()
-    );
-    assert!(words.len() <= expected.count());
+    let load = || SpeechRecognizer::from_pretrained(copy.path(), &devices::any()).unwrap();
+    let transcript = load().recognize(&recording(0)).unwrap();
+    assert!(transcript.tokens.iter().any(|&token| token > end));
+    let is_word = |token: &&u32| **token < 28;
+    let words = transcript.tokens.iter().filter(is_word);
+    assert_eq!(transcript.text.matches('w').count(), words.clone().count());
+    assert!(load().align(&transcript).unwrap().words.len() <= words.clone().count());
+
+    // One of the words becomes a timestamp, another one special.
+    let mut chosen: Vec<u32> = words.copied().collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    let path = copy.path().join("tokenizer.json");
+    let mut tokenizer: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let vocabulary = tokenizer["model"]["vocab"].as_object_mut().unwrap();
+    vocabulary.retain(|_, token| !chosen[..2].iter().any(|&id| *token == json!(id)));
+    vocabulary.insert("<|1.08|>".into(), json!(chosen[0]));
+    vocabulary.insert("<|extra|>".into(), json!(chosen[1]));
+    let special = json!({"id": chosen[1], "content": "<|extra|>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
+    tokenizer["added_tokens"]
+        .as_array_mut()
+        .unwrap()
+        .insert(0, special);
+    fs::write(&path, tokenizer.to_string()).unwrap();
+    let fewer = load().recognize(&recording(0)).unwrap();
+    assert_eq!(fewer.tokens, transcript.tokens);
+    let kept = fewer.tokens.iter().filter(is_word);
+    let kept = kept.filter(|token| !chosen[..2].contains(token)).count();
+    assert_eq!(fewer.text.matches('w').count(), kept);
+    assert!(!fewer.text.contains("<|"), "{}", fewer.text);
+    let words = load().align(&fewer).unwrap().words;
+    assert!(words.iter().all(|word| !word.text.contains("<|")));
 }
