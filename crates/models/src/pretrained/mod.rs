@@ -12,12 +12,18 @@
 //! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
 //! | [`whisper::from_pretrained`](crate::whisper::from_pretrained) | `whisper` |
 //! | `speech::SpeechRecognizer::from_pretrained`, with the feature `speech` | the same |
+//! | `speech::{AudioProcessor, CtcVocabulary}::from_pretrained`, with the feature `speech` | `wav2vec2`, whose weights they do not read |
 //! | [`wav2vec2::from_pretrained`](crate::wav2vec2::from_pretrained) | `wav2vec2` |
 //! | [`clip::from_pretrained`](crate::clip::from_pretrained) | `clip`, `siglip` |
+//! | [`ClipVision::from_pretrained`](crate::clip::ClipVision::from_pretrained) | the same, `clip_vision_model`, `siglip_vision_model` |
+//! | [`ClipText::from_pretrained`](crate::clip::ClipText::from_pretrained) | the same, `clip_text_model`, `siglip_text_model` |
 //! | [`detr::from_pretrained`](crate::detr::from_pretrained) | `detr` |
+//! | `vision::ObjectDetector::from_pretrained`, with the feature `vision` | the same |
 //! | [`segformer::from_pretrained`](crate::segformer::from_pretrained) | `segformer` |
+//! | `vision::ImageSegmenter::from_pretrained`, with the feature `vision` | the same |
 //! | [`vit::from_pretrained`](crate::vit::from_pretrained) | `vit`, `deit`, `dinov2` |
 //! | `vision::ImageClassifier::from_pretrained`, with the feature `vision` | the same |
+//! | `vision::ImageProcessor::from_pretrained`, with the feature `vision` | any that sees, whose weights it does not read |
 //!
 //! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. In the place of a device, each call takes
 //! [`LoadOptions`], such as bf16 parameters. With the feature `tokenizers`, this module also has `tokenizer`, which reads `tokenizer.json`, and `end_tokens`.

@@ -42,8 +42,8 @@ impl ImageClassifier {
     ///
     /// # Errors
     ///
-    /// As [`vit::from_pretrained`], when `preprocessor_config.json` is missing or has a setting that is not supported, and when the model has
-    /// no head.
+    /// As [`vit::from_pretrained`] and [`ImageProcessor::from_pretrained`], when the model has no head or only one class, and when its
+    /// `problem_type` is not `single_label_classification`.
     ///
     /// # Cost
     ///

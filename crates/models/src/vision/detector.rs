@@ -43,8 +43,7 @@ impl ObjectDetector {
     ///
     /// # Errors
     ///
-    /// As [`detr::from_pretrained`], when `preprocessor_config.json` is missing or has a setting that is not supported, and when the model has
-    /// no heads.
+    /// As [`detr::from_pretrained`] and [`ImageProcessor::from_pretrained`], and when the model has no heads.
     ///
     /// # Cost
     ///

@@ -71,7 +71,8 @@ impl ImageProcessor {
     ///
     /// # Errors
     ///
-    /// When the file is missing, or has a setting that is not supported.
+    /// When the file is missing, has a setting that is not supported, or does not say what the processor needs: `size` and `resample` if it
+    /// resizes, `crop_size` if it crops, `image_mean` and `image_std` if it normalises. DETR has a default for `resample`.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
         let folder = folder_with(source.as_ref(), Wanted::Preprocessor)?;
         let (path, mut fields) = preprocessor(&folder, "image_processor", EXPECTED)?;
@@ -211,7 +212,8 @@ impl ImageProcessor {
     ///
     /// # Errors
     ///
-    /// When the image has no pixels, or would have more than 2²⁸.
+    /// When the image has no pixels, a side would have none after resizing, or there would be more than 2²⁸: after the crop, after resizing, or where
+    /// the rows are resized and the columns not yet.
     ///
     /// # Cost
     ///

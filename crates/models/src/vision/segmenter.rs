@@ -43,8 +43,7 @@ impl ImageSegmenter {
     ///
     /// # Errors
     ///
-    /// As [`segformer::from_pretrained`], when `preprocessor_config.json` is missing or has a setting that is not supported, and when the model has
-    /// no head for classes of pixels.
+    /// As [`segformer::from_pretrained`] and [`ImageProcessor::from_pretrained`], and when the model has no head for classes of pixels.
     ///
     /// # Cost
     ///

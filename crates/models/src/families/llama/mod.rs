@@ -10,7 +10,7 @@
 //! | `gemma3_text` | for each layer without a window, five with one and another rotary base; normalised queries and keys | arXiv:2503.19786 |
 //! | `mixtral` | experts in every layer | arXiv:2401.04088 |
 //! | `qwen3_moe` | Qwen 3 with experts, in every layer or in some | arXiv:2505.09388 |
-//! | `gpt_oss` | experts with a clamped gate; attention sinks, windows in every other layer, biases | arXiv:2508.10925 |
+//! | `gpt_oss` | experts with a clamped gate; attention sinks, windows in every other layer, biases; copies in bf16, as the published weights in MXFP4 are refused | arXiv:2508.10925 |
 //! | `olmo2` | norms after the sublayers, queries and keys normalised across heads | arXiv:2501.00656 |
 
 mod config;
@@ -56,8 +56,9 @@ pub fn from_pretrained(
     loaded((source, file), config, names, table, &options.into())
 }
 
-/// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) a file that `transformers`
-/// reads. Fails as [`from_pretrained`], but only `config.json` is read.
+/// Which parameter of [`from_pretrained`]'s model is which tensor of `LlamaForCausalLM` and its relatives, to [write](crate::weights::save()) a file that
+/// `transformers` reads; also of a model that was read from a GGUF file, whose tensors have other names. Fails as [`from_pretrained`], but only
+/// `config.json` is read, or what the GGUF file says itself.
 pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
     let (file, spec, config) = read(source.as_ref())?;
     file.finish()?;
