@@ -83,10 +83,12 @@ impl Matrix {
             (true, _) if dim <= WIDEST_OF_TWO => usize::MAX,
             (true, _) => 2,
         };
-        let shapes: &[[usize; 3]] = match dim {
-            ..=WIDEST_OF_TWO => &[[128, 32, 2], [64, 32, 2], [32, 32, 2]],
-            ..=WIDEST_OF_SQUARES => &[[64, 64, 1], [32, 32, 1]],
-            _ => &[[64, 32, 1], [32, 32, 1]],
+        let shapes: &[[usize; 3]] = if dim <= WIDEST_OF_TWO {
+            &[[128, 32, 2], [64, 32, 2], [32, 32, 2]]
+        } else if dim <= WIDEST_OF_SQUARES {
+            &[[64, 64, 1], [32, 32, 1]]
+        } else {
+            &[[64, 32, 1], [32, 32, 1]]
         };
         let len = match pass {
             Pass::KeyAndValue => problem.len_kv,
