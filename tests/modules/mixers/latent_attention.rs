@@ -202,6 +202,11 @@ fn bad_input_is_refused() {
         sentence(|| module.forward(embedded)),
         "LatentAttention: a position embedding was given, which only queries and keys of the input itself can read"
     );
+    let alibi = PositionEncoding::alibi().init(3, 11, &device);
+    assert_eq!(
+        sentence(|| module.forward(SelfAttentionInput::new(x.clone()).position(alibi))),
+        "LatentAttention: the context has a position encoding that adds to scores, but only rotary ones are applied"
+    );
     assert_eq!(
         sentence(|| module.state(1, &KvCacheConfig::new(40).with_sink_tokens(4))),
         "LatentAttention: sink_tokens were given to a cache of rotated keys"

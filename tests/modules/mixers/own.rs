@@ -6,9 +6,9 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, KvCacheConfig, LayerInput, MixerCall, MixerState, NormPlacement,
-    SelfAttentionInput, TokenMixer, TransformerCache, TransformerLayerConfig, TransformerStack,
-    TransformerStackConfig, linear,
+    AttentionMask, BlockConfig, KvCacheConfig, LayerInput, LayerPattern, MixerCall, MixerState,
+    NormPlacement, SelfAttentionInput, TokenMixer, TransformerCache, TransformerLayerConfig,
+    TransformerStack, TransformerStackConfig, linear,
 };
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
@@ -189,6 +189,13 @@ fn what_it_cannot_read_is_refused() {
     assert_eq!(
         sentence(|| stack.forward(input().lengths(&[3, 4]))),
         "RunningMean: lengths [3, 4] do not fit 2 sequences of 3 tokens"
+    );
+    let shares = BlockConfig::new().with_shared_key_value(true);
+    let pattern = LayerPattern::Cycle(vec![BlockConfig::new(), shares]);
+    let stack = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 2).with_pattern(pattern);
+    assert_eq!(
+        sentence(|| stack.init_with(|_| RunningMean::new(&device), &device)),
+        "TransformerStackConfig: shared_key_value is true, but only layers of self-attention can take keys and values from the layer before"
     );
 }
 

@@ -9,6 +9,7 @@ use super::{
     },
     query_gradient::store_sums,
     rescale::fit,
+    shape::Matrix,
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
@@ -21,8 +22,10 @@ use crate::{
     weights::{DELTA, LOGSUMEXP, to_score_gradients, weights},
 };
 
-/// Factor of weights, which are at most 1: it keeps small ones in the range of f16.
-const RAISED: f32 = 4096.0;
+/// Factor of weights, which are at most 1: it keeps small ones in the range of f16. In bf16 it would cost sums a part of theirs.
+fn raised(matrix: Matrix) -> f32 {
+    if matrix.scaled { 4096.0 } else { 1.0 }
+}
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
@@ -127,7 +130,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 zero_dropped::<M>(&mut after_dropout, scoring, scored.pairs);
                 #[unroll]
                 for i in 0..groups {
-                    after_dropout[i] *= Four::new(RAISED);
+                    after_dropout[i] *= Four::new(comptime!(raised(matrix)));
                 }
                 add_weighted_rows::<F>(
                     &after_dropout,
@@ -206,7 +209,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     }
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_value {
-        let scale = keep_scale::<M>(scoring, config) / f32::new(RAISED);
+        let scale = keep_scale::<M>(scoring, config) / f32::new(comptime!(raised(matrix)));
         store_sums::<O>(
             &mut value_sums,
             scale,

@@ -267,6 +267,10 @@ impl TokenMixer for LatentAttention {
             (None, None) => Positions::default(),
         };
         let position = context.position.as_ref().unwrap_or(&self.heads.position);
+        assert!(
+            position.bias_source().is_none(),
+            "{NAME}: the context has a position encoding that adds to scores, but only rotary ones are applied"
+        );
         let latents = self.latents(x, |x| position.rotate(x, &positions));
         let merged = match state {
             Some(cache) => self.absorbed(latents, context, cache),

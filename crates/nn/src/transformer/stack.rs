@@ -105,6 +105,12 @@ impl TransformerStackConfig {
         mixer: impl Fn(usize) -> M,
         device: &Device,
     ) -> TransformerStack<M> {
+        let mut blocks = self.pattern.different(&self.block).iter();
+        let shares = blocks.any(|block| block.shared_key_value);
+        expect_valid(ConfigError::check(NAME, !shares, || {
+            "shared_key_value is true, but only layers of self-attention can take keys and values from the layer before"
+                .into()
+        }));
         self.assemble(device, |index, layer| layer.init_with(mixer(index), device))
     }
 
