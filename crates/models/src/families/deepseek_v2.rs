@@ -18,13 +18,13 @@ use serde_json::json;
 
 use super::{
     files::{GATED, experts_and_shared, gated_feed_forward},
-    llama::{experts::check_count, rotary},
+    llama::{experts::check_count, rotary, table::around_layers},
     loading::loaded_with,
 };
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
-    weights::{Table, transposed},
+    weights::Table,
 };
 
 /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained), with a `model_type` of
@@ -91,15 +91,7 @@ fn table_of(is_tied: bool, has_query_latent: bool) -> Table {
             "",
             experts_and_shared("shared_experts"),
         );
-    let table = Table::new()
-        .row("embedding.weight", "model.embed_tokens.weight")
-        .part("transformer.layers.{layer}", "model.layers.{layer}", layer)
-        .norm("transformer.norm", "model.norm")
-        .ignore("*.rotary_emb.inv_freq");
-    match is_tied {
-        true => table.tied("lm_head.weight", "model.embed_tokens.weight"),
-        false => table.row("head.weight", transposed("lm_head.weight")),
-    }
+    around_layers(layer, is_tied)
 }
 
 fn config(
@@ -109,9 +101,9 @@ fn config(
     let activations = [("silu", FeedForwardActivation::SwiGlu)];
     let activation = file.choice("hidden_act", &activations)?;
     file.only("mlp_bias", json!(false))?;
-    // For training, for how it was split among machines, and the code that comes with the published files.
+    // For training, for and for how it was split among machines.
     file.ignore(
-        "aux_loss_alpha seq_aux output_router_logits router_aux_loss_coef pretraining_tp ep_size auto_map",
+        "aux_loss_alpha seq_aux output_router_logits router_aux_loss_coef pretraining_tp ep_size",
     );
     let [d_model, n_heads] = [file.size("hidden_size")?, file.size("num_attention_heads")?];
     file.only("num_key_value_heads", json!(n_heads))?;

@@ -25,13 +25,14 @@ use super::{
     llama::{
         experts::{check_count, sparse},
         rotary,
+        table::around_layers,
     },
     loading::loaded_with,
 };
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
-    weights::{Table, same, transposed},
+    weights::{Table, same},
 };
 
 /// What mixes the tokens of a layer: self-attention, or the gated delta rule.
@@ -134,15 +135,7 @@ impl Model {
             .part("feed_forward", "", gated_feed_forward("mlp", GATED))
             .part("mixture_of_experts", "", experts)
             .linear("mixture_of_experts.shared_gate", "mlp.shared_expert_gate");
-        let table = Table::new()
-            .row("embedding.weight", "model.embed_tokens.weight")
-            .part("transformer.layers.{layer}", "model.layers.{layer}", layer)
-            .norm("transformer.norm", "model.norm")
-            .ignore("mtp.* *.rotary_emb.inv_freq");
-        match is_tied {
-            true => table.tied("lm_head.weight", "model.embed_tokens.weight"),
-            false => table.row("head.weight", transposed("lm_head.weight")),
-        }
+        around_layers(layer, is_tied).ignore("mtp.*")
     }
 }
 
@@ -248,7 +241,7 @@ fn rotary(
     rotary::read(file, rotary)
 }
 
-/// Which layers have attention. Before version 5 of transformers, files had no list of layer types.
+/// Which layers have attention. The published files have no list of layer types.
 fn has_attention(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, PretrainedError> {
     let kinds = [("linear_attention", false), ("full_attention", true)];
     let interval = file.size_or("full_attention_interval", 4)?;

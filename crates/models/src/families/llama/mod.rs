@@ -17,7 +17,7 @@ mod config;
 pub(super) mod experts;
 mod family;
 pub(super) mod rotary;
-mod table;
+pub(super) mod table;
 
 use std::path::Path;
 

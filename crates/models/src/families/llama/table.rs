@@ -63,12 +63,17 @@ fn table_with(spec: &FamilySpec, config: &LanguageModelConfig, projections: Sour
             layer = layer.row(format!("self_attention.heads.qk_norm.{of}.gamma"), norm);
         }
     }
+    around_layers(layer, config.tied)
+}
+
+/// Embedding, layers, norm and head by the names that Llama and most models since have, of which `layer` is the table of one.
+pub(in crate::families) fn around_layers(layer: Table, is_tied: bool) -> Table {
     let table = Table::new()
         .row("embedding.weight", "model.embed_tokens.weight")
         .part("transformer.layers.{layer}", "model.layers.{layer}", layer)
         .norm("transformer.norm", "model.norm")
         .ignore("*.rotary_emb.inv_freq");
-    match config.tied {
+    match is_tied {
         true => table.tied("lm_head.weight", "model.embed_tokens.weight"),
         false => table.row("head.weight", transposed("lm_head.weight")),
     }
