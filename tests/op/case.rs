@@ -10,18 +10,10 @@ use burn_attn_kernels_cpu::{
 };
 use burn_attn_tests::numbers::uniform_f64;
 
-use crate::option_tensors::{OptionTensors, gradient};
-
-/// Which implementation of the operation computes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Body {
-    /// What a user gets: the kernels of the backend, or the blockwise body where it has none.
-    Backend,
-    /// The blockwise body in blocks that hold one in so many of the scores, whatever the backend has.
-    Blockwise(usize),
-    /// The composed body, whatever the backend has.
-    Composed,
-}
+use crate::{
+    body::Body,
+    option_tensors::{OptionTensors, gradient},
+};
 
 /// A problem with its mask, options and data.
 #[derive(Clone, PartialEq)]
@@ -78,14 +70,12 @@ impl Case {
             dim_qk,
             dim_v,
         };
+        let query = uniform_f64(1, problem.query_elements());
         Self {
             name: name.to_string(),
             problem,
             // Larger than (−1, 1), so that the softmax is far from uniform.
-            query: uniform_f64(1, problem.query_elements())
-                .iter()
-                .map(|x| 4.0 * x)
-                .collect(),
+            query: query.iter().map(|x| 4.0 * x).collect(),
             key: uniform_f64(2, problem.key_elements()),
             value: uniform_f64(3, problem.value_elements()),
             causal: None,
@@ -115,11 +105,8 @@ impl Case {
 
     /// A dense mask of `shape` that hides about a third.
     pub fn with_masked(mut self, shape: [usize; 4]) -> Self {
-        let hidden = uniform_f64(5, shape.iter().product())
-            .iter()
-            .map(|&x| x > 0.3)
-            .collect();
-        self.masked = Some((shape, hidden));
+        let hidden = uniform_f64(5, shape.iter().product());
+        self.masked = Some((shape, hidden.iter().map(|&x| x > 0.3).collect()));
         self
     }
 
@@ -352,27 +339,24 @@ impl Case {
 
     /// The same by an implementation of choice.
     pub fn run_by(&self, body: Body, device: &Device, dtype: DType) -> Results {
-        self.run_in(body, device, [dtype, dtype])
+        self.run_with(body, device, [dtype, dtype], |options, _| options)
     }
 
-    /// As [`run_by`](Self::run_by), with a second dtype for the tensors among the options.
-    pub fn run_in(&self, body: Body, device: &Device, dtypes: [DType; 2]) -> Results {
-        let [dtype, of_options] = dtypes;
+    /// As [`run_by`](Self::run_by), with a second dtype for the tensors among the options, to which `add` adds others.
+    pub fn run_with(
+        &self,
+        body: Body,
+        device: &Device,
+        [dtype, of_options]: [DType; 2],
+        add: impl FnOnce(AttentionOptions, &Device) -> AttentionOptions,
+    ) -> Results {
         let device = device.clone().autodiff();
         let [query, key, value] = self.operands(&device, dtype).map(Tensor::require_grad);
         let tensors = self.option_tensors(&device, of_options).tracked();
-        let options = self.options_of(&device, &tensors);
+        let options = add(self.options_of(&device, &tensors), &device);
         let weights = ops::attention_weights(query.clone(), key.clone(), options.clone());
-        let (q, k, v) = (query.clone(), key.clone(), value.clone());
-        let (output, logsumexp) = match body {
-            Body::Backend => ops::attention_with_logsumexp(q, k, v, options),
-            Body::Blockwise(parts) => {
-                let area = (self.problem.len_q * self.problem.len_kv / parts).max(1);
-                ops::backend::blockwise_attention(q, k, v, options, Some(area))
-            }
-            Body::Composed => ops::backend::composed_attention(q, k, v, options),
-        };
-
+        let operands = [query.clone(), key.clone(), value.clone()];
+        let (output, logsumexp) = body.attend(operands, options);
         let of_output = Self::tensor(&self.output_gradient, output.dims(), &device, dtype);
         let of_logsumexp = Self::tensor(
             &self.logsumexp_gradient,

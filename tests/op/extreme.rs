@@ -4,7 +4,8 @@ use burn::tensor::DType;
 use burn_attn_tests::compare::difference_to_largest;
 
 use crate::{
-    case::{Body, Case},
+    body::Body,
+    case::Case,
     oracle::{TOLERANCE_OF_F32, implementations, pairs},
 };
 

@@ -27,7 +27,7 @@ const FILES: [&str; 16] = [
     "bias_of_keys",
 ];
 
-fn open(name: &str) -> GoldenFile {
+pub fn open(name: &str) -> GoldenFile {
     GoldenFile::open(&format!("attention/{name}"))
 }
 
@@ -35,7 +35,7 @@ fn has(file: &GoldenFile, name: &str) -> bool {
     file.names().any(|known| known == name)
 }
 
-fn read<T: Element>(file: &GoldenFile, name: &str) -> Vec<T> {
+pub fn read<T: Element>(file: &GoldenFile, name: &str) -> Vec<T> {
     file.data(name).iter().collect()
 }
 
@@ -64,7 +64,7 @@ fn window(file: &GoldenFile) -> Option<Window> {
 }
 
 /// The problem of a file, as its options are said here.
-fn case(name: &str, file: &GoldenFile) -> Case {
+pub fn case(name: &str, file: &GoldenFile) -> Case {
     let config = file.config();
     let [batch, heads_q, len_q, dim_qk] = shape(file, "query");
     let [_, heads_kv, len_kv, dim_v] = shape(file, "value");

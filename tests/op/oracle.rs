@@ -4,7 +4,8 @@ use burn::tensor::{DType, Device};
 use burn_attn_tests::{compare::difference_to_largest, devices};
 
 use crate::{
-    case::{Body, Case, Results},
+    body::Body,
+    case::{Case, Results},
     every_case::{every_case, wrong_on_wgpu_once},
 };
 

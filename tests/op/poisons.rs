@@ -8,7 +8,8 @@ use burn::tensor::DType;
 use burn_attn_tests::devices;
 
 use crate::{
-    case::{Body, Case, Results},
+    body::Body,
+    case::{Case, Results},
     oracle::implementations,
 };
 use list::{Operand, Poison, Reaches, poisons};

@@ -15,10 +15,7 @@ use burn::tensor::{DType, Device, bf16, f16};
 use burn_attn_tests::numbers::{STEP, mixed};
 use rayon::prelude::*;
 
-use crate::{
-    case::{Body, Case},
-    oracle::pairs,
-};
+use crate::{body::Body, case::Case, oracle::pairs};
 use kernels::{
     allowed::{largest_error, near},
     number::Number,
@@ -99,7 +96,12 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
         DType::F64 => DType::F64,
         _ => DType::F32,
     };
-    let actual = case.run_in(Body::Backend, &Device::flex(), [dtype, of_options]);
+    let actual = case.run_with(
+        Body::Backend,
+        &Device::flex(),
+        [dtype, of_options],
+        |options, _| options,
+    );
     let mut results = pairs(case.oracle(), actual);
     // The weights are another call, which has no kernel.
     results.retain(|(name, ..)| *name != "weights");

@@ -36,9 +36,9 @@ pub use norm::{Norm, NormConfig, normalised};
 #[cfg(feature = "std")]
 pub use ops::with_dropout_seed;
 pub use ops::{
-    AttentionBias, AttentionDropout, AttentionMask, AttentionOptions, BlockSize, CausalAlignment,
-    DropoutError, RelativeBuckets, RelativeBucketsError, StatisticsOptions, Window, alibi_slopes,
-    seed,
+    AttentionBias, AttentionDropout, AttentionMask, AttentionOptions, BlockSize, Captured,
+    CausalAlignment, DropoutError, MaskFunction, Pairs, RelativeBuckets, RelativeBucketsError,
+    ScoreFunction, StatisticsOptions, Window, alibi_slopes, seed,
 };
 pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};

@@ -4,15 +4,15 @@ use burn::{
     backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
     tensor::{DType, Tensor},
 };
-use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
+use burn_attn_kernels_cpu::DistanceAxis;
 
 use crate::{
     AttentionBias, AttentionOptions,
     backend::{AttentionOps, AttentionScalars, Body, Results, ScoreInputs},
     bias::DistancePart,
-    check,
+    blockwise, check,
     composed::{self, statistics_dtype},
-    distance::{at_any_offset, distance_bias},
+    distance::{at_any_offset, distance_bias, of_distances},
     union::Place,
 };
 
@@ -109,11 +109,20 @@ fn attention_by(
 ) -> (Tensor<4>, Tensor<3>) {
     check::value(&key, &value);
     let inputs = score_inputs(query, key, options);
-    let (output, logsumexp) = body(inputs, value.into_dispatch());
-    (
-        Tensor::from_dispatch(output),
-        Tensor::from_dispatch(logsumexp),
-    )
+    let value = value.into_dispatch();
+    let with_function = inputs.score_function.is_some();
+    let with_function = with_function.then(|| (inputs.clone(), value.clone()));
+    let (output, logsumexp) = body(inputs, value);
+    let output = Tensor::from_dispatch(output);
+    let logsumexp = Tensor::from_dispatch(logsumexp);
+    // A NaN among the scores of a row is in its logsumexp.
+    if let Some((inputs, value)) = with_function
+        && check::in_host_memory(&logsumexp.device())
+        && blockwise::any(Tensor::<3>::is_nan(logsumexp.clone()))
+    {
+        blockwise::refuse_nan_of_function(inputs, &value);
+    }
+    (output, logsumexp)
 }
 
 /// For tests and benchmarks: [`attention_with_logsumexp`] by the blockwise body, even where the backend has kernels.
@@ -160,7 +169,7 @@ pub fn composed_attention(
 /// `average_attn_weights=False`, in inference.
 pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, options: AttentionOptions) -> Tensor<4> {
     let inputs = score_inputs(query, key, options);
-    Tensor::from_dispatch(<Dispatch as AttentionOps>::attention_weights(inputs))
+    Tensor::from_dispatch(composed::weights::<Dispatch>(inputs))
 }
 
 pub(crate) fn score_inputs(
@@ -189,6 +198,7 @@ pub(crate) fn score_inputs(
     });
     let (mask, first_keys) = mask.resolved(&Place {
         batch: query.dims()[0],
+        heads: query.dims()[1],
         len_q: lengths[0],
         len_kv: lengths[1],
         device: query.clone().into_dispatch().device(),
@@ -198,8 +208,27 @@ pub(crate) fn score_inputs(
         Some(_) => None,
         None => Some(mask.by_position.causal.unwrap_or_default()),
     };
-    let (bias, distance_bias) = biases(&query, &key, alignment, statistics, bias);
+    let axis = DistanceAxis {
+        len_q: lengths[0],
+        len_kv: lengths[1],
+        alignment,
+    };
+    let has_scores = !axis.is_empty() && query.dims()[0] > 0;
+    let (bias, distance_bias) = biases(axis, has_scores, statistics, bias);
     let sinks = options.sinks.map(|sinks| sinks.cast(statistics));
+    let (score_function, captured) = match options.score_function {
+        Some(function) if has_scores => {
+            let (call, captured) = function.into_call(statistics, |numbers| {
+                let numbers = match alignment {
+                    Some(_) => numbers,
+                    None => at_any_offset(numbers, lengths),
+                };
+                of_distances(axis, statistics, numbers)
+            });
+            (Some(call), captured)
+        }
+        _ => (None, None),
+    };
     let (mask, scalars) = mask.into_inputs(first_keys, query_offsets, lengths);
     let scalars = AttentionScalars {
         scale: options
@@ -215,6 +244,8 @@ pub(crate) fn score_inputs(
         bias: bias.map(Tensor::into_dispatch).into(),
         distance_bias: distance_bias.map(Tensor::into_dispatch).into(),
         sinks: sinks.map(Tensor::into_dispatch).into(),
+        captured: captured.map(Tensor::into_dispatch).into(),
+        score_function,
         mask,
         scalars,
     }
@@ -222,26 +253,15 @@ pub(crate) fn score_inputs(
 
 /// The sum of the dense parts of a bias, and the sum of those that depend on the distance only.
 fn biases(
-    query: &Tensor<4>,
-    key: &Tensor<4>,
-    alignment: Option<CausalAlignment>,
+    axis: DistanceAxis,
+    has_scores: bool,
     statistics: DType,
     AttentionBias { dense, by_distance }: AttentionBias,
 ) -> (Option<Tensor<4>>, Option<Tensor<2>>) {
-    let axis = DistanceAxis {
-        len_q: query.dims()[2],
-        len_kv: key.dims()[2],
-        alignment,
-    };
-    let dense = if axis.is_empty() || query.dims()[0] == 0 {
-        // There is no score to bias, and a sum of empty tensors divides by zero on ndarray.
-        None
-    } else {
-        // A single part keeps its dtype; several need a common one.
-        dense
-            .into_iter()
-            .reduce(|sum, part| sum.cast(statistics) + part.cast(statistics))
-    };
+    // Without scores there is nothing to bias, and a sum of empty tensors divides by zero on ndarray.
+    let dense = dense.into_iter().filter(|_| has_scores);
+    // A single part keeps its dtype; several need a common one.
+    let dense = dense.reduce(|sum, part| sum.cast(statistics) + part.cast(statistics));
     let distance = distance_bias(axis, statistics, by_distance);
     (dense, distance)
 }

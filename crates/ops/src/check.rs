@@ -9,6 +9,7 @@ use crate::{
     bias::{AttentionBias, DistancePart},
     blocks::VisibleBlocks,
     distance::all_distances,
+    function::captured::{Captured, Captures, Entries, Numbers},
     mask::AttentionMask,
     options::AttentionOptions,
 };
@@ -51,7 +52,11 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     );
     let scores = [batch, heads_q, len_q, len_kv];
     mask(&options.mask, scores);
-    biases(&options.bias, scores, options.query_offsets.is_some());
+    let has_offsets = options.query_offsets.is_some();
+    biases(&options.bias, scores, has_offsets);
+    if let Some(function) = &options.score_function {
+        captured(&function.captures, scores, has_offsets);
+    }
     if let Some(sinks) = &options.sinks {
         of_heads("sinks", sinks.dims()[0], heads_q);
     }
@@ -86,6 +91,9 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
                 "attention: the key length of batch item {item} is {length}, but there are {len_kv} keys"
             )
         });
+    }
+    for function in &mask.functions {
+        captured(&function.captures, scores, true);
     }
     for either in mask.unions.iter().flatten() {
         self::mask(either, scores);
@@ -146,29 +154,16 @@ fn visible_blocks(blocks: &VisibleBlocks, [batch, heads, len_q, len_kv]: [usize;
 
 /// Panics unless every part of the bias fits the scores `[batch, heads, len_q, len_kv]`.
 pub(crate) fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool) {
-    let [_, heads, len_q, len_kv] = scores;
+    let heads = scores[1];
     for dense in &bias.dense {
         broadcastable("bias", dense.dims(), scores);
     }
-    // The alignment decides which distances there are, not how many.
-    let alignment = (!has_offsets).then(CausalAlignment::default);
-    let axis = DistanceAxis {
-        len_q,
-        len_kv,
-        alignment,
-    };
     for part in &bias.by_distance {
         match part {
             DistancePart::Alibi(slopes) => of_heads("ALiBi slopes", slopes.dims()[0], heads),
             DistancePart::PaperAlibi(slopes, _) => of_heads("ALiBi slopes", *slopes, heads),
             DistancePart::Numbers(numbers) => {
-                let (dims, needed) = (numbers.dims(), axis.len());
-                let fits = |distances| dims == [heads, distances];
-                assert!(
-                    axis.is_empty() || fits(needed) || fits(all_distances(len_q, len_kv)),
-                    "attention: a bias by distance {dims:?} does not fit {heads} query heads, {len_q} queries and {len_kv} keys, which need \
-                     {needed} distances"
-                );
+                distances("a bias by distance", numbers.dims(), scores, has_offsets);
             }
             DistancePart::Relative(table, buckets) => {
                 if let Err(error) = buckets.validate() {
@@ -182,6 +177,44 @@ pub(crate) fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool
             }
         }
     }
+}
+
+/// Panics unless what a function has captured fits the scores.
+pub(crate) fn captured(captures: &Captures, scores: [usize; 4], has_offsets: bool) {
+    let function = &captures.frame.name;
+    for (index, Captured { tensor, entries }) in captures.tensors.iter().enumerate() {
+        let dims = match tensor {
+            Numbers::Float(tensor) => tensor.dims(),
+            Numbers::Int(tensor) => tensor.dims(),
+        };
+        let name = format!("captured tensor {index} of the function '{function}'");
+        match entries {
+            Entries::Whole => {}
+            Entries::Pairs => broadcastable(&name, dims, scores),
+            Entries::Distances => {
+                distances(&name, [dims[1], dims[3]], scores, has_offsets);
+            }
+        }
+    }
+}
+
+/// Panics unless numbers by distance fit the scores.
+fn distances(name: &str, dims: [usize; 2], scores: [usize; 4], has_offsets: bool) {
+    let [_, heads, len_q, len_kv] = scores;
+    // The alignment decides which distances there are, not how many.
+    let alignment = (!has_offsets).then(CausalAlignment::default);
+    let axis = DistanceAxis {
+        len_q,
+        len_kv,
+        alignment,
+    };
+    let needed = axis.len();
+    let fits = |distances| dims == [heads, distances];
+    assert!(
+        axis.is_empty() || fits(needed) || fits(all_distances(len_q, len_kv)),
+        "attention: {name} {dims:?} does not fit {heads} query heads, {len_q} queries and {len_kv} keys, which need \
+         {needed} distances"
+    );
 }
 
 fn of_heads(name: &str, count: usize, heads: usize) {

@@ -20,16 +20,21 @@ pub(crate) fn distance_bias(
     }
     let positions: Vec<isize> = axis.relative_positions().collect();
     let numbers = parts.into_iter().map(|part| match part {
-        DistancePart::Numbers(numbers) if numbers.dims()[1] == axis.len() => numbers.cast(dtype),
-        DistancePart::Numbers(numbers) => {
-            let zero = (axis.len_q + axis.len_kv) as isize - 1;
-            let first = (zero - axis.relative_position(0)) as usize;
-            numbers.narrow(1, first, axis.len()).cast(dtype)
-        }
+        DistancePart::Numbers(numbers) => of_distances(axis, dtype, numbers),
         formula => bias_at_positions(AttentionBias::by_distance(formula), &positions, dtype)
             .expect("all parts but numbers are formulas"),
     });
     numbers.reduce(|sum, part| sum + part)
+}
+
+/// The numbers of [`AttentionBias::distances`] that occur, in `dtype`.
+pub(crate) fn of_distances(axis: DistanceAxis, dtype: DType, numbers: Tensor<2>) -> Tensor<2> {
+    if numbers.dims()[1] == axis.len() {
+        return numbers.cast(dtype);
+    }
+    let zero = (axis.len_q + axis.len_kv) as isize - 1;
+    let first = (zero - axis.relative_position(0)) as usize;
+    numbers.narrow(1, first, axis.len()).cast(dtype)
 }
 
 /// The numbers of [`AttentionBias::distances`] for queries that begin with the first key, for queries at any offset.

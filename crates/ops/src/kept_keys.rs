@@ -1,11 +1,15 @@
-//! Masks and biases that are given for all tokens of a sequence, where a cache has kept some of them.
+//! Masks, biases and functions that are given for all tokens of a sequence, where a cache has kept some of them.
 
 use burn::tensor::{Int, Tensor, TensorData, kind::Basic};
 use burn_attn_kernels_cpu::BlockSize;
 
 use crate::{
-    AttentionMask, AttentionOptions, bias::DistancePart, blocks::VisibleBlocks, check,
+    AttentionMask, AttentionOptions,
+    bias::DistancePart,
+    blocks::VisibleBlocks,
+    check,
     distance::all_distances,
+    function::captured::{Captured, Captures, Entries, Numbers},
 };
 
 impl AttentionOptions {
@@ -14,9 +18,17 @@ impl AttentionOptions {
     pub fn check_scores(&self, scores: [usize; 4]) {
         check::mask(&self.mask, scores);
         check::biases(&self.bias, scores, true);
+        if let Some(function) = &self.score_function {
+            check::captured(&function.captures, scores, true);
+        }
     }
 
-    /// Mask and bias for scores of `len` keys: of the `len_kv` keys for which they are given, sequence `b` has those from
+    /// Whether there is neither a mask nor a bias nor a score function.
+    pub fn is_plain(&self) -> bool {
+        self.mask.is_none() && self.bias.is_none() && self.score_function.is_none()
+    }
+
+    /// Mask, bias and function for scores of `len` keys: of the `len_kv` keys for which they are given, sequence `b` has those from
     /// `first[b]` on. Where fewer than `len` follow, what the mask says of the others means nothing.
     ///
     /// A table of blocks becomes a dense mask, unless every `first[b]` is the same and the beginning of a block.
@@ -29,6 +41,9 @@ impl AttentionOptions {
         let kept = Kept { first, len };
         let lengths = [len_q, len_kv];
         self.mask = self.mask.map_all(&|mask| kept.mask(mask, lengths));
+        if let Some(function) = &mut self.score_function {
+            kept.captures(&mut function.captures, lengths);
+        }
         for dense in &mut self.bias.dense {
             *dense = kept.columns(dense.clone());
         }
@@ -56,6 +71,9 @@ impl Kept<'_> {
         }
         mask.masked = mask.masked.map(|masked| self.columns(masked));
         mask.key_lengths = mask.key_lengths.map(|lengths| self.lengths(lengths));
+        for function in &mut mask.functions {
+            self.captures(&mut function.captures, lengths);
+        }
         for blocks in core::mem::take(&mut mask.visible_blocks) {
             if let Some(blocks) = self.blocks(&blocks) {
                 mask.visible_blocks.push(blocks);
@@ -112,6 +130,33 @@ impl Kept<'_> {
             false => lengths.cast(first.dtype()),
         };
         (lengths - first).clamp(0, self.len as i64)
+    }
+
+    /// What a function reads of the kept keys, and where they begin.
+    fn captures(&self, captures: &mut Captures, [len_q, len_kv]: [usize; 2]) {
+        for Captured { tensor, entries } in &mut captures.tensors {
+            *tensor = match (tensor.clone(), *entries) {
+                (Numbers::Float(tensor), Entries::Pairs) => Numbers::Float(self.columns(tensor)),
+                (Numbers::Int(tensor), Entries::Pairs) => Numbers::Int(self.columns(tensor)),
+                (Numbers::Float(tensor), Entries::Distances) => {
+                    let distances = all_distances(len_q, self.len);
+                    Numbers::Float(tensor.narrow(3, len_kv - self.len, distances))
+                }
+                (tensor, _) => tensor,
+            };
+        }
+        let first = self.first.iter().map(|&first| first as i64);
+        let before = &mut captures.frame.first_keys;
+        match before.is_empty() {
+            true => before.extend(first),
+            false => before
+                .iter_mut()
+                .zip(first)
+                .for_each(|(before, first)| *before += first),
+        }
+        if before.iter().all(|&first| first == 0) {
+            before.clear();
+        }
     }
 
     fn blocks(&self, blocks: &VisibleBlocks) -> Option<VisibleBlocks> {

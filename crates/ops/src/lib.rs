@@ -3,7 +3,7 @@
 //! [`attention`] computes, for every batch item and query head,
 //!
 //! ```text
-//! scores  = softcap(scale · query · keyᵀ) + bias,   −∞ where the mask hides a key; a sink is one more score
+//! scores  = softcap(function(scale · query · keyᵀ)) + bias,   −∞ where the mask hides a key; a sink is one more score
 //! output  = dropout(softmax(scores)) · value
 //! ```
 //!
@@ -19,6 +19,7 @@
 //! | to know what the weights of long sequences look like | [`attention_statistics`] |
 //! | to say which keys each query sees | [`AttentionMask`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
+//! | to change scores, or to hide keys, by functions of your own | [`ScoreFunction`], [`MaskFunction`] |
 //! | everything else (scale, softcap, sinks, query offsets, dropout) | [`AttentionOptions`] |
 //! | the heads of a packed projection | [`split_heads`] |
 //! | rotary positions | [`rotate`] |
@@ -40,6 +41,7 @@ mod check;
 mod composed;
 mod distance;
 mod dropout;
+mod function;
 mod fused;
 mod heads;
 mod kept_keys;
@@ -51,6 +53,7 @@ mod placed;
 #[doc = include_str!("pytorch.md")]
 pub mod pytorch {}
 mod rotation;
+mod routed;
 mod seed;
 mod segments;
 mod statistics;
@@ -64,6 +67,7 @@ pub use burn_attn_kernels_cpu::{
     RelativeBucketsError, Window, alibi_slopes,
 };
 pub use dropout::dropout;
+pub use function::{Captured, MaskFunction, Pairs, ScoreFunction};
 pub use heads::split_heads;
 pub use linear::{Activation, activate, activated_linear, linear};
 pub use mask::AttentionMask;

@@ -2,13 +2,14 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{Bool, Device, Int, Tensor, kind::Basic},
+    tensor::{Bool, Device, Int, Tensor},
 };
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::{
     blocks::{VisibleBlocks, broadcast_dims},
     composed::{of_device, position::either},
+    function::{MaskFunction, captured::with_ones_behind},
     segments::{Segments, common_type},
 };
 
@@ -24,9 +25,10 @@ use crate::{
 /// | [`padding`](Self::padding) | token ids, and the id of padding | `batch · len_kv` bools |
 /// | [`mask_pad`](Self::mask_pad), [`mask_attn`](Self::mask_attn) | Burn's masks, tensors of bools | the tensor |
 /// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools | the tensor |
+/// | [`function`](Self::function) | a function of the indices of queries and keys | none |
 /// | [`or`](Self::or) | two masks | none, or a dense tensor |
 ///
-/// All but the last four rows are structural, and some unions: an implementation can skip what they hide. Dimensions of size 1 are broadcast
+/// All but the last five rows are structural, and some unions: an implementation can skip what they hide. Dimensions of size 1 are broadcast
 /// without a copy. The call of attention panics, with one sentence, if a tensor does not have the shape that its constructor names.
 ///
 /// ```
@@ -49,6 +51,7 @@ pub struct AttentionMask {
     pub(crate) segments: Option<Segments>,
     pub(crate) visible_blocks: Vec<VisibleBlocks>,
     pub(crate) masked: Option<Tensor<4, Bool>>,
+    pub(crate) functions: Vec<MaskFunction>,
     /// Pairs of masks, of which one has to show a key.
     pub(crate) unions: Vec<[AttentionMask; 2]>,
 }
@@ -275,6 +278,7 @@ impl AttentionMask {
             segments,
             visible_blocks: self.visible_blocks,
             masked: merge(dense, second_segments, either_hides),
+            functions: self.functions.into_iter().chain(other.functions).collect(),
             unions: self.unions.into_iter().chain(other.unions).collect(),
         }
     }
@@ -320,7 +324,9 @@ impl AttentionMask {
 
     /// Whether a part counts from the positions of the queries.
     pub(crate) fn counts_positions(&self) -> bool {
-        self.any(&|mask| mask.by_position != PositionMask::default())
+        let counts =
+            |mask: &Self| mask.by_position != PositionMask::default() || !mask.functions.is_empty();
+        self.any(&counts)
     }
 
     /// The causal alignment, if [`causal_aligned`](Self::causal_aligned) named it, alone or in a union.
@@ -360,16 +366,9 @@ impl AttentionMask {
             && self.segments.is_none()
             && self.visible_blocks.is_empty()
             && self.masked.is_none()
+            && self.functions.is_empty()
             && self.unions.is_empty()
     }
-}
-
-/// `[batch, len]` as `[batch, len, 1, 1]`.
-///
-/// In Burn 0.22.1 only the dimensions that keep their place may be empty in a reshape.
-fn with_ones_behind<K: Basic>(x: Tensor<2, K>) -> Tensor<4, K> {
-    let [batch, len] = x.dims();
-    x.reshape([batch, len, 1, 1])
 }
 
 /// Combines two values by `both`; a single value is kept.

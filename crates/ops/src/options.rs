@@ -3,7 +3,7 @@
 use burn::tensor::{Int, Tensor};
 use burn_attn_kernels_cpu::AttentionDropout;
 
-use crate::{AttentionBias, AttentionMask};
+use crate::{AttentionBias, AttentionMask, ScoreFunction};
 
 /// How one call of [`attention`](crate::attention) deviates from plain `softmax(q·kᵀ / √dim)·v`.
 ///
@@ -23,6 +23,8 @@ pub struct AttentionOptions {
     pub mask: AttentionMask,
     /// What is added to the scores after scale and softcap. Default: nothing.
     pub bias: AttentionBias,
+    /// What changes the scores between scale and softcap. Default: nothing.
+    pub score_function: Option<ScoreFunction>,
     /// Factor on the dot products. Default: `1 / √dim_qk`.
     pub scale: Option<f64>,
     /// Bounds the scores: `softcap · tanh(score / softcap)`. Default: no bound.
@@ -52,6 +54,12 @@ impl AttentionOptions {
     /// Adds `bias` to the scores, on top of the biases given before.
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = self.bias.and(bias);
+        self
+    }
+
+    /// Changes the scaled scores by `function`, before softcap, mask and bias, in place of a function given before.
+    pub fn score_function(mut self, function: ScoreFunction) -> Self {
+        self.score_function = Some(function);
         self
     }
 

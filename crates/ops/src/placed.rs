@@ -10,14 +10,15 @@ use crate::{
     AttentionBias, AttentionMask, AttentionOptions,
     bias::DistancePart,
     check,
-    composed::{scores::relative_shift, statistics_dtype},
+    composed::{relative::relative_shift, statistics_dtype},
     distance::bias_at_positions,
 };
 
 impl AttentionOptions {
-    /// Whether a mask or a bias counts from the positions of the queries.
+    /// Whether a mask, a bias or a function counts from the positions of the queries.
     pub fn counts_positions(&self) -> bool {
-        self.mask.counts_positions() || !self.bias.by_distance.is_empty()
+        let has_function = self.score_function.is_some();
+        has_function || self.mask.counts_positions() || !self.bias.by_distance.is_empty()
     }
 
     /// Whether a part of the mask is causal.
@@ -76,7 +77,8 @@ impl AttentionOptions {
         let device = query.device();
         let is_near = |offset: &i64| (-(len_q as i64)..=len_kv as i64).contains(offset);
         let is_masked = self.mask.counts_positions();
-        let by_formula = !is_masked && !has_numbers && offsets.len() == 1;
+        let has_function = self.score_function.is_some();
+        let by_formula = !is_masked && !has_numbers && !has_function && offsets.len() == 1;
         if offsets.iter().all(is_near) && !by_formula {
             let offsets = match offsets {
                 [offset] => vec![*offset; batch],
@@ -89,6 +91,11 @@ impl AttentionOptions {
             !has_numbers,
             "attention: a bias by distance has no entries for queries from {offsets:?} on: it has those for offsets from -{len_q} to \
              {len_kv}, for {len_q} queries and {len_kv} keys"
+        );
+        assert!(
+            !has_function && !self.mask.any(&|mask| !mask.functions.is_empty()),
+            "attention: a function cannot count from queries from {offsets:?} on, but from offsets from -{len_q} to {len_kv}, for {len_q} \
+             queries and {len_kv} keys"
         );
         check::biases(&self.bias, [batch, heads, len_q, len_kv], true);
         let numbers = numbers_at(self.bias.clone(), query, offsets, lengths);

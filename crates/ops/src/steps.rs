@@ -1,9 +1,21 @@
 //! The steps of attention, one after the other: for inspection.
 
-use burn::tensor::{Bool, Tensor};
+use burn::{
+    backend::Dispatch,
+    tensor::{Bool, Tensor},
+};
 use burn_attn_kernels_cpu::PositionMask;
 
-use crate::{AttentionMask, AttentionOptions, attention_weights};
+use crate::{
+    AttentionMask, AttentionOptions,
+    attention::score_inputs,
+    attention_weights,
+    composed::{
+        part::{Part, aligned},
+        scores::scores,
+        statistics_dtype,
+    },
+};
 
 /// What [`attention`](crate::attention) computes on the way to its output and never forms; all tensors are `[batch, heads_q, len_q, len_kv]`.
 #[derive(Clone, Debug)]
@@ -11,9 +23,9 @@ use crate::{AttentionMask, AttentionOptions, attention_weights};
 pub struct AttentionSteps {
     /// `query · keyᵀ`.
     pub scores: Tensor<4>,
-    /// The scores times the scale, and capped.
+    /// The scores times the scale, changed by a score function (of 0 where a pair is hidden), and capped.
     pub scaled: Tensor<4>,
-    /// True where a part of the mask hides a key: `causal`, `window` (of what causality shows), `padding` (key lengths), `segments`, `blocks`, `mask` (dense) and
+    /// True where a part of the mask hides a key: `causal`, `window` (of what causality shows), `padding` (key lengths), `segments`, `blocks`, `mask` (dense), `function` and
     /// `union`, as far as the mask has them. A bias of −∞ hides as well.
     pub hidden: Vec<(&'static str, Tensor<4, Bool>)>,
     /// `softmax(scaled + bias)` of what is not hidden, before dropout: [`attention_weights`].
@@ -49,6 +61,10 @@ pub fn attention_steps(
     };
     let scale = options.scale.unwrap_or(1.0 / (dim_qk as f64).sqrt());
     let scaled = scores.clone() * scale;
+    let scaled = match options.score_function.is_some() && !shape.contains(&0) {
+        true => by_function(query.clone(), key.clone(), options.clone()),
+        false => scaled,
+    };
     let scaled = match options.softcap {
         Some(softcap) => (scaled / softcap).tanh() * softcap,
         None => scaled,
@@ -60,6 +76,16 @@ pub fn attention_steps(
         hidden,
         weights,
     }
+}
+
+/// The scores that the function of the options makes.
+fn by_function(query: Tensor<4>, key: Tensor<4>, options: AttentionOptions) -> Tensor<4> {
+    let dtype = query.dtype();
+    let part = Part::whole(query.dims()[2], key.dims()[2]);
+    let inputs = aligned::<Dispatch>(score_inputs(query, key, options));
+    let (_, terms) = scores::<Dispatch>(inputs, &part, statistics_dtype(dtype.into()));
+    let function = terms.function.expect("the options have a function");
+    Tensor::<4>::from_dispatch(function.result::<Dispatch>()).cast(dtype)
 }
 
 /// What each part of the mask hides: weights of equal scores are 0 exactly where a key is hidden.
@@ -127,6 +153,14 @@ fn hidden(
             mask.masked.is_some(),
             AttentionMask {
                 masked: mask.masked.clone(),
+                ..none()
+            },
+        ),
+        (
+            "function",
+            !mask.functions.is_empty(),
+            AttentionMask {
+                functions: mask.functions.clone(),
                 ..none()
             },
         ),

@@ -7,11 +7,11 @@ use burn::{
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
-    AttentionMask,
+    AttentionMask, MaskFunction,
     backend::{AttentionScalars, Body, MaskInputs},
     blocks::VisibleBlocks,
     check,
-    composed::{hidden::Hidden, part::Part, position::both},
+    composed::{function, hidden::Hidden, part::Part, position::both},
     segments::Segments,
 };
 
@@ -26,6 +26,7 @@ pub(crate) struct FirstKeys {
 /// The scores that a mask is for, and what decides how a mask by position counts.
 pub(crate) struct Place<'a> {
     pub(crate) batch: usize,
+    pub(crate) heads: usize,
     pub(crate) len_q: usize,
     pub(crate) len_kv: usize,
     pub(crate) device: Device<Dispatch>,
@@ -41,9 +42,10 @@ impl AttentionMask {
             return self;
         }
         check::mask(&self, scores);
-        let [batch, _, len_q, len_kv] = scores;
+        let [batch, heads, len_q, len_kv] = scores;
         let place = Place {
             batch,
+            heads,
             len_q,
             len_kv,
             device: like.clone().into_dispatch().device(),
@@ -169,6 +171,11 @@ impl AttentionMask {
             query_offsets: query_offsets.map(Tensor::into_dispatch).into(),
             query_segments: query_segments.map(Tensor::into_dispatch).into(),
             key_segments: key_segments.map(Tensor::into_dispatch).into(),
+            functions: self
+                .functions
+                .into_iter()
+                .map(MaskFunction::into_call)
+                .collect(),
         };
         let scalars = AttentionScalars {
             scale: 1.0,
@@ -186,6 +193,7 @@ impl AttentionMask {
     fn hidden(self, place: &Place<'_>) -> Option<Tensor<4, Bool>> {
         let Place {
             batch,
+            heads,
             len_q,
             len_kv,
             ..
@@ -194,8 +202,21 @@ impl AttentionMask {
         let offsets = place.query_offsets.cloned();
         let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv]);
         let part = Part::whole(len_q, len_kv);
-        let hidden =
-            Hidden::<Dispatch>::new(&place.device, batch, &part, inputs, &scalars, [None, None]);
+        let offsets = inputs.query_offsets.as_ref();
+        let by_functions = function::hidden::<Dispatch>(&inputs.functions, &part, |frame| {
+            let device = burn::tensor::Device::new(place.device.clone());
+            let sizes = [batch, heads];
+            function::block::<Dispatch>(frame, sizes, &part, offsets, &scalars, &device)
+        });
+        let by_tensors = [None, None];
+        let hidden = Hidden::<Dispatch>::new(
+            &place.device,
+            batch,
+            &part,
+            (inputs, by_functions),
+            &scalars,
+            by_tensors,
+        );
         hidden.into_tensor().map(Tensor::from_dispatch)
     }
 }

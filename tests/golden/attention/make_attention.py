@@ -409,3 +409,42 @@ for name, shape in {"bias": [2, 2, 3, 5], "bias_of_heads": [1, 2, 3, 5], "bias_o
         second=lambda t: sdpa(t, bias=t["bias"]),
         source="attn_mask of scaled_dot_product_attention",
     )
+
+
+def one_hot(t):
+    """The bias inside the products: a width for each query, which holds 1 there, and the bias of that query in the keys."""
+    query, key, bias = t["query"], t["key"], t["captured.bias"]
+    (batch, heads, len_q, dim), len_kv = query.shape, key.shape[2]
+    ones = torch.eye(len_q, dtype=torch.float64).expand(batch, heads, len_q, len_q) * dim**0.5
+    biases = bias.transpose(2, 3).expand(batch, heads, len_kv, len_q)
+    return {**t, "query": torch.cat([query, ones], dim=3), "key": torch.cat([key, biases], dim=3)}
+
+
+make(
+    "function_bias_before_softcap",
+    [2, 2, 2, 3, 5, 3, 2],
+    {"softcap": 1.5},
+    {"captured.bias": numbers(6, 1, 2, 3, 5)},
+    score=lambda t: lambda s, b, h, i, j: 1.5 * torch.tanh((s + t["captured.bias"][0, h, i, j]) / 1.5),
+    second=lambda t: hugging_face(modeling_gemma2, one_hot(t), torch.tensor(True), 3**-0.5, softcap=1.5),
+    tolerance=1e-6,
+    source="score_mod of FlexAttention; second: eager_attention_forward of Gemma 2 of longer queries and keys",
+)
+
+
+def penalty(t):
+    distance = dense(lambda b, h, i, j: (i - j).abs(), 7, 7).double()
+    factors, slopes = (t[f"captured.{name}"][None, :, None, None] for name in ("factors", "slopes"))
+    visible = dense(packed_sequence_mask_function(DOCUMENTS), 7, 7, batch=2) & dense(causal(7, 7), 7, 7)
+    return sdpa({**t, "query": t["query"] * factors}, visible=visible, bias=-slopes * distance)
+
+
+make(
+    "function_documents",
+    [2, 4, 2, 7, 7, 3, 2],
+    tensors={"captured.factors": 1 + numbers(7, 4), "captured.slopes": numbers(8, 4), "documents": DOCUMENTS.clone()},
+    score=lambda t: lambda s, b, h, i, j: t["captured.factors"][h] * s - t["captured.slopes"][h] * (i - j).abs(),
+    mask=and_masks(causal(7, 7), lambda b, h, i, j: DOCUMENTS[b, i] == DOCUMENTS[b, j]),
+    second=penalty,
+    source="score_mod and mask_mod of FlexAttention; second: scaled_dot_product_attention of scaled queries",
+)

@@ -2,8 +2,8 @@
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use burn_attn::{
-    AttentionBias, AttentionContext, AttentionMask, CausalAlignment, SelfAttentionConfig,
-    SelfAttentionInput, positions::Positions,
+    AttentionBias, AttentionContext, AttentionMask, Captured, CausalAlignment, MaskFunction,
+    ScoreFunction, SelfAttentionConfig, SelfAttentionInput, positions::Positions,
 };
 use burn_attn_tests::{
     compare::{assert_close, differs},
@@ -41,6 +41,8 @@ fn parts(device: &Device) -> Vec<(&'static str, Part)> {
     let table = some(3, [1, 6, LEN, LEN.div_ceil(4)], device);
     let bias: Tensor<4> = tensor([1, 6, LEN, LEN], 4, device);
     let numbers: Tensor<2> = tensor([6, 4 * LEN - 1], 5, device);
+    let (ids_of_function, numbers_of_function) = (ids.clone(), numbers.clone());
+    let of_keys_of_function: Tensor<2> = tensor([2, LEN], 6, device);
     vec![
         (
             "scores",
@@ -93,6 +95,39 @@ fn parts(device: &Device) -> Vec<(&'static str, Part)> {
             of_bias({
                 let device = device.clone();
                 move |_, _| AttentionBias::paper_alibi(6, &device)
+            }),
+        ),
+        (
+            "mask function",
+            of_mask(move |from, to| {
+                let [of_query, of_key] = [(from, to), (0, to)]
+                    .map(|(from, to)| ids_of_function.clone().narrow(1, from, to - from));
+                let function = MaskFunction::new("ids", |pairs| {
+                    let [of_query, of_key] = pairs.ints();
+                    let even = (pairs.keys() + pairs.positions()).remainder_scalar(2);
+                    ((of_query - of_key) * even).equal_elem(0)
+                });
+                let function = function.capture(Captured::per_query(of_query));
+                AttentionMask::function(function.capture(Captured::per_key(of_key)))
+            }),
+        ),
+        (
+            "score function",
+            Box::new(move |from, to| {
+                let both = to - from + to;
+                let numbers = numbers_of_function
+                    .clone()
+                    .narrow(1, 2 * LEN - both, 2 * both - 1);
+                let function = ScoreFunction::new("distances", |scores, pairs| {
+                    let [numbers, of_key] = pairs.floats();
+                    let apart = (pairs.distances() + pairs.keys() * 2).float();
+                    scores * numbers + of_key * apart.sin()
+                })
+                .capture(Captured::by_distance(numbers))
+                .capture(Captured::per_key(
+                    of_keys_of_function.clone().narrow(1, 0, to),
+                ));
+                AttentionContext::new().score_function(function)
             }),
         ),
     ]

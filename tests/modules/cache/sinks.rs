@@ -209,7 +209,7 @@ fn what_does_not_go_with_sinks() {
     let x: Tensor<3> = tensor([1, 12, D_MODEL], 1, &device);
     in_pieces(&module, &mut cache, &x, &[7, 5]);
     let input = |len| SelfAttentionInput::new(tensor([1, len, D_MODEL], 1, &device));
-    let beside = "KvCache: a mask, a bias or positions were given beside a cache with sink tokens, in which tokens move";
+    let beside = "KvCache: a mask, a bias, a function or positions were given beside a cache with sink tokens, in which tokens move";
     let bias = AttentionBias::alibi(Tensor::ones([6], &device));
     for (input, expected) in [
         (input(1).mask(AttentionMask::window(3, 0)), beside),

@@ -88,13 +88,12 @@ impl Heads {
         let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
         cache.check(&key, &value, &counts, window);
         let longest = cache.lengths().into_iter().max().unwrap_or(0) + len_q;
-        let is_plain = context.mask.is_none() && context.bias.is_none();
+        let options = self.options(context.mask, context.bias, context.score_function);
         let drops_oldest = cache.drops_oldest();
         assert!(
-            !drops_oldest || is_plain && context.positions.is_none(),
-            "KvCache: a mask, a bias or positions were given beside a cache with sink tokens, in which tokens move"
+            !drops_oldest || options.is_plain() && context.positions.is_none(),
+            "KvCache: a mask, a bias, a function or positions were given beside a cache with sink tokens, in which tokens move"
         );
-        let options = self.options(context.mask, context.bias);
         let has_bias = position.bias_source().is_some();
         let has_distances = window.is_some() || has_bias || options.counts_distances();
         // Positions on several axes have no distances, and these tokens have their places.
@@ -162,7 +161,7 @@ impl Heads {
         keys: &CachedKeys,
     ) -> Tensor<3> {
         let position = context.position.as_ref().unwrap_or(&self.position);
-        let options = self.options(context.mask, context.bias);
+        let options = self.options(context.mask, context.bias, context.score_function);
         self.attend_to(query, options, (position, window), cache, keys)
     }
 
@@ -199,7 +198,7 @@ impl Heads {
             );
         };
         let (first, key, value) = (*first, key.clone(), value.clone());
-        let is_plain = options.mask.is_none() && options.bias.is_none();
+        let is_plain = options.is_plain();
         let query = self.prepare_query(query, |query| position.rotate(query, positions));
         let behind = BehindPrefix {
             position,

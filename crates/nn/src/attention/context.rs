@@ -1,6 +1,6 @@
 //! What an attention reads apart from its sequences.
 
-use burn_attn_ops::{AttentionBias, AttentionMask};
+use burn_attn_ops::{AttentionBias, AttentionMask, ScoreFunction};
 
 use crate::positions::{Position, Positions, QueryOffset};
 
@@ -24,6 +24,7 @@ use crate::positions::{Position, Positions, QueryOffset};
 pub struct AttentionContext {
     pub(crate) mask: AttentionMask,
     pub(crate) bias: AttentionBias,
+    pub(crate) score_function: Option<ScoreFunction>,
     pub(crate) lengths: Option<Vec<usize>>,
     pub(crate) offset: Option<QueryOffset>,
     pub(crate) positions: Option<Positions>,
@@ -48,6 +49,12 @@ impl AttentionContext {
     /// Adds `bias` to the scores, on top of position biases and earlier biases; see [`AttentionBias::and`].
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = self.bias.and(bias);
+        self
+    }
+
+    /// Changes the scaled scores by `function`: see [`AttentionOptions::score_function`](burn_attn_ops::AttentionOptions::score_function).
+    pub fn score_function(mut self, function: ScoreFunction) -> Self {
+        self.score_function = Some(function);
         self
     }
 
@@ -143,6 +150,7 @@ macro_rules! context_builders {
         context_builders! { $input:
             mask: burn_attn_ops::AttentionMask,
             bias: burn_attn_ops::AttentionBias,
+            score_function: burn_attn_ops::ScoreFunction,
             lengths: &[usize],
             positions: impl Into<crate::positions::Positions>,
             position: crate::positions::Position

@@ -6,8 +6,8 @@ use burn::{
     tensor::Tensor,
 };
 use burn_attn_ops::{
-    AttentionBias, AttentionMask, AttentionOptions, attention, backend::next_dropout_seed,
-    split_heads,
+    AttentionBias, AttentionMask, AttentionOptions, ScoreFunction, attention,
+    backend::next_dropout_seed, split_heads,
 };
 
 use super::qk_norm::QkNorm;
@@ -179,8 +179,14 @@ impl Heads {
         }
     }
 
-    pub(super) fn options(&self, mask: AttentionMask, bias: AttentionBias) -> AttentionOptions {
+    pub(super) fn options(
+        &self,
+        mask: AttentionMask,
+        bias: AttentionBias,
+        score_function: Option<ScoreFunction>,
+    ) -> AttentionOptions {
         let mut options = AttentionOptions::default().mask(mask).bias(bias);
+        options.score_function = score_function;
         options.scale = self.scale;
         options.softcap = self.softcap;
         options.sinks = self.sinks.as_ref().map(floats);

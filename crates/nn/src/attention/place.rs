@@ -89,7 +89,11 @@ impl Heads {
             [batch, len_kv],
             &key.device(),
         );
-        let options = self.options(mask, context.bias.and(position.bias()));
+        let options = self.options(
+            mask,
+            context.bias.and(position.bias()),
+            context.score_function,
+        );
         if let Some(QueryOffset::Each(offsets)) = &context.offset {
             let count = offsets.len();
             assert!(

@@ -291,7 +291,11 @@ impl SelfAttention {
         };
         let heads = &self.heads;
         let position = context.position.as_ref().unwrap_or(&heads.position);
-        let options = heads.options(mask, context.bias.and(position.bias()));
+        let options = heads.options(
+            mask,
+            context.bias.and(position.bias()),
+            context.score_function,
+        );
         let of_gate = self.gate.is_some().then(|| x.clone());
         let (query, own) = self.project(x, input.query_key_position_embedding, recorder);
         let positions = context.positions.unwrap_or_default();

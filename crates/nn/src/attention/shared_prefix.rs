@@ -32,7 +32,7 @@ impl Heads {
         options.sinks = None;
         let options = self.in_training(options, query);
         let ([batch, n_heads, len_q, width], [_, _, len, _]) = (query.dims(), key.dims());
-        let is_plain = options.mask.is_none() && options.bias.is_none();
+        let is_plain = options.is_plain();
         if is_plain && place.position.bias_source().is_none() {
             // Every query sees every key: those of all sequences are rows of one.
             let rows = query.clone().swap_dims(0, 1);

@@ -104,11 +104,6 @@ pub trait AttentionOps: Backend {
     ) -> FloatTensor<Self> {
         composed::rotation::rotate::<Self>(x, cos, sin, &rotation)
     }
-
-    /// The weights `[batch, heads_q, len_q, len_kv]` after the softmax and before dropout.
-    fn attention_weights(#[extension_type] inputs: ScoreInputs<Self>) -> FloatTensor<Self> {
-        composed::weights::<Self>(inputs)
-    }
 }
 
 // This workspace has no kernels for LibTorch and remote servers. A server does not know this crate: it understands the plain

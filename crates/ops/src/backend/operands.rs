@@ -10,6 +10,8 @@ use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, PositionMask, Problem, tiled::RotaryLayout,
 };
 
+use crate::function::{MaskCall, ScoreCall};
+
 macro_rules! optional {
     ($name:ident, $tensor:ident, $doc:literal) => {
         #[doc = $doc]
@@ -110,6 +112,11 @@ pub struct ScoreInputs<B: Backend> {
     /// `[heads_q]` in f32 or wider: a score that joins the denominator of every row of its head.
     #[extension_type]
     pub sinks: OptionalFloat<B>,
+    /// One dimension, in f32 or wider: the floats that [`score_function`](Self::score_function) has captured, one tensor after the other.
+    #[extension_type]
+    pub captured: OptionalFloat<B>,
+    /// What changes the scaled scores before the softcap.
+    pub score_function: Option<ScoreCall>,
     /// The tensors that hide keys or place queries.
     #[extension_type]
     pub mask: MaskInputs<B>,
@@ -133,13 +140,18 @@ impl<B: Backend> ScoreInputs<B> {
         }
     }
 
-    /// The tensors that may have a gradient, if their gradients are `required`: query, key, value, dense bias, distance bias and
-    /// sinks.
+    /// Whether the call has a function of a user's, of scores or as a mask.
+    pub fn has_function(&self) -> bool {
+        self.score_function.is_some() || !self.mask.functions.is_empty()
+    }
+
+    /// The tensors that may have a gradient, if their gradients are `required`: query, key, value, dense bias, distance bias,
+    /// sinks and captured floats.
     pub fn differentiable<'a>(
         &'a self,
         value: &'a FloatTensor<B>,
         required: RequiredGrads,
-    ) -> [Option<&'a FloatTensor<B>>; 6] {
+    ) -> [Option<&'a FloatTensor<B>>; 7] {
         let mut tensors = [
             Some(&self.query),
             Some(&self.key),
@@ -147,6 +159,7 @@ impl<B: Backend> ScoreInputs<B> {
             self.bias.as_ref(),
             self.distance_bias.as_ref(),
             self.sinks.as_ref(),
+            self.captured.as_ref(),
         ];
         for (tensor, required) in tensors.iter_mut().zip(required) {
             *tensor = tensor.filter(|_| required);
@@ -181,6 +194,8 @@ pub struct MaskInputs<B: Backend> {
     /// `[batch, len_kv]`
     #[extension_type]
     pub key_segments: OptionalInt<B>,
+    /// Each hides what it does not show.
+    pub functions: Vec<MaskCall>,
 }
 
 /// The results of the forward pass and their gradients, of the same shapes.
@@ -198,7 +213,7 @@ pub struct SavedAndGrads<B: Backend> {
 }
 
 /// Which gradients are required, in the order of [`ScoreInputs::differentiable`].
-pub type RequiredGrads = [bool; 6];
+pub type RequiredGrads = [bool; 7];
 
 /// Output and logsumexp.
 pub type Results<B> = (FloatTensor<B>, FloatTensor<B>);

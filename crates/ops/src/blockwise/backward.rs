@@ -9,6 +9,7 @@ use burn::{
 
 use super::{
     Plan, Sizes,
+    captured::CapturedSums,
     sums::{BlockSums, DistanceSums, sum_to},
 };
 use crate::{
@@ -44,7 +45,7 @@ pub(crate) fn backward<B: Backend>(
     let rows = Rows::<B>::new(saved, statistics);
     // The logsumexp includes the sinks: no block needs them.
     let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
-    let [.., of_sinks] = required;
+    let [.., of_sinks, _] = required;
     let sinks = sinks.filter(|_| of_sinks);
     let of_sinks = sinks.map(|sinks| rows.gradient_of_sinks(&sinks));
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
@@ -76,7 +77,14 @@ pub(crate) fn backward<B: Backend>(
         of_distances.map(|(sums, like)| sums.into_gradient(&like, offsets, sizes.len_q));
     let in_blocks = [sums.query, sums.key, sums.value, sums.bias];
     let in_blocks = in_blocks.into_iter().flatten().map(BlockSums::join);
-    in_blocks.chain(of_distances).chain(of_sinks).collect()
+    let of_captured = sums
+        .captured
+        .map(|sums| sums.into_gradient::<B>(sizes.len_q));
+    in_blocks
+        .chain(of_distances)
+        .chain(of_sinks)
+        .chain(of_captured)
+        .collect()
 }
 
 /// The values that exist once per row of scores, `[batch, heads_q, len_q, _]`.
@@ -209,13 +217,13 @@ impl<B: Backend> Block<B> {
         }
     }
 
-    fn add_to(self, sums: &mut Sums<B>, [row, column]: [usize; 2]) {
+    fn add_to(mut self, sums: &mut Sums<B>, [row, column]: [usize; 2]) {
         if let Some(value) = &mut sums.value {
             let weights = self.grouped(self.dropped(self.weights.clone()));
             let term = transposed_times::<B>(weights, self.output_gradient.clone());
             value.add(column, 0, term);
         }
-        let of_products = sums.query.is_some() || sums.key.is_some();
+        let of_products = sums.query.is_some() || sums.key.is_some() || sums.captured.is_some();
         if !of_products && sums.bias.is_none() && sums.distance_bias.is_none() {
             return;
         }
@@ -232,6 +240,17 @@ impl<B: Backend> Block<B> {
         }
         let gradient = match &self.terms.ratios {
             Some(ratios) => B::float_mul(gradient, dtanh::<B>(ratios.clone())),
+            None => gradient,
+        };
+        let gradient = match self.terms.function.take() {
+            Some(function) => {
+                let (of_scores, of_captured) = function.gradients::<B>(gradient);
+                if let Some(captured) = &mut sums.captured {
+                    captured.add([row, column], &self.part, of_captured);
+                }
+                // Selected: the derivative of a hidden pair may be NaN.
+                zero_where::<B>(of_scores, self.terms.hidden.clone())
+            }
             None => gradient,
         };
         let gradient = self.grouped(gradient);
@@ -275,6 +294,7 @@ struct Sums<B: Backend> {
     value: Option<BlockSums<B>>,
     bias: Option<BlockSums<B>>,
     distance_bias: Option<DistanceSums<B>>,
+    captured: Option<CapturedSums>,
 }
 
 impl<B: Backend> Sums<B> {
@@ -284,8 +304,11 @@ impl<B: Backend> Sums<B> {
         required: RequiredGrads,
         [queries, keys]: [&[Range<usize>]; 2],
     ) -> Self {
-        let len_kv = inputs.key.shape().dims::<4>()[2];
-        let [query, key, value, bias, distance_bias, _] = inputs.differentiable(value, required);
+        let lengths @ [_, len_kv] = [&inputs.query, &inputs.key].map(|x| x.shape().dims::<4>()[2]);
+        let [query, key, value, bias, distance_bias, _, captured] =
+            inputs.differentiable(value, required);
+        let offsets = inputs.mask.query_offsets.as_ref();
+        let captured = captured.zip(inputs.score_function.as_ref());
         let rows = |like: Option<&FloatTensor<B>>, rows| {
             let width = 0..like?.shape().dims::<4>()[3];
             Some(BlockSums::new(like?, rows, slice::from_ref(&width)))
@@ -296,6 +319,9 @@ impl<B: Backend> Sums<B> {
             value: rows(value, keys),
             bias: bias.map(|bias| BlockSums::new(bias, queries, keys)),
             distance_bias: distance_bias.map(|bias| DistanceSums::new(bias, len_kv)),
+            captured: captured.map(|(captured, call)| {
+                CapturedSums::new::<B>(call, captured, offsets, lengths, [queries, keys])
+            }),
         }
     }
 }

@@ -8,6 +8,8 @@
 //! Source: Dao et al., "FlashAttention" (arXiv:2205.14135), algorithm 4, with the matrix products of the backend.
 
 mod backward;
+mod captured;
+mod nan;
 mod plan;
 mod sums;
 #[cfg(all(test, feature = "wgpu", feature = "flex"))]
@@ -24,6 +26,7 @@ use crate::{
     },
 };
 pub(crate) use backward::backward;
+pub(crate) use nan::{any, refuse_nan_of_function};
 use plan::{Plan, Sizes};
 
 /// Output and logsumexp; see [`AttentionOps::fused_attention`](crate::backend::AttentionOps::fused_attention).

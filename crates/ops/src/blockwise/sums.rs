@@ -10,7 +10,7 @@ use burn::{
     tensor::{IndexingUpdateOp, Shape, Slice},
 };
 
-use crate::composed::{cast, float_dtype, part::entries_by_offset, scores::reversed};
+use crate::composed::{cast, float_dtype, part::entries_by_offset, relative::reversed};
 
 /// A tensor that is accumulated in blocks of rows and columns, which stay separate tensors until the end.
 pub(super) struct BlockSums<B: Backend> {
@@ -148,7 +148,7 @@ impl<B: Backend> DistanceSums<B> {
 }
 
 /// The sums of the diagonals of `[batch, heads_q, len_q, len_kv]`, `[batch, heads_q, len_q + len_kv − 1]`: the gradient of
-/// [`relative_shift`](crate::composed::scores::relative_shift), whose steps it reverses.
+/// [`relative_shift`](crate::composed::relative::relative_shift), whose steps it reverses.
 fn diagonals<B: Backend>(gradient: FloatTensor<B>) -> FloatTensor<B> {
     let [batch, heads_q, len_q, len_kv] = gradient.shape().dims::<4>();
     let (device, dtype) = (gradient.device(), float_dtype(gradient.dtype()));

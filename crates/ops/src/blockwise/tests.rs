@@ -30,7 +30,10 @@ fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
         bias: OptionalFloat::Present(tensor(3, &[1, heads_q, len_q, len_kv])),
         distance_bias: OptionalFloat::Present(tensor(4, &[heads_q, len_q + len_kv - 1])),
         sinks: OptionalFloat::Present(tensor(5, &[heads_q])),
+        captured: OptionalFloat::Absent,
+        score_function: None,
         mask: MaskInputs {
+            functions: Vec::new(),
             visible_blocks: OptionalBool::Absent,
             masked: OptionalBool::Absent,
             key_lengths: OptionalInt::Present(B::int_from_data(lengths, device)),
@@ -57,7 +60,7 @@ fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
         output_gradient: tensor(7, &[batch, heads_q, len_q, dim_v]),
         logsumexp_gradient: tensor(8, &[batch, heads_q, len_q]),
     };
-    let gradients = B::fused_attention_backward(inputs, value, saved, [true; 6]);
+    let gradients = B::fused_attention_backward(inputs, value, saved, [true; 7]);
     let Ok([query, key, value, bias, distance_bias, sinks]) = <[_; 6]>::try_from(gradients) else {
         panic!("every gradient is required");
     };

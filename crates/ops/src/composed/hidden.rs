@@ -29,13 +29,13 @@ pub(crate) struct Hidden<B: Backend> {
 }
 
 impl<B: Backend> Hidden<B> {
-    /// For one part of a call's scores, from the operands that belong to it. `biases` are
+    /// For one part of a call's scores, from the operands that belong to it and what the mask's functions hide of it. `biases` are
     /// `[batch or 1, heads_q or 1, queries or 1, keys or 1]`.
     pub(crate) fn new(
         device: &Device<B>,
         batch: usize,
         part: &Part,
-        mask: MaskInputs<B>,
+        (mask, by_functions): (MaskInputs<B>, Option<BoolTensor<B>>),
         scalars: &AttentionScalars,
         biases: [Option<FloatTensor<B>>; 2],
     ) -> Self {
@@ -82,7 +82,15 @@ impl<B: Backend> Hidden<B> {
         });
         let masked = mask.masked.into_option().map(of_device::<B>);
         let [dense, distance] = biases.map(|bias| bias.map(is_minus_infinity::<B>));
-        let by_tensors = [padding, segments, blocks, masked, dense, distance];
+        let by_tensors = [
+            padding,
+            segments,
+            blocks,
+            masked,
+            by_functions,
+            dense,
+            distance,
+        ];
         let by_tensors = by_tensors.into_iter().flatten().reduce(either::<B>);
         let may_hide_any = by_tensors.is_some();
         let parts = [by_position, by_tensors].into_iter().flatten();
@@ -114,6 +122,15 @@ impl<B: Backend> Hidden<B> {
     pub(super) fn rows_without_keys(&self) -> Option<BoolTensor<B>> {
         let hidden = self.tensor.clone()?;
         self.may_have_rows_without_keys.then(|| all::<B>(hidden, 3))
+    }
+
+    /// Entries of a tensor of these dimensions, which broadcasts to the scores, all of whose pairs are hidden. Of dimensions that broadcast to those.
+    pub(super) fn entries(&self, dims: [usize; 4]) -> Option<BoolTensor<B>> {
+        if !self.may_have_unseen && !self.may_have_rows_without_keys {
+            return None;
+        }
+        let repeated = (0..4).filter(|&dim| dims[dim] == 1);
+        Some(repeated.fold(self.tensor.clone()?, all::<B>))
     }
 
     /// True where a pair is hidden; `None` if none is.

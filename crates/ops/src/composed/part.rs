@@ -38,14 +38,19 @@ impl Part {
         self.queries.start as i64 - self.keys.start as i64
     }
 
+    /// Which entries of a bias by distance the part reads: a pair has entry `i − j + len_kv − 1`, in the call and in the part, each with its
+    /// indices and number of keys.
+    pub(crate) fn distances(&self) -> Range<usize> {
+        let first = self.queries.start + self.len_kv - self.keys.end;
+        first..first + self.queries.len() + self.keys.len() - 1
+    }
+
     /// The operands of the part's queries and keys, from operands that are [`aligned`]. A part that is the whole call copies
     /// nothing.
     pub(crate) fn of<B: Backend>(&self, inputs: &ScoreInputs<B>) -> ScoreInputs<B> {
         let inputs = inputs.clone();
         let (mask, scalars) = (inputs.mask, inputs.scalars);
-        // A pair has entry `i − j + len_kv − 1`, in the call and in the part, each with its indices and number of keys.
-        let first = self.queries.start + self.len_kv - self.keys.end;
-        let distances = first..first + self.queries.len() + self.keys.len() - 1;
+        let distances = self.distances();
         let blocks = |table| {
             let size = scalars.block_size.expect("a table of blocks has a size");
             let table = narrow_bool::<B>(table, 2, &entries(&self.queries, size.queries));
@@ -62,6 +67,9 @@ impl Part {
                 .distance_bias
                 .map(|bias| narrow::<B>(bias, 2, &distances)),
             sinks: inputs.sinks,
+            // Functions find the part's entries themselves.
+            captured: inputs.captured,
+            score_function: inputs.score_function,
             mask: MaskInputs {
                 visible_blocks: mask.visible_blocks.map(blocks),
                 masked: mask.masked.map(|masked| {
@@ -87,17 +95,26 @@ pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> 
     let len_q = inputs.query.shape().dims::<4>()[2];
     let len_kv = inputs.key.shape().dims::<4>()[2];
     let offsets = inputs.mask.query_offsets.as_ref();
-    inputs.distance_bias = inputs.distance_bias.map(|bias| {
-        let [heads_q, entries] = bias.shape().dims::<2>();
-        let bias = B::float_reshape(bias, Shape::new([1, heads_q, entries]));
-        let Some(offsets) = offsets else {
-            return bias;
-        };
-        let places = entries_by_offset::<B>(offsets, heads_q, [len_q, len_kv]);
-        let shape = Shape::new([offsets.shape()[0], heads_q, entries]);
-        B::float_gather(2, B::float_expand(bias, shape), places)
-    });
+    inputs.distance_bias = inputs
+        .distance_bias
+        .map(|bias| aligned_distances::<B>(bias, offsets, [len_q, len_kv]));
     inputs
+}
+
+/// A distance bias `[heads_q, _]` in the form of [`aligned`].
+pub(crate) fn aligned_distances<B: Backend>(
+    bias: FloatTensor<B>,
+    offsets: Option<&IntTensor<B>>,
+    lengths: [usize; 2],
+) -> FloatTensor<B> {
+    let [heads_q, entries] = bias.shape().dims::<2>();
+    let bias = B::float_reshape(bias, Shape::new([1, heads_q, entries]));
+    let Some(offsets) = offsets else {
+        return bias;
+    };
+    let places = entries_by_offset::<B>(offsets, heads_q, lengths);
+    let shape = Shape::new([offsets.shape()[0], heads_q, entries]);
+    B::float_gather(2, B::float_expand(bias, shape), places)
 }
 
 /// The entries of the distance bias that belong to each batch item with query offsets,

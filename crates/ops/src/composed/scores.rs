@@ -1,25 +1,29 @@
-//! The scores: scale, softcap, bias and mask, in the order of the contract.
+//! The scores: scale, score function, softcap, bias and mask, in the order of the contract.
 
 use burn::{
     backend::{
         Backend, TensorMetadata,
         tensor::{BoolTensor, FloatTensor},
     },
-    tensor::{FloatDType, Shape, Slice},
+    tensor::{FloatDType, Shape},
 };
 
 use super::{
     dtype::{cast, reshape},
+    function::{self, ScorePart},
     hidden::Hidden,
-    part::{Part, narrow},
+    part::Part,
+    relative::relative_shift,
     scalars::{cap, times_scalar},
 };
-use crate::backend::ScoreInputs;
+use crate::{backend::ScoreInputs, function::captured::Frame, routed};
 
 /// What masked scores were computed from.
 pub(crate) struct Terms<B: Backend> {
     /// The ratios of the scores to the softcap, if there is one.
     pub(crate) ratios: Option<FloatTensor<B>>,
+    /// The score function on this part, if there is one.
+    pub(crate) function: Option<ScorePart>,
     /// True where a pair is hidden, of the shape of the scores.
     pub(crate) hidden: Option<BoolTensor<B>>,
     /// The query, scaled, with zeros for rows that see nothing: `[batch, heads_kv, heads_q / heads_kv · len_q, dim_qk]`.
@@ -48,11 +52,18 @@ pub(crate) fn scores<B: Backend>(
     let bias = bias.map(|bias| cast::<B>(bias, dtype));
     let distance = inputs.distance_bias.into_option();
     let distance = distance.map(|distance| relative_shift::<B>(distance, len_q, len_kv));
+    let offsets = inputs.mask.query_offsets.as_ref();
+    let block = |frame: &Frame| {
+        let device = routed::tensor::<B, 4>(inputs.query.clone()).device();
+        function::block::<B>(frame, [batch, heads_q], part, offsets, &scalars, &device)
+    };
+    let by_functions = function::hidden::<B>(&inputs.mask.functions, part, block);
+    let score_function = inputs.score_function.map(|call| (block(&call.frame), call));
     let hidden = Hidden::<B>::new(
         &inputs.query.device(),
         batch,
         part,
-        inputs.mask,
+        (inputs.mask, by_functions),
         &scalars,
         [bias.clone(), distance.clone()],
     );
@@ -68,8 +79,16 @@ pub(crate) fn scores<B: Backend>(
     let scores = times_transposed::<B>(query.clone(), key.clone());
     let scores = reshape::<B>(scores, shape.clone());
     // ANCHOR_END: grouped-heads
-    let hidden = hidden.over(&shape);
+    let compact = hidden;
+    let hidden = compact.over(&shape);
 
+    let function = score_function.map(|(block, call)| {
+        // As for the softcap below: the gradient of the function would multiply by a NaN.
+        let scores = zero_where::<B>(scores.clone(), hidden.clone());
+        let captured = inputs.captured.as_ref();
+        ScorePart::new::<B>(call, block, scores, captured, &compact, part)
+    });
+    let scores = function.as_ref().map_or(scores, ScorePart::result::<B>);
     let (scores, ratios) = match scalars.softcap {
         Some(softcap) => {
             // The product of a hidden pair may overflow to NaN, by which the gradient of tanh would multiply.
@@ -92,6 +111,7 @@ pub(crate) fn scores<B: Backend>(
     // ANCHOR_END: mask-last
     let terms = Terms {
         ratios,
+        function,
         hidden,
         query,
         key,
@@ -99,41 +119,6 @@ pub(crate) fn scores<B: Backend>(
         rows_without_keys,
     };
     (masked, terms)
-}
-
-/// The distance bias `[batch or 1, heads_q, len_q + len_kv − 1]` of every pair, `[batch or 1, heads_q, len_q, len_kv]`.
-///
-/// Entry `(i, j)` is number `len_q − 1 − i + j` of the reversed bias: every row is the one above, moved by one. The same
-/// rows appear in `len_q` copies of the bias, one after the other, when they are read in rows that are one number shorter.
-/// This reading takes no indices, and its gradient is made of plain sums: the gradient of a selection is one loop over all pairs in
-/// each head, which GPUs do not parallelise, and which Mesa's software driver leaves after 65,535 rounds.
-///
-/// Source: the relative shift of Transformer-XL (arXiv:1901.02860), appendix B.
-pub(crate) fn relative_shift<B: Backend>(
-    distance: FloatTensor<B>,
-    len_q: usize,
-    len_kv: usize,
-) -> FloatTensor<B> {
-    let [batch, heads_q, len] = distance.shape().dims::<3>();
-    let reversed = reversed::<B>(distance);
-    if len_q == 1 {
-        return B::float_reshape(reversed, Shape::new([batch, heads_q, 1, len_kv]));
-    }
-    let copies = B::float_reshape(reversed, Shape::new([batch, heads_q, 1, len]));
-    let copies = B::float_expand(copies, Shape::new([batch, heads_q, len_q, len]));
-    let copies = B::float_reshape(copies, Shape::new([batch, heads_q, len_q * len]));
-    let first = len_q - 1;
-    let rows = narrow::<B>(copies, 2, &(first..first + len_q * (len - 1)));
-    let rows = B::float_reshape(rows, Shape::new([batch, heads_q, len_q, len - 1]));
-    narrow::<B>(rows, 3, &(0..len_kv))
-}
-
-/// `[batch, heads, len]` from its end to its start.
-///
-/// By a step of −1: Burn 0.22.1's fusion records `float_flip` as an operation on integers, which a remote server refuses.
-pub(crate) fn reversed<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
-    let backwards = Slice::with_step(0, None, -1);
-    B::float_slice(x, &[Slice::full(), Slice::full(), backwards])
 }
 
 /// Expanded dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one

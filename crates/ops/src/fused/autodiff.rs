@@ -26,6 +26,7 @@ use crate::{
         AttentionOps, AttentionScalars, MaskInputs, OptionalFloat, Results, Rotation,
         SavedAndGrads, ScoreInputs,
     },
+    function::ScoreCall,
 };
 
 impl<B, C> AttentionOps for Autodiff<B, C>
@@ -89,8 +90,8 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
     inputs: ScoreInputs<Autodiff<B, C>>,
     value: FloatTensor<Autodiff<B, C>>,
 ) -> Results<Autodiff<B, C>> {
-    let operands = inputs.differentiable(&value, [true; 6]);
-    // Absent operands take part as constants: the rule always has six parents.
+    let operands = inputs.differentiable(&value, [true; 7]);
+    // Absent operands take part as constants: the rule always has seven parents.
     let absent = <Autodiff<B, C> as AutodiffBackend>::from_inner(inputs.query.primitive().clone());
     let nodes = operands.map(|operand| operand.unwrap_or(&absent).node());
     match LogsumexpRule.prepare::<C>(nodes).compute_bound().stateful() {
@@ -98,11 +99,13 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
             let operands = operands.map(|operand| operand.map(|operand| prep.checkpoint(operand)));
             let inputs = inner(inputs);
             let (mask, scalars) = (inputs.mask.clone(), inputs.scalars);
+            let score_function = inputs.score_function.clone();
             let (output, logsumexp) =
                 <B as AttentionOps>::fused_attention(inputs, value.into_primitive());
             let slot = GradientSlot::default();
             let state = Saved {
                 operands,
+                score_function,
                 mask,
                 scalars,
                 output: output.clone(),
@@ -134,6 +137,8 @@ fn inner<B: AttentionOps, C: CheckpointStrategy>(
         bias: inputs.bias.map(|bias| bias.into_primitive()),
         distance_bias: inputs.distance_bias.map(|bias| bias.into_primitive()),
         sinks: inputs.sinks.map(|sinks| sinks.into_primitive()),
+        captured: inputs.captured.map(|captured| captured.into_primitive()),
+        score_function: inputs.score_function,
         // Bool and int tensors have no graph: they are tensors of the backend below.
         mask: MaskInputs {
             visible_blocks: mask.visible_blocks.into_option().into(),
@@ -143,6 +148,7 @@ fn inner<B: AttentionOps, C: CheckpointStrategy>(
             query_offsets: mask.query_offsets.into_option().into(),
             query_segments: mask.query_segments.into_option().into(),
             key_segments: mask.key_segments.into_option().into(),
+            functions: mask.functions,
         },
         scalars: inputs.scalars,
     }
@@ -197,7 +203,8 @@ struct LogsumexpRule;
 #[derive(Clone, Debug)]
 struct Saved<B: AttentionOps> {
     /// In the order of [`ScoreInputs::differentiable`].
-    operands: [Option<NodeId>; 6],
+    operands: [Option<NodeId>; 7],
+    score_function: Option<ScoreCall>,
     mask: MaskInputs<B>,
     scalars: AttentionScalars,
     output: FloatTensor<B>,
@@ -205,18 +212,18 @@ struct Saved<B: AttentionOps> {
     output_gradient: GradientSlot<FloatTensor<B>>,
 }
 
-impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
+impl<B: AttentionOps> Backward<B, 7> for LogsumexpRule {
     type State = Saved<B>;
 
     fn backward(
         self,
-        ops: Ops<Self::State, 6>,
+        ops: Ops<Self::State, 7>,
         gradients: &mut Gradients,
         checkpointer: &mut Checkpointer,
     ) {
         let logsumexp_gradient = gradients.consume::<B>(&ops.node);
         let saved = ops.state;
-        let [query, key, value, bias, distance_bias, sinks] = saved
+        let [query, key, value, bias, distance_bias, sinks, captured] = saved
             .operands
             .map(|node| node.map(|node| checkpointer.retrieve_node_output(node)));
         let always = "query, key and value are always saved";
@@ -226,6 +233,8 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
             bias: bias.into(),
             distance_bias: distance_bias.into(),
             sinks: sinks.into(),
+            captured: captured.into(),
+            score_function: saved.score_function,
             mask: saved.mask,
             scalars: saved.scalars,
         };

@@ -92,6 +92,7 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
     let scale =
         size == 0.0 || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX / 2.0)).contains(&size);
     inputs.scalars.body == Body::Fastest
+        && !inputs.has_function()
         && scale
         && inputs.scalars.softcap.is_none_or(|softcap| SOFTCAPS.contains(&softcap))
         && matches!(query.dtype(), F32 | F16 | BF16)
@@ -166,7 +167,8 @@ pub(super) fn backward(
         output_gradient: rows(saved.output_gradient),
         logsumexp_gradient: contiguous(saved.logsumexp_gradient, DType::F32),
     };
-    let [query, key, value, bias, distance_bias, sinks] = operands.differentiable(value, required);
+    let [query, key, value, bias, distance_bias, sinks, _] =
+        operands.differentiable(value, required);
     let narrow = [
         (query, &inputs.query),
         (key, &inputs.key),

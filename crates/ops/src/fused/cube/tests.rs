@@ -56,7 +56,10 @@ fn call() -> (ScoreInputs<CubeBackend>, CubeTensor) {
         bias: OptionalFloat::Present(f16(&[1, 6, 17, 1])),
         distance_bias: OptionalFloat::Present(floats(&[6, 39], FloatDType::F32)),
         sinks: OptionalFloat::Present(floats(&[6], FloatDType::F64)),
+        captured: OptionalFloat::Absent,
+        score_function: None,
         mask: MaskInputs {
+            functions: Vec::new(),
             visible_blocks: OptionalBool::Absent,
             masked: OptionalBool::Present(bools(masked)),
             key_lengths: ints(&[2], IntDType::I32),
@@ -215,7 +218,10 @@ fn small<B: Backend>(device: &B::Device) -> (ScoreInputs<B>, FloatTensor<B>) {
         bias: OptionalFloat::Absent,
         distance_bias: OptionalFloat::Absent,
         sinks: OptionalFloat::Absent,
+        captured: OptionalFloat::Absent,
+        score_function: None,
         mask: MaskInputs {
+            functions: Vec::new(),
             visible_blocks: OptionalBool::Absent,
             masked: OptionalBool::Absent,
             key_lengths: OptionalInt::Absent,

@@ -55,7 +55,8 @@ pub(super) fn backward<B: Host, T: HostElement>(
         logsumexp_gradient: Some(elements::<B, T::Real>(&logsumexp_gradient)),
     };
 
-    let [query, key, value, bias, distance_bias, sinks] = operands.differentiable(value, required);
+    let [query, key, value, bias, distance_bias, sinks, _] =
+        operands.differentiable(value, required);
     let count = |like: &FloatTensor<B>| like.shape().num_elements();
     let mut narrow = [query, key, value].map(|like| {
         let like = like?;
@@ -175,6 +176,8 @@ impl<B: Host> Readable<B> {
                 bias: operands.bias.map(strided::<B, T::Real>),
                 distance_bias: operands.distance_bias.map(row_major),
                 sinks: operands.sinks.map(row_major),
+                captured: operands.captured,
+                score_function: operands.score_function,
                 mask: MaskInputs {
                     visible_blocks: mask.visible_blocks.map(readable_bools::<B>),
                     masked: mask.masked.map(readable_bools::<B>),

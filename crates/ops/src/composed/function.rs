@@ -1,0 +1,222 @@
+//! Functions of a user's own, on one part of a call.
+
+use burn::{
+    backend::{
+        Backend, Dispatch,
+        tensor::{BoolTensor, FloatTensor, IntTensor},
+    },
+    tensor::{Device, Int, Tensor, TensorData, kind::Basic},
+};
+
+use super::{
+    hidden::Hidden,
+    part::{Part, aligned_distances, clamped_offsets, narrow},
+    position::either,
+    relative::relative_shift,
+};
+use crate::{
+    backend::AttentionScalars,
+    function::{
+        Block, MaskCall, Pairs, ScoreCall, Slot,
+        captured::{Entries, Frame},
+    },
+    routed,
+};
+
+/// Where a part is, for a function that counts in this frame.
+pub(crate) fn block<B: Backend>(
+    frame: &Frame,
+    [batch, heads]: [usize; 2],
+    part: &Part,
+    query_offsets: Option<&IntTensor<B>>,
+    scalars: &AttentionScalars,
+    device: &Device,
+) -> Block {
+    let lengths @ [len_q, len_kv] = [part.len_q, part.len_kv];
+    let first_position = match query_offsets {
+        Some(offsets) => routed::int_tensor::<B, 1>(clamped_offsets::<B>(offsets, lengths)),
+        None => {
+            let offset = scalars.by_position.offset(len_q, len_kv) as i64;
+            Tensor::from_data(TensorData::from([offset]), device)
+        }
+    };
+    Block {
+        frame: frame.clone(),
+        batch,
+        heads,
+        queries: part.queries.clone(),
+        keys: part.keys.clone(),
+        has_offsets: query_offsets.is_some(),
+        first_position,
+    }
+}
+
+/// What the functions of a mask hide of a part, of dimensions that broadcast to the scores; `None` without functions. `block` says where the part
+/// is.
+pub(crate) fn hidden<B: Backend>(
+    functions: &[MaskCall],
+    part: &Part,
+    block: impl Fn(&Frame) -> Block,
+) -> Option<BoolTensor<B>> {
+    let hidden = functions.iter().map(|call| {
+        let floats = call.floats.iter();
+        let pairs = Pairs {
+            block: block(&call.frame),
+            floats: floats.map(|(x, entries)| of_part(x, *entries, part)).collect(),
+            ints: ints_of_part(&call.ints, part),
+        };
+        let visible = (call.function)(&pairs);
+        let (dims, sizes) = (visible.dims(), pairs.sizes());
+        assert!(
+            (0..4).all(|dim| dims[dim] == sizes[dim] || dims[dim] == 1),
+            "attention: the mask function '{}' returned {dims:?}, which does not broadcast to the block {sizes:?} [batch, heads, queries, keys]",
+            call.frame.name
+        );
+        routed::bool_primitive::<B, 4>(visible.bool_not())
+    });
+    hidden.reduce(either::<B>)
+}
+
+/// The entries of a captured tensor that belong to a part.
+fn of_part<K: Basic>(tensor: &Tensor<4, K>, entries: Entries, part: &Part) -> Tensor<4, K> {
+    let ranges = [(2, &part.queries), (3, &part.keys)];
+    ranges
+        .into_iter()
+        .fold(tensor.clone(), |tensor, (dim, range)| {
+            let size = tensor.dims()[dim];
+            match entries == Entries::Pairs && size != 1 && size != range.len() {
+                true => tensor.narrow(dim, range.start, range.len()),
+                false => tensor,
+            }
+        })
+}
+
+fn ints_of_part(ints: &[(Tensor<4, Int>, Entries)], part: &Part) -> Vec<Tensor<4, Int>> {
+    let ints = ints.iter();
+    ints.map(|(x, entries)| of_part(x, *entries, part))
+        .collect()
+}
+
+/// A score function on one part: everything that it needs to run, and to run again for its gradient.
+pub(crate) struct ScorePart {
+    pub(crate) call: ScoreCall,
+    /// Scaled; 0 where a pair is hidden.
+    pub(crate) scores: Tensor<4>,
+    pairs: Pairs,
+}
+
+impl ScorePart {
+    /// `captured` has the floats of the whole call.
+    pub(super) fn new<B: Backend>(
+        call: ScoreCall,
+        block: Block,
+        scores: FloatTensor<B>,
+        captured: Option<&FloatTensor<B>>,
+        hidden: &Hidden<B>,
+        part: &Part,
+    ) -> Self {
+        let captured = captured.map(|captured| routed::tensor::<B, 1>(captured.clone()));
+        let floats = captured.iter().flat_map(|captured| {
+            let of_slot = |slot| slot_of_part(slot, captured, &block, part);
+            call.slots.iter().map(of_slot)
+        });
+        // What belongs to hidden pairs alone may be NaN, and the gradient of another number may be multiplied by it.
+        let floats = floats.zip(&call.slots).map(|(numbers, slot)| {
+            let dims = numbers.dims();
+            match hidden
+                .entries(dims)
+                .filter(|_| slot.entries != Entries::Whole)
+            {
+                Some(hidden) => {
+                    let hidden = routed::bool_tensor::<B, 4>(hidden);
+                    numbers.mask_fill(hidden.expand(dims), 0.0)
+                }
+                None => numbers,
+            }
+        });
+        let pairs = Pairs {
+            floats: floats.collect(),
+            ints: ints_of_part(&call.ints, part),
+            block,
+        };
+        Self {
+            scores: routed::tensor::<B, 4>(scores),
+            pairs,
+            call,
+        }
+    }
+
+    /// What the function makes of the scores.
+    pub(crate) fn result<B: Backend>(&self) -> FloatTensor<B> {
+        let result = (self.call.function)(self.scores.clone(), &self.pairs);
+        let name = &self.call.frame.name;
+        let (dims, sizes) = (result.dims(), self.scores.dims());
+        assert!(
+            dims == sizes,
+            "attention: the score function '{name}' returned {dims:?} for scores {sizes:?} [batch, heads, queries, keys]"
+        );
+        let (dtype, of_scores) = (result.dtype(), self.scores.dtype());
+        assert!(
+            dtype == of_scores,
+            "attention: the score function '{name}' returned {dtype:?} for scores of {of_scores:?}"
+        );
+        let floats = self.pairs.floats.iter();
+        let tracks = floats.chain([&self.scores]).any(Tensor::is_autodiff);
+        assert!(
+            tracks || !result.is_autodiff(),
+            "attention: the score function '{name}' uses a tensor with autodiff that it has not captured"
+        );
+        routed::primitive::<B, 4>(result)
+    }
+
+    /// The gradients of the scores and of each float of [`slots`](ScoreCall::slots) in this part, from that of the result.
+    #[cfg(feature = "autodiff")]
+    pub(crate) fn gradients<B: Backend>(
+        self,
+        gradient: FloatTensor<B>,
+    ) -> (FloatTensor<B>, Vec<Tensor<4>>) {
+        let leaf = |x: Tensor<4>| x.autodiff().require_grad();
+        let (scores, mut pairs) = (leaf(self.scores), self.pairs);
+        pairs.floats = pairs.floats.into_iter().map(leaf).collect();
+        let result = (self.call.function)(scores.clone(), &pairs);
+        let zeros = |x: &Tensor<4>| x.clone().inner().zeros_like();
+        if !result.is_autodiff() {
+            let of_floats = pairs.floats.iter().map(zeros).collect();
+            return (routed::primitive::<B, 4>(zeros(&scores)), of_floats);
+        }
+        let gradient = routed::tensor::<B, 4>(gradient);
+        let gradients = (result * gradient).sum().backward();
+        let gradient = |x: &Tensor<4>| x.grad(&gradients).unwrap_or_else(|| zeros(x));
+        let of_floats = pairs.floats.iter().map(gradient).collect();
+        (routed::primitive::<B, 4>(gradient(&scores)), of_floats)
+    }
+}
+
+#[cfg(not(feature = "autodiff"))]
+impl ScorePart {
+    /// Nothing asks for gradients without autodiff.
+    pub(crate) fn gradients<B: Backend>(
+        self,
+        _: FloatTensor<B>,
+    ) -> (FloatTensor<B>, Vec<Tensor<4>>) {
+        unreachable!("the gradient of a score function needs the feature autodiff")
+    }
+}
+
+/// The numbers of a captured tensor that belong to a part.
+fn slot_of_part(slot: &Slot, captured: &Tensor<1>, block: &Block, part: &Part) -> Tensor<4> {
+    let numbers = slot.tensor(captured);
+    if slot.entries != Entries::Distances {
+        return of_part(&numbers, slot.entries, part);
+    }
+    let [_, heads, _, distances] = slot.shape;
+    let numbers = numbers.reshape([heads, distances]).into_dispatch();
+    let offsets = block
+        .has_offsets
+        .then(|| block.first_position.clone().into_dispatch());
+    let lengths = [part.len_q, part.len_kv];
+    let numbers = aligned_distances::<Dispatch>(numbers, offsets.as_ref(), lengths);
+    let numbers = narrow::<Dispatch>(numbers, 2, &part.distances());
+    let numbers = relative_shift::<Dispatch>(numbers, part.queries.len(), part.keys.len());
+    Tensor::from_dispatch(numbers)
+}

@@ -1,0 +1,128 @@
+//! Mask functions.
+
+use core::fmt::{Debug, Formatter, Result};
+use std::sync::Arc;
+
+use burn::tensor::{Bool, Int, Tensor};
+
+use super::{
+    captured::{Captured, Captures, Entries, Frame, Numbers},
+    pairs::Pairs,
+};
+
+type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
+
+/// A function of a user's own that says which pairs of a block are visible, as a part of a mask: [`AttentionMask::function`](crate::AttentionMask::function).
+///
+/// The function gets the indices of a block and returns bools that broadcast to `[batch, heads_q, queries, keys]`; `true` shows a key to a query.
+/// Nothing has a gradient.
+///
+/// # Panics
+///
+/// In the call of attention, with a sentence that names the function: when the shape that it returns does not broadcast to the block, and when a captured tensor
+/// does not fit the scores.
+///
+/// # Cost
+///
+/// Calls with a function are computed by the backend's operations, block by block, on every backend.
+///
+/// # Source
+///
+/// Dong et al., "Flex Attention" (arXiv:2412.05496), section 3. PyTorch equivalent: `mask_mod` of `flex_attention`.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Int, Tensor};
+/// use burn_attn_ops::{AttentionMask, AttentionOptions, Captured, MaskFunction, attention};
+///
+/// // Tokens see those of their own document, and no later ones.
+/// let device = Device::default();
+/// let documents = Tensor::<2, Int>::from_data([[0, 0, 0, 1, 1]], &device);
+/// let mask = MaskFunction::new("causal documents", |pairs| {
+///     let [of_query, of_key] = pairs.ints();
+///     let [batch, _, queries, keys] = pairs.sizes();
+///     let [of_query, of_key] = [of_query, of_key].map(|x| x.expand([batch, 1, queries, keys]));
+///     of_query.equal(of_key).bool_and(pairs.distances().greater_equal_elem(0))
+/// })
+/// .capture(Captured::per_query(documents.clone()))
+/// .capture(Captured::per_key(documents));
+/// let options = AttentionOptions::default().mask(AttentionMask::function(mask));
+/// let x = Tensor::<4>::random([1, 2, 5, 8], Distribution::Default, &device);
+/// assert_eq!(attention(x.clone(), x.clone(), x, options).dims(), [1, 2, 5, 8]);
+/// ```
+#[derive(Clone)]
+pub struct MaskFunction {
+    pub(crate) captures: Captures,
+    function: Function,
+}
+
+impl MaskFunction {
+    /// A function that captures nothing. The name is for messages.
+    pub fn new(
+        name: impl Into<String>,
+        function: impl Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            captures: Captures::none(name.into()),
+            function: Arc::new(function),
+        }
+    }
+
+    /// Hands `captured` to the function: floats in [`Pairs::floats`], and integers in [`Pairs::ints`].
+    ///
+    /// # Panics
+    ///
+    /// When they are numbers [by distance](Captured::by_distance), which only score functions read.
+    pub fn capture(mut self, captured: Captured) -> Self {
+        assert!(
+            captured.entries != Entries::Distances,
+            "attention: the mask function '{}' cannot capture numbers by distance",
+            self.captures.frame.name
+        );
+        self.captures.tensors.push(captured);
+        self
+    }
+
+    /// The function in one call.
+    pub(crate) fn into_call(self) -> MaskCall {
+        let (mut floats, mut ints) = (Vec::new(), Vec::new());
+        for Captured { tensor, entries } in self.captures.tensors {
+            match tensor {
+                Numbers::Float(tensor) => floats.push((tensor.without_autodiff(), entries)),
+                Numbers::Int(tensor) => ints.push((tensor.without_autodiff(), entries)),
+            }
+        }
+        MaskCall {
+            frame: self.captures.frame,
+            function: self.function,
+            floats,
+            ints,
+        }
+    }
+}
+
+impl Debug for MaskFunction {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("MaskFunction")
+            .field("captures", &self.captures)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A mask function in one call.
+#[derive(Clone)]
+pub struct MaskCall {
+    pub(crate) frame: Frame,
+    pub(crate) function: Function,
+    pub(crate) floats: Vec<(Tensor<4>, Entries)>,
+    pub(crate) ints: Vec<(Tensor<4, Int>, Entries)>,
+}
+
+impl Debug for MaskCall {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("MaskCall")
+            .field("frame", &self.frame)
+            .field("floats", &self.floats)
+            .field("ints", &self.ints)
+            .finish_non_exhaustive()
+    }
+}

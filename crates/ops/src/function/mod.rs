@@ -1,0 +1,22 @@
+//! Functions of a user's own: of scores, and of what is visible.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `captured.rs` | [`Captured`]: a tensor that a function reads |
+//! | `pairs.rs` | [`Pairs`]: the queries and keys of a block, as a function sees them |
+//! | `score.rs` | [`ScoreFunction`], and how its tensors travel in one operand |
+//! | `mask.rs` | [`MaskFunction`] |
+//! | `as_mask.rs` | a mask function as a part of a mask |
+
+mod as_mask;
+pub(crate) mod captured;
+mod mask;
+mod pairs;
+mod score;
+
+pub use captured::Captured;
+pub use mask::{MaskCall, MaskFunction};
+pub(crate) use pairs::Block;
+pub use pairs::Pairs;
+pub(crate) use score::Slot;
+pub use score::{ScoreCall, ScoreFunction};

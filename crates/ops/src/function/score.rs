@@ -1,0 +1,165 @@
+//! Score functions.
+
+use core::fmt::{Debug, Formatter, Result};
+use std::sync::Arc;
+
+use burn::tensor::{DType, Int, Tensor};
+
+use super::{
+    captured::{Captured, Captures, Entries, Frame, Numbers},
+    pairs::Pairs,
+};
+
+type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
+
+/// A function of a user's own from the scaled scores of a block to its scores, before softcap, mask and bias, with gradients.
+///
+/// The function runs on the scores of one block at a time, `[batch, heads_q, queries, keys]` in f32 or wider, and returns as many. It runs again in the
+/// backward pass, where Burn's autodiff differentiates it block by block, so memory stays linear in the lengths. Tensors with a gradient must
+/// therefore be [captured](Self::capture) rather than moved into the closure. Where the mask hides a pair, the function sees a score of 0, and its
+/// result is not used; to hide keys, use a [`MaskFunction`](crate::MaskFunction).
+///
+/// # Panics
+///
+/// In the call of attention, with a sentence that names the function: when it returns another shape or precision than it got, when it uses a tensor
+/// with autodiff that it has not captured, when a captured tensor does not fit the scores, and, on flex and ndarray, when it returns NaN for finite
+/// numbers. On every other backend a check for NaN would wait for the device.
+///
+/// # Cost
+///
+/// Calls with a function are computed by the backend's operations, block by block, on every backend.
+///
+/// # Source
+///
+/// Dong et al., "Flex Attention" (arXiv:2412.05496), section 3. PyTorch equivalent: `score_mod` of `flex_attention`.
+///
+/// Gemma's softcap after a learned bias, where [`AttentionBias`](crate::AttentionBias) comes after it:
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn_ops::{AttentionOptions, Captured, ScoreFunction, attention};
+///
+/// let device = Device::default();
+/// let bias = Tensor::<4>::random([1, 2, 5, 5], Distribution::Default, &device);
+/// let biased = ScoreFunction::new("bias", |scores, pairs| {
+///     let [bias] = pairs.floats();
+///     scores + bias
+/// })
+/// .capture(Captured::per_pair(bias));
+/// let options = AttentionOptions::default().score_function(biased).softcap(30.0);
+/// let x = Tensor::<4>::random([1, 2, 5, 8], Distribution::Default, &device);
+/// assert_eq!(attention(x.clone(), x.clone(), x, options).dims(), [1, 2, 5, 8]);
+/// ```
+#[derive(Clone)]
+pub struct ScoreFunction {
+    pub(crate) captures: Captures,
+    function: Function,
+}
+
+impl ScoreFunction {
+    /// A function that captures nothing. The name is for messages.
+    pub fn new(
+        name: impl Into<String>,
+        function: impl Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            captures: Captures::none(name.into()),
+            function: Arc::new(function),
+        }
+    }
+
+    /// Hands `captured` to the function: floats in [`Pairs::floats`], with their gradient if they are tracked, and integers in [`Pairs::ints`].
+    pub fn capture(mut self, captured: Captured) -> Self {
+        self.captures.tensors.push(captured);
+        self
+    }
+
+    /// The function in one call, and its floats side by side, in `dtype`: one operand, whose gradient Burn takes apart again. `numbers_by_distance` brings
+    /// those by distance into the order of the call.
+    pub(crate) fn into_call(
+        self,
+        dtype: DType,
+        numbers_by_distance: impl Fn(Tensor<2>) -> Tensor<2>,
+    ) -> (ScoreCall, Option<Tensor<1>>) {
+        let (mut slots, mut floats, mut ints, mut start) = (vec![], vec![], vec![], 0);
+        for Captured { tensor, entries } in self.captures.tensors {
+            let tensor = match (tensor, entries) {
+                (Numbers::Int(tensor), _) => {
+                    ints.push((tensor.without_autodiff(), entries));
+                    continue;
+                }
+                (Numbers::Float(tensor), Entries::Distances) => {
+                    let [_, heads, _, distances] = tensor.dims();
+                    let numbers = numbers_by_distance(tensor.reshape([heads, distances]));
+                    let [heads, distances] = numbers.dims();
+                    numbers.reshape([1, heads, 1, distances])
+                }
+                (Numbers::Float(tensor), _) => tensor,
+            };
+            let (shape, len) = (tensor.dims(), tensor.shape().num_elements());
+            slots.push(Slot {
+                start,
+                shape,
+                entries,
+            });
+            floats.push(tensor.cast(dtype).reshape([len]));
+            start += len;
+        }
+        let call = ScoreCall {
+            frame: self.captures.frame,
+            function: self.function,
+            slots,
+            ints,
+        };
+        let floats = match floats.len() {
+            0 => None,
+            1 => floats.pop(),
+            _ => Some(Tensor::cat(floats, 0)),
+        };
+        (call, floats)
+    }
+}
+
+impl Debug for ScoreFunction {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("ScoreFunction")
+            .field("captures", &self.captures)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A score function in one call. Its floats are an operand of the call.
+#[derive(Clone)]
+pub struct ScoreCall {
+    pub(crate) frame: Frame,
+    pub(crate) function: Function,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) ints: Vec<(Tensor<4, Int>, Entries)>,
+}
+
+/// Where a captured tensor is in the operand that has all floats.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    start: usize,
+    pub(crate) shape: [usize; 4],
+    pub(crate) entries: Entries,
+}
+
+impl Slot {
+    /// The tensor, out of the operand that has all floats.
+    pub(crate) fn tensor(&self, floats: &Tensor<1>) -> Tensor<4> {
+        let len = self.shape.iter().product();
+        let numbers = floats.clone().narrow(0, self.start, len);
+        numbers.reshape(self.shape)
+    }
+}
+
+impl Debug for ScoreCall {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("ScoreCall")
+            .field("frame", &self.frame)
+            .field("slots", &self.slots)
+            .field("ints", &self.ints)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,177 @@
+//! Score and mask functions against files made with FlexAttention, and with NaN in padding.
+
+use burn::tensor::{Bool, DType, Device, FloatDType, Int, Tensor, TensorData};
+use burn_attn::{AttentionMask, AttentionOptions, Captured, MaskFunction, ScoreFunction};
+use burn_attn_tests::{
+    compare::difference_to_largest, devices, golden::GoldenFile, numbers::uniform,
+};
+
+use crate::{
+    body::Body,
+    case::Case,
+    functions::results,
+    golden,
+    oracle::{TOLERANCE_OF_F32, implementations},
+};
+
+/// The functions of a file, of leaves that are in the file under these names.
+type Functions = fn(AttentionOptions, &[Tensor<4>], &GoldenFile) -> AttentionOptions;
+
+fn bias(options: AttentionOptions, leaves: &[Tensor<4>], _: &GoldenFile) -> AttentionOptions {
+    // ANCHOR: bias-before-softcap
+    let bias = Captured::per_pair(leaves[0].clone());
+    let biased = ScoreFunction::new("bias", |scores, pairs| {
+        scores + pairs.floats::<1>()[0].clone()
+    });
+    options.score_function(biased.capture(bias)).softcap(1.5)
+    // ANCHOR_END: bias-before-softcap
+}
+
+fn documents(
+    options: AttentionOptions,
+    leaves: &[Tensor<4>],
+    file: &GoldenFile,
+) -> AttentionOptions {
+    let [factors, slopes] = [0, 1].map(|at| Captured::per_head(leaves[at].clone().reshape([-1])));
+    let score = ScoreFunction::new("penalty", |scores, pairs| {
+        let [factors, slopes] = pairs.floats();
+        let dtype: FloatDType = scores.dtype().into();
+        scores * factors - pairs.distances().abs().cast(dtype) * slopes
+    });
+    let documents = Tensor::<2, Int>::from_data(file.data("documents"), &leaves[0].device());
+    let mask = MaskFunction::new("causal documents", |pairs| {
+        let [of_query, of_key] = pairs.ints();
+        let same = (of_query - of_key).equal_elem(0);
+        same.bool_and(pairs.distances().greater_equal_elem(0))
+    })
+    .capture(Captured::per_query(documents.clone()))
+    .capture(Captured::per_key(documents));
+    options
+        .score_function(score.capture(factors).capture(slopes))
+        .mask(AttentionMask::function(mask))
+}
+
+#[test]
+fn functions_compute_what_flex_attention_computes() {
+    let files: [(&str, &[&str], Functions); 2] = [
+        ("function_bias_before_softcap", &["captured.bias"], bias),
+        (
+            "function_documents",
+            &["captured.factors", "captured.slopes"],
+            documents,
+        ),
+    ];
+    for (name, captured, functions) in files {
+        let file = golden::open(name);
+        let case = golden::case(name, &file);
+        for (dtype, tolerance) in [(DType::F64, 1e-13), (DType::F32, TOLERANCE_OF_F32)] {
+            for (body, device) in implementations(dtype) {
+                let device = device.autodiff();
+                let [query, key, value] = case.operands(&device, dtype).map(Tensor::require_grad);
+                let leaves = captured.iter().map(|name| {
+                    let data = file.data(name);
+                    let mut shape = [1; 4];
+                    match data.shape().len() {
+                        1 => shape[1] = data.shape()[0],
+                        _ => shape = data.shape().dims(),
+                    }
+                    let data = TensorData::new(data.iter::<f64>().collect(), shape);
+                    Tensor::<4>::from_data(data.convert_dtype(dtype), (&device, dtype))
+                        .require_grad()
+                });
+                let leaves: Vec<_> = leaves.collect();
+                let mut options = AttentionOptions::default();
+                options.softcap = case.softcap;
+                let options = functions(options, &leaves, &file);
+                let operands = [query, key, value];
+                let (output, logsumexp) = body.attend(operands.clone(), options);
+                let leaves = operands.into_iter().chain(leaves).collect();
+                let actual = results(&case, output, logsumexp, leaves);
+                let names = [
+                    "output",
+                    "logsumexp",
+                    "grad.query",
+                    "grad.key",
+                    "grad.value",
+                ];
+                let names = names.map(str::to_owned).into_iter();
+                let names = names.chain(captured.iter().map(|name| format!("grad.{name}")));
+                for (of, actual) in names.zip(actual) {
+                    let off = difference_to_largest(&actual, &golden::read::<f64>(&file, &of));
+                    assert!(
+                        off <= tolerance,
+                        "{of} of '{name}' by {body:?} on {device:?} in {dtype:?} is off by {off:e}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Padding may hold anything: in keys, values, and what a function has captured of them.
+#[test]
+fn nan_in_padding_stays_there() {
+    let case = Case {
+        key_lengths: Some(vec![9, 4]),
+        ..Case::new("padding", [2, 6, 3, 7, 11, 5, 13])
+    };
+    let run = |body: Body, device: &Device, poison: f32| {
+        let device = device.clone().autodiff();
+        let [query, key, value] = case.operands(&device, DType::F32);
+        let poisoned = |x: Tensor<4>| {
+            let padding = (0..2 * 11).map(|at| at % 11 >= [9, 4][at / 11]);
+            let padding = TensorData::new(padding.collect::<Vec<_>>(), [2, 1, 11, 1]);
+            let padding = Tensor::<4, Bool>::from_data(padding, &device);
+            let dims = x.dims();
+            x.mask_fill(padding.expand(dims), poison).require_grad()
+        };
+        let [key, value] = [key, value].map(poisoned);
+        let query = query.require_grad();
+        let of_keys: Vec<f32> = uniform(30, 2 * 11)
+            .iter()
+            .enumerate()
+            .map(|(at, &x)| {
+                if at % 11 >= [9, 4][at / 11] {
+                    poison
+                } else {
+                    x
+                }
+            })
+            .collect();
+        let of_keys =
+            Tensor::<2>::from_data(TensorData::new(of_keys, [2, 11]), &device).require_grad();
+        let factors =
+            Tensor::<1>::from_data([0.5, 0.4, 0.3, 0.2, 0.1, 0.6], &device).require_grad();
+        let function = ScoreFunction::new("poisoned", |scores, pairs| {
+            let [of_keys, factors] = pairs.floats();
+            scores * of_keys.clone() + of_keys * factors
+        })
+        .capture(Captured::per_key(of_keys.clone()))
+        .capture(Captured::per_head(factors.clone()));
+        let options = case.options(&device, DType::F32).score_function(function);
+        let operands = [query.clone(), key.clone(), value.clone()];
+        let (output, _) = body.attend(operands, options);
+        let gradients = output.clone().powi_scalar(2).sum().backward();
+        let mut all = vec![output.into_data()];
+        all.extend(
+            [query, key, value].map(|x| x.grad(&gradients).expect("a gradient").into_data()),
+        );
+        all.push(of_keys.grad(&gradients).expect("a gradient").into_data());
+        all.push(factors.grad(&gradients).expect("a gradient").into_data());
+        all.into_iter()
+            .flat_map(|data| data.iter::<f32>().map(f32::to_bits).collect::<Vec<_>>())
+            .collect::<Vec<_>>()
+    };
+    for (_, device) in devices::cpu() {
+        for body in [Body::Backend, Body::Blockwise(1), Body::Blockwise(7)] {
+            let clean = run(body, &device, 0.0);
+            assert!(clean.iter().all(|&bits| f32::from_bits(bits).is_finite()));
+            for poison in [f32::NAN, f32::INFINITY] {
+                assert!(
+                    run(body, &device, poison) == clean,
+                    "{body:?} on {device:?}"
+                );
+            }
+        }
+    }
+}
