@@ -5,6 +5,7 @@ mod activation_backward;
 mod at_positions;
 mod bad_input;
 mod bias;
+mod block_tables;
 mod body;
 mod case;
 mod dense_twins;

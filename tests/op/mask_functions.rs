@@ -12,16 +12,16 @@ use crate::{
     oracle::{TOLERANCE_OF_F32, implementations, pairs},
 };
 
-const SIZES: [usize; 7] = [2, 6, 3, 7, 11, 5, 13];
+pub const SIZES: [usize; 7] = [2, 6, 3, 7, 11, 5, 13];
 
 /// Whether a query sees a key: of a batch item, a head, and the indices of both.
-type Visible = fn([usize; 4]) -> bool;
+pub type Visible = fn([usize; 4]) -> bool;
 
 /// A mask in both forms.
-struct Form {
-    name: &'static str,
-    function: fn(&Device) -> MaskFunction,
-    visible: Visible,
+pub struct Form {
+    pub name: &'static str,
+    pub function: fn(&Device) -> MaskFunction,
+    pub visible: Visible,
 }
 
 /// The document of each token of a batch item, by its distance from the last one.
@@ -37,7 +37,7 @@ fn documents(len: usize, device: &Device) -> Tensor<2, Int> {
     )
 }
 
-fn forms() -> Vec<Form> {
+pub fn forms() -> Vec<Form> {
     vec![
         Form {
             name: "causal",
@@ -103,7 +103,7 @@ fn forms() -> Vec<Form> {
 }
 
 /// The case with a dense mask in place of the function.
-fn dense(case: &Case, visible: Visible) -> Case {
+pub fn dense(case: &Case, visible: Visible) -> Case {
     let p = case.problem;
     let shape @ [_, heads, len_q, len_kv] = [p.batch, p.heads_q, p.len_q, p.len_kv];
     let masked = (0..shape.iter().product()).map(|at: usize| {

@@ -93,6 +93,13 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
         });
     }
     for function in &mask.functions {
+        if let Some(table) = &function.table {
+            let (of_table, name) = (table.scores, &function.captures.frame.name);
+            assert!(
+                of_table == scores,
+                "attention: the table of the mask function '{name}' is for scores {of_table:?}, but these are {scores:?} [batch, heads, len_q, len_kv]"
+            );
+        }
         captured(&function.captures, scores, true);
     }
     for either in mask.unions.iter().flatten() {

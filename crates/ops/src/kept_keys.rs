@@ -72,6 +72,7 @@ impl Kept<'_> {
         mask.masked = mask.masked.map(|masked| self.columns(masked));
         mask.key_lengths = mask.key_lengths.map(|lengths| self.lengths(lengths));
         for function in &mut mask.functions {
+            function.table = None;
             self.captures(&mut function.captures, lengths);
         }
         for blocks in core::mem::take(&mut mask.visible_blocks) {

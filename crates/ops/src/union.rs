@@ -7,7 +7,7 @@ use burn::{
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
-    AttentionMask, MaskFunction,
+    AttentionMask,
     backend::{AttentionScalars, Body, MaskInputs},
     blocks::VisibleBlocks,
     check,
@@ -156,12 +156,28 @@ impl AttentionMask {
         self,
         first_keys: Option<FirstKeys>,
         query_offsets: Option<Tensor<1, Int>>,
-        lengths: [usize; 2],
+        lengths @ [len_q, len_kv]: [usize; 2],
     ) -> (MaskInputs<Dispatch>, AttentionScalars) {
         let (first_keys, are_causal) = first_keys.map(|it| (it.counts, it.are_causal)).unzip();
         let segments = self.segments.map(Segments::of_one_type);
         let (query_segments, key_segments) = segments.map(|it| (it.query, it.key)).unzip();
-        let blocks = VisibleBlocks::intersection(self.visible_blocks, lengths);
+        let is_default = query_offsets.is_none()
+            && self.by_position.offset(len_q, len_kv)
+                == PositionMask::default().offset(len_q, len_kv);
+        let mut tables = self.visible_blocks;
+        let mut functions = Vec::new();
+        for mut function in self.functions {
+            // A table says what the function shows of queries at their default positions.
+            function.table = function.table.filter(|_| is_default);
+            match &function.table {
+                Some(table) if table.is_exact() => tables.push(VisibleBlocks {
+                    table: table.visible.clone(),
+                    size: table.size,
+                }),
+                _ => functions.push(function.into_call()),
+            }
+        }
+        let blocks = VisibleBlocks::intersection(tables, lengths);
         let (visible_blocks, block_size) = blocks.map(|it| (it.table, it.size)).unzip();
         let inputs = MaskInputs {
             visible_blocks: visible_blocks.map(Tensor::into_dispatch).into(),
@@ -171,11 +187,7 @@ impl AttentionMask {
             query_offsets: query_offsets.map(Tensor::into_dispatch).into(),
             query_segments: query_segments.map(Tensor::into_dispatch).into(),
             key_segments: key_segments.map(Tensor::into_dispatch).into(),
-            functions: self
-                .functions
-                .into_iter()
-                .map(MaskFunction::into_call)
-                .collect(),
+            functions,
         };
         let scalars = AttentionScalars {
             scale: 1.0,
@@ -206,7 +218,7 @@ impl AttentionMask {
         let by_functions = function::hidden::<Dispatch>(&inputs.functions, &part, |frame| {
             let device = burn::tensor::Device::new(place.device.clone());
             let sizes = [batch, heads];
-            function::block::<Dispatch>(frame, sizes, &part, offsets, &scalars, &device)
+            function::block::<Dispatch>(frame, sizes, &part, offsets, scalars.by_position, &device)
         });
         let by_tensors = [None, None];
         let hidden = Hidden::<Dispatch>::new(

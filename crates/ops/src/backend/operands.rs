@@ -2,6 +2,8 @@
 //!
 //! Burn's backend-extension macro does not map `Option<tensor>`, so optional tensors are enums with an empty variant.
 
+use std::sync::Arc;
+
 use burn::backend::{
     Backend, ExtensionType, TensorMetadata,
     tensor::{BoolTensor, FloatTensor, IntTensor},
@@ -10,7 +12,7 @@ use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, PositionMask, Problem, tiled::RotaryLayout,
 };
 
-use crate::function::{MaskCall, ScoreCall};
+use crate::function::{BlockTable, MaskCall, ScoreCall};
 
 macro_rules! optional {
     ($name:ident, $tensor:ident, $doc:literal) => {
@@ -196,6 +198,13 @@ pub struct MaskInputs<B: Backend> {
     pub key_segments: OptionalInt<B>,
     /// Each hides what it does not show.
     pub functions: Vec<MaskCall>,
+}
+
+impl<B: Backend> MaskInputs<B> {
+    /// What the functions show of blocks, where that is known.
+    pub fn tables(&self) -> impl Iterator<Item = Arc<BlockTable>> {
+        self.functions.iter().filter_map(|call| call.table.clone())
+    }
 }
 
 /// The results of the forward pass and their gradients, of the same shapes.

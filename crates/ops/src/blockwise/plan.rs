@@ -4,8 +4,12 @@
 mod tests;
 
 use core::ops::Range;
+use std::sync::Arc;
 
-use crate::composed::{part::Part, position::Reach};
+use crate::{
+    composed::{part::Part, position::Reach},
+    function::BlockTable,
+};
 
 /// The sizes that decide how many scores exist at a time.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +29,8 @@ pub(super) struct Sizes {
 /// Blocks of queries and keys, as equal in size as possible.
 pub(super) struct Plan {
     sizes: Sizes,
+    /// What mask functions show.
+    tables: Vec<Arc<BlockTable>>,
     /// Queries of a block.
     rows: usize,
     /// Keys of a block.
@@ -47,6 +53,7 @@ impl Plan {
         };
         Self {
             sizes,
+            tables: Vec::new(),
             rows,
             columns,
         }
@@ -65,9 +72,16 @@ impl Plan {
         };
         Self {
             sizes,
+            tables: Vec::new(),
             rows,
             columns,
         }
+    }
+
+    /// Without the blocks that these tables hide.
+    pub(super) fn shown_by(mut self, tables: impl Iterator<Item = Arc<BlockTable>>) -> Self {
+        self.tables.extend(tables);
+        self
     }
 
     pub(super) fn is_whole(&self) -> bool {
@@ -84,12 +98,18 @@ impl Plan {
 
     /// The keys that at least one of the queries may see.
     pub(super) fn keys_of(&self, queries: &Range<usize>) -> Range<usize> {
-        self.sizes.reach.keys(queries, self.sizes.len_kv)
+        let keys = self.sizes.reach.keys(queries, self.sizes.len_kv);
+        let tables = self.tables.iter();
+        tables.fold(keys, |keys, table| table.keys_of(queries, keys))
     }
 
     pub(super) fn may_see(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
         let seen = self.keys_of(queries);
-        seen.start < keys.end && keys.start < seen.end
+        let shown = self
+            .tables
+            .iter()
+            .all(|table| table.shows_any(queries, keys));
+        shown && seen.start < keys.end && keys.start < seen.end
     }
 
     pub(super) fn part(&self, queries: &Range<usize>, keys: &Range<usize>) -> Part {

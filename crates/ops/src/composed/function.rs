@@ -8,6 +8,8 @@ use burn::{
     tensor::{Device, Int, Tensor, TensorData, kind::Basic},
 };
 
+use burn_attn_kernels_cpu::PositionMask;
+
 use super::{
     hidden::Hidden,
     part::{Part, aligned_distances, clamped_offsets, narrow},
@@ -15,7 +17,6 @@ use super::{
     relative::relative_shift,
 };
 use crate::{
-    backend::AttentionScalars,
     function::{
         Block, MaskCall, Pairs, ScoreCall, Slot,
         captured::{Entries, Frame},
@@ -29,14 +30,14 @@ pub(crate) fn block<B: Backend>(
     [batch, heads]: [usize; 2],
     part: &Part,
     query_offsets: Option<&IntTensor<B>>,
-    scalars: &AttentionScalars,
+    by_position: PositionMask,
     device: &Device,
 ) -> Block {
     let lengths @ [len_q, len_kv] = [part.len_q, part.len_kv];
     let first_position = match query_offsets {
         Some(offsets) => routed::int_tensor::<B, 1>(clamped_offsets::<B>(offsets, lengths)),
         None => {
-            let offset = scalars.by_position.offset(len_q, len_kv) as i64;
+            let offset = by_position.offset(len_q, len_kv) as i64;
             Tensor::from_data(TensorData::from([offset]), device)
         }
     };
@@ -51,14 +52,19 @@ pub(crate) fn block<B: Backend>(
     }
 }
 
-/// What the functions of a mask hide of a part, of dimensions that broadcast to the scores; `None` without functions. `block` says where the part
+/// What the functions of a mask hide of a part, of dimensions that broadcast to the scores; `None` if there is no function that may hide a pair. `block` says where the part
 /// is.
 pub(crate) fn hidden<B: Backend>(
     functions: &[MaskCall],
     part: &Part,
     block: impl Fn(&Frame) -> Block,
 ) -> Option<BoolTensor<B>> {
-    let hidden = functions.iter().map(|call| {
+    let shows_all = |call: &&MaskCall| {
+        let table = call.table.as_ref();
+        table.is_some_and(|table| table.shows_all(&part.queries, &part.keys))
+    };
+    let some_hidden = functions.iter().filter(|call| !shows_all(call));
+    let hidden = some_hidden.map(|call| {
         let floats = call.floats.iter();
         let pairs = Pairs {
             block: block(&call.frame),

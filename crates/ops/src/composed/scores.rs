@@ -55,7 +55,14 @@ pub(crate) fn scores<B: Backend>(
     let offsets = inputs.mask.query_offsets.as_ref();
     let block = |frame: &Frame| {
         let device = routed::tensor::<B, 4>(inputs.query.clone()).device();
-        function::block::<B>(frame, [batch, heads_q], part, offsets, &scalars, &device)
+        function::block::<B>(
+            frame,
+            [batch, heads_q],
+            part,
+            offsets,
+            scalars.by_position,
+            &device,
+        )
     };
     let by_functions = function::hidden::<B>(&inputs.mask.functions, part, block);
     let score_function = inputs.score_function.map(|call| (block(&call.frame), call));

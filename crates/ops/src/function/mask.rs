@@ -8,6 +8,7 @@ use burn::tensor::{Bool, Int, Tensor};
 use super::{
     captured::{Captured, Captures, Entries, Frame, Numbers},
     pairs::Pairs,
+    table::BlockTable,
 };
 
 type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
@@ -24,7 +25,8 @@ type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
 ///
 /// # Cost
 ///
-/// Calls with a function are computed by the backend's operations, block by block, on every backend.
+/// Calls with a function are computed by the backend's operations, block by block, on every backend. With a [table](Self::in_blocks), blocks that the function
+/// hides are left out, in those that it shows it does not run, and a function that shows or hides only whole blocks is that table, which kernels read.
 ///
 /// # Source
 ///
@@ -52,6 +54,7 @@ type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
 #[derive(Clone)]
 pub struct MaskFunction {
     pub(crate) captures: Captures,
+    pub(crate) table: Option<Arc<BlockTable>>,
     function: Function,
 }
 
@@ -63,6 +66,7 @@ impl MaskFunction {
     ) -> Self {
         Self {
             captures: Captures::none(name.into()),
+            table: None,
             function: Arc::new(function),
         }
     }
@@ -79,6 +83,8 @@ impl MaskFunction {
             self.captures.frame.name
         );
         self.captures.tensors.push(captured);
+        // It was another function's.
+        self.table = None;
         self
     }
 
@@ -93,6 +99,7 @@ impl MaskFunction {
         }
         MaskCall {
             frame: self.captures.frame,
+            table: self.table,
             function: self.function,
             floats,
             ints,
@@ -112,6 +119,8 @@ impl Debug for MaskFunction {
 #[derive(Clone)]
 pub struct MaskCall {
     pub(crate) frame: Frame,
+    /// Present only if it holds for the call.
+    pub(crate) table: Option<Arc<BlockTable>>,
     pub(crate) function: Function,
     pub(crate) floats: Vec<(Tensor<4>, Entries)>,
     pub(crate) ints: Vec<(Tensor<4, Int>, Entries)>,

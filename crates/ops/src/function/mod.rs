@@ -6,13 +6,15 @@
 //! | `pairs.rs` | [`Pairs`]: the queries and keys of a block, as a function sees them |
 //! | `score.rs` | [`ScoreFunction`], and how its tensors travel in one operand |
 //! | `mask.rs` | [`MaskFunction`] |
-//! | `as_mask.rs` | a mask function as a part of a mask |
+//! | `table.rs` | what a mask function shows of blocks |
+//! | `as_mask.rs` | a mask function as a part of a mask, and its table |
 
 mod as_mask;
 pub(crate) mod captured;
 mod mask;
 mod pairs;
 mod score;
+mod table;
 
 pub use captured::Captured;
 pub use mask::{MaskCall, MaskFunction};
@@ -20,3 +22,4 @@ pub(crate) use pairs::Block;
 pub use pairs::Pairs;
 pub(crate) use score::Slot;
 pub use score::{ScoreCall, ScoreFunction};
+pub use table::BlockTable;

@@ -69,7 +69,7 @@ impl Pairs {
     /// The index of each key, `[batch or 1, 1, 1, keys]`, counted from the first key of its sequence: beside a cache, also from one that the cache has
     /// dropped.
     pub fn keys(&self) -> Tensor<4, Int> {
-        self.from_first_keys(self.range(self.block.keys.clone(), 3))
+        self.after_first_keys(self.range(self.block.keys.clone(), 3))
     }
 
     /// The key at which each query stands, `[batch or 1, 1, queries, 1]`: by the causal alignment, or by the
@@ -78,7 +78,7 @@ impl Pairs {
     pub fn positions(&self) -> Tensor<4, Int> {
         let first = self.block.first_position.clone();
         let [batch] = first.dims();
-        self.from_first_keys(self.queries() + first.reshape([batch, 1, 1, 1]))
+        self.after_first_keys(self.queries() + first.reshape([batch, 1, 1, 1]))
     }
 
     /// By how many tokens each query stands after each key, `[batch or 1, 1, queries, keys]`: negative for a later key.
@@ -118,7 +118,7 @@ impl Pairs {
     }
 
     /// Indices of keys that are counted from the first key of the call.
-    fn from_first_keys(&self, indices: Tensor<4, Int>) -> Tensor<4, Int> {
+    fn after_first_keys(&self, indices: Tensor<4, Int>) -> Tensor<4, Int> {
         let first = &self.block.frame.first_keys;
         if first.is_empty() {
             return indices;

@@ -1,0 +1,140 @@
+//! Tables of what mask functions show of blocks: they change the cost, never the numbers.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use burn::tensor::{DType, Device, Tensor};
+use burn_attn::{AttentionMask, AttentionOptions, MaskFunction, ops};
+use burn_attn_tests::{compare::difference_to_largest, devices, sentence};
+
+use crate::{
+    body::Body,
+    case::Case,
+    mask_functions::{SIZES, dense, forms},
+    oracle::{implementations, pairs},
+};
+
+const SCORES: [usize; 4] = [2, 6, 7, 11];
+
+#[test]
+fn functions_with_tables_are_dense_masks() {
+    let case = Case::new("tables", SIZES);
+    for form in forms() {
+        let expected = dense(&case, form.visible);
+        for size in [[2, 3], [1, 1], [4, 64]] {
+            for (body, device) in implementations(DType::F64) {
+                let add = |options: AttentionOptions, device: &Device| {
+                    let function = (form.function)(device).in_blocks(SCORES, size, device);
+                    options.mask(AttentionMask::function(function))
+                };
+                let actual = case.run_with(body, &device, [DType::F64; 2], add);
+                for (name, expected, actual) in pairs(expected.oracle(), actual) {
+                    let off = difference_to_largest(&actual, &expected);
+                    assert!(
+                        off <= 1e-13,
+                        "{name} of '{}' in blocks of {size:?} by {body:?} on {device:?} is off by {off:e}",
+                        form.name
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A causal function, and how many pairs it has been asked about.
+fn counted() -> (MaskFunction, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let of_function = count.clone();
+    let function = MaskFunction::new("causal", move |pairs| {
+        of_function.fetch_add(pairs.sizes().iter().product(), Ordering::Relaxed);
+        pairs.distances().greater_equal_elem(0)
+    });
+    (function, count)
+}
+
+/// Forward and backward; how many pairs were asked about.
+fn asked(body: Body, mask: &AttentionMask, count: &AtomicUsize, device: &Device) -> usize {
+    let before = count.load(Ordering::Relaxed);
+    let case = Case::new("counted", [1, 1, 1, 64, 64, 8, 8]);
+    let [query, key, value] = case.operands(&device.clone().autodiff(), DType::F32);
+    let options = AttentionOptions::default().mask(mask.clone());
+    let (output, _) = body.attend([query.require_grad(), key, value], options);
+    output.sum().backward();
+    count.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn only_blocks_shown_in_part_are_asked_about() {
+    let body = Body::Blockwise(64);
+    for (_, device) in devices::cpu() {
+        let (function, count) = counted();
+        let all = asked(
+            body,
+            &AttentionMask::function(function.clone()),
+            &count,
+            &device,
+        );
+        assert!(all >= 2 * 64 * 64, "{all}");
+        let table = function.in_blocks([1, 1, 64, 64], 8, &device);
+        let mask = AttentionMask::function(table);
+        let few = asked(body, &mask, &count, &device);
+        assert!(0 < few && 2 * few < all, "{few} of {all}");
+        // Another layer, another step.
+        assert_eq!(asked(body, &mask.clone(), &count, &device), few);
+        // Each query is a block: nothing is shown in part.
+        let (function, count) = counted();
+        let exact = AttentionMask::function(function.in_blocks([1, 1, 64, 64], 1, &device));
+        assert_eq!(asked(Body::Backend, &exact, &count, &device), 0);
+    }
+}
+
+/// A table is for the default positions: elsewhere, the function itself is asked.
+#[test]
+fn tables_do_not_hold_for_queries_elsewhere() {
+    for (_, device) in devices::cpu() {
+        let case = Case {
+            query_offsets: Some(vec![0, 2]),
+            ..Case::new("offsets", SIZES)
+        };
+        let causal = Case {
+            causal: Some(Default::default()),
+            ..case.clone()
+        };
+        let add = |options: AttentionOptions, device: &Device| {
+            let (function, _) = counted();
+            options.mask(AttentionMask::function(
+                function.in_blocks(SCORES, 2, device),
+            ))
+        };
+        let actual = case.run_with(Body::Backend, &device, [DType::F64; 2], add);
+        for (name, expected, actual) in pairs(causal.oracle(), actual) {
+            let off = difference_to_largest(&actual, &expected);
+            assert!(off <= 1e-13, "{name} on {device:?} is off by {off:e}");
+        }
+    }
+}
+
+#[test]
+fn tables_that_do_not_fit_are_refused() {
+    let device = devices::any();
+    let case = Case::new("refused", SIZES);
+    let [query, key, value] = case.operands(&device, DType::F32);
+    let (function, _) = counted();
+    let table = function.clone().in_blocks([2, 6, 7, 12], 4, &device);
+    let options = AttentionOptions::default().mask(AttentionMask::function(table));
+    assert_eq!(
+        sentence(|| ops::attention(query, key, value, options)),
+        "attention: the table of the mask function 'causal' is for scores [2, 6, 7, 12], but these are [2, 6, 7, 11] [batch, heads, len_q, len_kv]"
+    );
+    assert_eq!(
+        sentence(|| function.clone().in_blocks(SCORES, [0, 4], &device)),
+        "a block of a mask needs at least 1 query and 1 key, but has 0 and 4"
+    );
+    let of_keys = burn_attn::Captured::per_key(Tensor::<2>::zeros([2, 10], &device));
+    assert_eq!(
+        sentence(|| function.capture(of_keys).in_blocks(SCORES, 4, &device)),
+        "attention: captured tensor 0 of the function 'causal' [2, 1, 1, 10] does not broadcast to the scores [2, 6, 7, 11] [batch, heads, len_q, len_kv]"
+    );
+}
