@@ -13,6 +13,8 @@ mod dropout;
 mod every_case;
 mod extreme;
 mod few_rows;
+mod function_costs;
+mod function_forms;
 mod function_values;
 mod functions;
 mod golden;
@@ -28,6 +30,7 @@ mod properties;
 #[cfg(feature = "flex")]
 mod random_calls;
 mod rotation;
+mod scalar_forms;
 mod strided;
 mod subsets;
 mod unions;

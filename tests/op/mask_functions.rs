@@ -10,6 +10,7 @@ use burn_attn_tests::{compare::difference_to_largest, devices, sentence};
 use crate::{
     case::Case,
     oracle::{TOLERANCE_OF_F32, implementations, pairs},
+    scalar_forms::{Causal, Documents, Odd, Parity},
 };
 
 pub const SIZES: [usize; 7] = [2, 6, 3, 7, 11, 5, 13];
@@ -43,6 +44,7 @@ pub fn forms() -> Vec<Form> {
             name: "causal",
             function: |_| {
                 MaskFunction::new("causal", |pairs| pairs.distances().greater_equal_elem(0))
+                    .scalar(Causal)
             },
             visible: |[_, _, query, key]| key <= query + 4,
         },
@@ -54,6 +56,7 @@ pub fn forms() -> Vec<Form> {
                         .remainder_scalar(2)
                         .equal_elem(0)
                 })
+                .scalar(Parity)
             },
             visible: |[_, head, _, key]| (head + key) % 2 == 0,
         },
@@ -66,6 +69,7 @@ pub fn forms() -> Vec<Form> {
                 })
                 .capture(Captured::per_query(documents(7, device)))
                 .capture(Captured::per_key(documents(11, device)))
+                .scalar(Documents)
             },
             visible: |[batch_item, _, query, key]| {
                 document(batch_item, 6 - query) == document(batch_item, 10 - key)
@@ -78,6 +82,7 @@ pub fn forms() -> Vec<Form> {
                     let odd = |x: Tensor<4, Int>| x.remainder_scalar(2);
                     (odd(pairs.queries()) * odd(pairs.keys() + pairs.batch_items())).equal_elem(1)
                 })
+                .scalar(Odd)
             },
             visible: |[batch_item, _, query, key]| query % 2 == 1 && (key + batch_item) % 2 == 1,
         },

@@ -56,6 +56,8 @@ mod book {
     struct Chapter15;
     #[doc = include_str!("../../book/src/16-what-texts-got-wrong.md")]
     struct Chapter16;
+    #[doc = include_str!("../../book/src/17-score-functions.md")]
+    struct Chapter17;
 }
 
 pub use sentence::sentence;

@@ -1,7 +1,10 @@
 //! The code that is compiled for every instruction set, once for f32 and once for f64.
 
 use crate::{
-    attention::kernel::{backward::TileBackward, decode::Decode, forward::TileForward},
+    attention::{
+        function::{ScoreForms, ScoreLoops, VisibleForms, VisibleLoops},
+        kernel::{backward::TileBackward, decode::Decode, forward::TileForward},
+    },
     linear::{rotary_rows::RotaryRows, split_k::SplitK},
     simd::real::Real,
     threads::parallel::Execution,
@@ -26,6 +29,10 @@ pub enum Kernel<'a, R: Real> {
 /// Generic code is compiled again by every crate that uses it, and without optimisation in a debug build. This method has one
 /// implementation per precision, which is compiled here, with the optimisation that `Cargo.toml` asks for.
 pub trait Compiled: Real {
+    /// The loops around a score function in this precision.
+    fn score_loops(forms: &dyn ScoreForms) -> &dyn ScoreLoops<Self>;
+    /// The loop around a function of what is visible, for scores in this precision.
+    fn visible_loops(forms: &dyn VisibleForms) -> &dyn VisibleLoops<Self>;
     /// Runs a kernel with the vectors of an execution.
     fn run(kernel: Kernel<'_, Self>, execution: Execution);
 }
@@ -33,6 +40,14 @@ pub trait Compiled: Real {
 macro_rules! compiled {
     ($real:ident) => {
         impl Compiled for $real {
+            fn score_loops(forms: &dyn ScoreForms) -> &dyn ScoreLoops<Self> {
+                forms
+            }
+
+            fn visible_loops(forms: &dyn VisibleForms) -> &dyn VisibleLoops<Self> {
+                forms
+            }
+
             fn run(kernel: Kernel<'_, Self>, execution: Execution) {
                 match kernel {
                     Kernel::Forward(tile) => execution.dispatch(tile),

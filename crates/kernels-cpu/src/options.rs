@@ -71,6 +71,9 @@ pub enum InputError {
     /// The bias does not fit the sizes.
     #[error("the bias does not fit: {0}")]
     Bias(#[from] BroadcastError),
+    /// What a function has captured does not fit the sizes.
+    #[error("what a function has captured does not fit: {0}")]
+    Captured(BroadcastError),
     /// The relative buckets are impossible.
     #[error(transparent)]
     RelativeBuckets(#[from] RelativeBucketsError),

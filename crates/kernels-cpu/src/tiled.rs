@@ -26,6 +26,10 @@ pub use crate::{
     attention::{
         backward::{Gradients, Upstream, backward},
         forward::forward,
+        function::{
+            Captured, Looped, Number, Pair, PairBlock, ScoreForm, ScoreForms, ScoreFunction, Shown,
+            VisibleForm, VisibleForms, VisibleFunction,
+        },
         inputs::Inputs,
     },
     linear::{

@@ -37,8 +37,9 @@ pub use norm::{Norm, NormConfig, normalised};
 pub use ops::with_dropout_seed;
 pub use ops::{
     AttentionBias, AttentionDropout, AttentionMask, AttentionOptions, BlockSize, Captured,
-    CausalAlignment, DropoutError, MaskFunction, Pairs, RelativeBuckets, RelativeBucketsError,
-    ScoreFunction, StatisticsOptions, Window, alibi_slopes, seed,
+    CausalAlignment, DropoutError, MaskFunction, Number, Pair, PairBlock, Pairs, RelativeBuckets,
+    RelativeBucketsError, ScoreForm, ScoreFunction, Shown, StatisticsOptions, VisibleForm, Window,
+    alibi_slopes, seed,
 };
 pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};

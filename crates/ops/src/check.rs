@@ -56,6 +56,7 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     biases(&options.bias, scores, has_offsets);
     if let Some(function) = &options.score_function {
         captured(&function.captures, scores, has_offsets);
+        form(&function.captures, "floats", function.floats_of_form());
     }
     if let Some(sinks) = &options.sinks {
         of_heads("sinks", sinks.dims()[0], heads_q);
@@ -101,6 +102,7 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
             );
         }
         captured(&function.captures, scores, true);
+        form(&function.captures, "integers", function.integers_of_form());
     }
     for either in mask.unions.iter().flatten() {
         self::mask(either, scores);
@@ -203,6 +205,21 @@ pub(crate) fn captured(captures: &Captures, scores: [usize; 4], has_offsets: boo
             }
         }
     }
+}
+
+/// Panics unless a form for single numbers reads as many as are captured.
+fn form(captures: &Captures, kind: &str, reads: Option<usize>) {
+    let of_kind = |captured: &&Captured| match &captured.tensor {
+        Numbers::Float(_) => kind == "floats",
+        Numbers::Int(_) => kind == "integers",
+    };
+    let count = captures.tensors.iter().filter(of_kind).count();
+    assert!(
+        reads.is_none_or(|reads| reads == count),
+        "attention: the scalar form of the function '{}' reads {} {kind}, but {count} are captured",
+        captures.frame.name,
+        reads.unwrap_or_default()
+    );
 }
 
 /// Panics unless numbers by distance fit the scores.

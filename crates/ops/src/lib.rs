@@ -62,6 +62,7 @@ mod union;
 
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
+pub use burn_attn_kernels_cpu::tiled::{Number, Pair, PairBlock, ScoreForm, Shown, VisibleForm};
 pub use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, CausalAlignment, DropoutError, RelativeBuckets,
     RelativeBucketsError, Window, alibi_slopes,

@@ -169,12 +169,17 @@ impl AttentionMask {
         for mut function in self.functions {
             // A table says what the function shows of queries at their default positions.
             function.table = function.table.filter(|_| is_default);
-            match &function.table {
-                Some(table) if table.is_exact() => tables.push(VisibleBlocks {
+            let table = function.table.clone();
+            let call = function.into_call();
+            let is_exact = table.as_ref().is_some_and(|table| table.is_exact());
+            if let Some(table) = table.filter(|_| is_exact || call.is_scalar()) {
+                tables.push(VisibleBlocks {
                     table: table.visible.clone(),
                     size: table.size,
-                }),
-                _ => functions.push(function.into_call()),
+                });
+            }
+            if !is_exact {
+                functions.push(call);
             }
         }
         let blocks = VisibleBlocks::intersection(tables, lengths);

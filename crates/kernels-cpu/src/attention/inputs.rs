@@ -2,7 +2,11 @@
 
 use crate::{
     DistanceAxis, InputError, Options, Problem,
-    attention::kernel::{scores::Scoring, softcap::Softcap},
+    attention::{
+        function::{Captured, ScoreFunction, VisibleFunction},
+        kernel::{scores::Scoring, softcap::Softcap},
+    },
+    compiled::Compiled,
     extent::elements,
     options::{at_least, exactly},
     view::{element::Element, rows::Rows, rows_mut::RowsMut},
@@ -31,6 +35,10 @@ pub struct Inputs<'a, T: Element> {
     /// Added to the scores: entry `i − j + len_kv − 1` of a head to the score of query `i` and key `j`; with query offsets entry
     /// `query_offsets[b] + i − j + len_q + len_kv − 1` to that of batch item `b`.
     pub distance_bias: Option<&'a [T::Real]>,
+    /// Changes the scaled scores, before the softcap.
+    pub score_function: Option<ScoreFunction<'a, T::Real>>,
+    /// Hides what it does not show.
+    pub visible_function: Option<VisibleFunction<'a>>,
 }
 
 impl<'a, T: Element> Inputs<'a, T> {
@@ -44,6 +52,8 @@ impl<'a, T: Element> Inputs<'a, T> {
             v: Rows::contiguous(v, problem.heads_kv, problem.len_kv, problem.dim_v),
             options: Options::default(),
             distance_bias: None,
+            score_function: None,
+            visible_function: None,
         }
     }
 
@@ -54,6 +64,12 @@ impl<'a, T: Element> Inputs<'a, T> {
             options: self.options,
             distance_bias: self.distance_bias,
             softcap: self.options.softcap.map(Softcap::new),
+            score_function: self
+                .score_function
+                .map(|function| (T::Real::score_loops(function.form), function.captured)),
+            visible_function: self
+                .visible_function
+                .map(|function| (T::Real::visible_loops(function.form), function)),
         }
     }
 
@@ -76,7 +92,50 @@ impl<'a, T: Element> Inputs<'a, T> {
             let entries = elements([p.heads_q, self.distances()]);
             exactly("distance_bias", distance.len(), entries, p)?;
         }
+        if let Some(function) = &self.score_function {
+            let (actual, expected) = (function.captured.len(), function.form.captured());
+            exactly("what the score function has captured", actual, expected, p)?;
+            for captured in function.captured {
+                match captured {
+                    Captured::Pairs(numbers) => {
+                        numbers.validate(p).map_err(InputError::Captured)?
+                    }
+                    Captured::Distances(numbers) => {
+                        let entries = elements([p.heads_q, self.distances()]);
+                        exactly("captured distances", numbers.len(), entries, p)?;
+                    }
+                }
+            }
+        }
+        if let Some(function) = &self.visible_function {
+            let (actual, expected) = (function.captured.len(), function.form.captured());
+            exactly(
+                "what the visible function has captured",
+                actual,
+                expected,
+                p,
+            )?;
+            for captured in function.captured {
+                captured.validate(p).map_err(InputError::Captured)?;
+            }
+            if let Some(whole) = &function.whole {
+                whole.validate(p)?;
+            }
+        }
         Ok(())
+    }
+
+    /// Of each tensor that the score function has captured: into how many parts batch items and heads divide it, and how many entries a part has.
+    pub(crate) fn captured(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let function = self.score_function.iter();
+        let captured = function.flat_map(|function| function.captured);
+        captured.map(|captured| match captured {
+            Captured::Pairs(numbers) => {
+                let [batch, heads, queries, keys] = numbers.shape();
+                (batch * heads, queries * keys)
+            }
+            Captured::Distances(_) => (self.problem.heads_q, self.distances()),
+        })
     }
 
     /// Number of entries of a distance bias for each head, 0 if there is no pair.

@@ -8,10 +8,12 @@
 //! | `inputs.rs` | the inputs of a call |
 //! | `forward.rs` | output and logsumexp, tile by tile, with an online softmax |
 //! | `decode.rs` | output and logsumexp of a single query, with the keys divided among threads |
+//! | `function/` | functions of a caller's own |
 //! | `backward/` | all gradients, from the saved output and logsumexp |
 
 pub(crate) mod backward;
 mod decode;
 pub(crate) mod forward;
+pub(crate) mod function;
 pub(crate) mod inputs;
 pub(crate) mod kernel;

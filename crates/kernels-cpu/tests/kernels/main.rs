@@ -21,6 +21,7 @@ mod determinism;
 mod dropout;
 mod errors;
 mod extreme;
+mod functions;
 mod gradients;
 mod hidden;
 mod linear;

@@ -293,6 +293,9 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
             dropout: case.dropout,
         },
         distance_bias: distance_bias.as_deref(),
+        // The oracle has none: those of `tests/op` are compared with formulas.
+        score_function: None,
+        visible_function: None,
     };
 
     let mut output = Target::<T>::new(of_queries, p.dim_v, how.layout);
@@ -336,6 +339,7 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
         bias: bias_gradient.as_deref_mut(),
         distance_bias: distance_gradient.as_deref_mut(),
         sinks: sinks_gradient.as_deref_mut(),
+        captured: None,
     };
     backward(&inputs, &upstream, gradients, execution).unwrap();
 

@@ -147,6 +147,15 @@ impl<B: Backend> ScoreInputs<B> {
         self.score_function.is_some() || !self.mask.functions.is_empty()
     }
 
+    /// Whether the call has a function that kernels which compute number by number cannot run.
+    pub(crate) fn needs_tensor_form(&self) -> bool {
+        let functions = &self.mask.functions;
+        let of_scores = self.score_function.as_ref();
+        of_scores.is_some_and(|call| !call.is_scalar())
+            || functions.len() > 1
+            || functions.iter().any(|call| !call.is_scalar())
+    }
+
     /// The tensors that may have a gradient, if their gradients are `required`: query, key, value, dense bias, distance bias,
     /// sinks and captured floats.
     pub fn differentiable<'a>(

@@ -4,6 +4,7 @@ use core::fmt::{Debug, Formatter, Result};
 use std::sync::Arc;
 
 use burn::tensor::{Bool, Int, Tensor};
+use burn_attn_kernels_cpu::tiled::{Looped, VisibleForm, VisibleForms, VisibleFunction};
 
 use super::{
     captured::{Captured, Captures, Entries, Frame, Numbers},
@@ -25,7 +26,8 @@ type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
 ///
 /// # Cost
 ///
-/// Calls with a function are computed by the backend's operations, block by block, on every backend. With a [table](Self::in_blocks), blocks that the function
+/// Calls with a function are computed by the backend's operations, block by block, on every backend; with a [form for single pairs](Self::scalar), by the kernels of flex and
+/// ndarray. With a [table](Self::in_blocks), blocks that the function
 /// hides are left out, in those that it shows it does not run, and a function that shows or hides only whole blocks is that table, which kernels read.
 ///
 /// # Source
@@ -56,6 +58,7 @@ pub struct MaskFunction {
     pub(crate) captures: Captures,
     pub(crate) table: Option<Arc<BlockTable>>,
     function: Function,
+    form: Option<Arc<dyn VisibleForms>>,
 }
 
 impl MaskFunction {
@@ -68,6 +71,7 @@ impl MaskFunction {
             captures: Captures::none(name.into()),
             table: None,
             function: Arc::new(function),
+            form: None,
         }
     }
 
@@ -88,6 +92,25 @@ impl MaskFunction {
         self
     }
 
+    /// Adds the same function pair by pair, which reads the captured integers in their order: the kernels of flex and ndarray run it instead of the tensor operations, and
+    /// ask it about whole blocks. Nothing checks that both forms are the same function.
+    ///
+    /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured floats, with integers that are
+    /// [whole](Captured::whole) or have both queries and keys, with more than 6 of them, beside another mask function, and with a cache that has dropped keys.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, when `form` reads another number of integers than are captured.
+    pub fn scalar<const N: usize>(mut self, form: impl VisibleForm<N>) -> Self {
+        self.form = Some(Arc::new(Looped::<_, N>(form)));
+        self
+    }
+
+    /// How many integers the form reads, if there is one.
+    pub(crate) fn integers_of_form(&self) -> Option<usize> {
+        self.form.as_ref().map(|form| form.captured())
+    }
+
     /// The function in one call.
     pub(crate) fn into_call(self) -> MaskCall {
         let (mut floats, mut ints) = (Vec::new(), Vec::new());
@@ -101,6 +124,7 @@ impl MaskFunction {
             frame: self.captures.frame,
             table: self.table,
             function: self.function,
+            form: self.form,
             floats,
             ints,
         }
@@ -122,8 +146,24 @@ pub struct MaskCall {
     /// Present only if it holds for the call.
     pub(crate) table: Option<Arc<BlockTable>>,
     pub(crate) function: Function,
+    pub(crate) form: Option<Arc<dyn VisibleForms>>,
     pub(crate) floats: Vec<(Tensor<4>, Entries)>,
     pub(crate) ints: Vec<(Tensor<4, Int>, Entries)>,
+}
+
+impl MaskCall {
+    /// Whether kernels that compute pair by pair have all that they need.
+    pub(crate) fn is_scalar(&self) -> bool {
+        let is_readable = |(ints, entries): &(Tensor<4, Int>, Entries)| {
+            let [_, _, queries, keys] = ints.dims();
+            *entries == Entries::Pairs && (queries == 1 || keys == 1)
+        };
+        self.form.is_some()
+            && self.floats.is_empty()
+            && self.ints.len() <= VisibleFunction::MOST_CAPTURED
+            && self.ints.iter().all(is_readable)
+            && self.frame.first_keys.is_empty()
+    }
 }
 
 impl Debug for MaskCall {

@@ -4,6 +4,9 @@ use core::fmt::{Debug, Formatter, Result};
 use std::sync::Arc;
 
 use burn::tensor::{DType, Int, Tensor};
+use burn_attn_kernels_cpu::tiled::{
+    Looped, ScoreForm, ScoreForms, ScoreFunction as KernelFunction,
+};
 
 use super::{
     captured::{Captured, Captures, Entries, Frame, Numbers},
@@ -27,7 +30,8 @@ type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
 ///
 /// # Cost
 ///
-/// Calls with a function are computed by the backend's operations, block by block, on every backend.
+/// Calls with a function are computed by the backend's operations, block by block, on every backend; with a [form for single numbers](Self::scalar), by the
+/// kernels of flex and ndarray.
 ///
 /// # Source
 ///
@@ -54,6 +58,7 @@ type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
 pub struct ScoreFunction {
     pub(crate) captures: Captures,
     function: Function,
+    form: Option<Arc<dyn ScoreForms>>,
 }
 
 impl ScoreFunction {
@@ -65,6 +70,7 @@ impl ScoreFunction {
         Self {
             captures: Captures::none(name.into()),
             function: Arc::new(function),
+            form: None,
         }
     }
 
@@ -72,6 +78,25 @@ impl ScoreFunction {
     pub fn capture(mut self, captured: Captured) -> Self {
         self.captures.tensors.push(captured);
         self
+    }
+
+    /// Adds the same function number by number, which reads the captured floats in their order: the kernels of flex and ndarray run it, and its derivatives, instead
+    /// of the tensor operations. Nothing checks that both forms are the same function.
+    ///
+    /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured integers, with captured tensors that are
+    /// [whole](Captured::whole) or have both queries and keys, with more than 6 of them, and with a cache that has dropped keys.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, when `form` reads another number of floats than are captured.
+    pub fn scalar<const N: usize>(mut self, form: impl ScoreForm<N>) -> Self {
+        self.form = Some(Arc::new(Looped::<_, N>(form)));
+        self
+    }
+
+    /// How many floats the form reads, if there is one.
+    pub(crate) fn floats_of_form(&self) -> Option<usize> {
+        self.form.as_ref().map(|form| form.captured())
     }
 
     /// The function in one call, and its floats side by side, in `dtype`: one operand, whose gradient Burn takes apart again. `numbers_by_distance` brings
@@ -108,6 +133,7 @@ impl ScoreFunction {
         let call = ScoreCall {
             frame: self.captures.frame,
             function: self.function,
+            form: self.form,
             slots,
             ints,
         };
@@ -133,6 +159,7 @@ impl Debug for ScoreFunction {
 pub struct ScoreCall {
     pub(crate) frame: Frame,
     pub(crate) function: Function,
+    pub(crate) form: Option<Arc<dyn ScoreForms>>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) ints: Vec<(Tensor<4, Int>, Entries)>,
 }
@@ -140,9 +167,25 @@ pub struct ScoreCall {
 /// Where a captured tensor is in the operand that has all floats.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    start: usize,
+    pub(crate) start: usize,
     pub(crate) shape: [usize; 4],
     pub(crate) entries: Entries,
+}
+
+impl ScoreCall {
+    /// Whether kernels that compute number by number have all that they need.
+    pub(crate) fn is_scalar(&self) -> bool {
+        let is_readable = |slot: &Slot| match slot.entries {
+            Entries::Pairs => slot.shape[2] == 1 || slot.shape[3] == 1,
+            Entries::Distances => true,
+            Entries::Whole => false,
+        };
+        self.form.is_some()
+            && self.ints.is_empty()
+            && self.slots.len() <= KernelFunction::<f32>::MOST_CAPTURED
+            && self.slots.iter().all(is_readable)
+            && self.frame.first_keys.is_empty()
+    }
 }
 
 impl Slot {

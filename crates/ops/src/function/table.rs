@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
-use burn_attn_kernels_cpu::BlockSize;
+use burn_attn_kernels_cpu::{BlockSize, tiled::Shown};
 
 /// What a function shows of every block of scores of some sizes, on the host.
 #[derive(Clone, Debug)]
@@ -13,17 +13,11 @@ pub struct BlockTable {
     pub(crate) size: BlockSize,
     /// True for a block of which something is shown, `[batch or 1, heads_q or 1, rows, columns]`.
     pub(crate) visible: Tensor<4, Bool>,
+    /// True for a block of which all is shown.
+    pub(crate) whole: Vec<bool>,
     /// Those of `visible`.
-    dims: [usize; 4],
+    pub(crate) dims: [usize; 4],
     blocks: Vec<Shown>,
-}
-
-/// What is shown of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shown {
-    Nothing,
-    Some,
-    All,
 }
 
 impl BlockTable {
@@ -60,6 +54,7 @@ impl BlockTable {
             scores,
             size,
             visible: Tensor::from_data(TensorData::new(any.collect(), dims), device),
+            whole: blocks.iter().map(|&shown| shown == Shown::All).collect(),
             dims,
             blocks,
         }

@@ -48,6 +48,8 @@ pub struct Gradients<'a, T: Element> {
     pub distance_bias: Option<&'a mut [T::Real]>,
     /// `[heads_q]`
     pub sinks: Option<&'a mut [T::Real]>,
+    /// What the score function has captured: contiguous, one tensor after the other.
+    pub captured: Option<&'a mut [T::Real]>,
 }
 
 impl<T: Element> Gradients<'_, T> {
@@ -63,7 +65,7 @@ impl<T: Element> Gradients<'_, T> {
                 (0..head.rows()).for_each(|row| head.row(row).fill(T::default()));
             }
         }
-        let others = [self.bias, self.distance_bias, self.sinks];
+        let others = [self.bias, self.distance_bias, self.sinks, self.captured];
         for gradient in others.into_iter().flatten() {
             gradient.fill(T::Real::default());
         }
@@ -83,6 +85,10 @@ impl<T: Element> Gradients<'_, T> {
         let of_bias = options.bias.map_or(0, |bias| elements(bias.shape()));
         let of_distance = inputs.distance_bias.map_or(0, <[T::Real]>::len);
         let of_sinks = options.sinks.map_or(0, <[T::Real]>::len);
+        let of_captured = inputs
+            .captured()
+            .map(|(parts, entries)| parts * entries)
+            .sum();
         for (name, gradient, expected) in [
             ("gradient of the bias", &self.bias, of_bias),
             (
@@ -91,6 +97,7 @@ impl<T: Element> Gradients<'_, T> {
                 of_distance,
             ),
             ("gradient of the sinks", &self.sinks, of_sinks),
+            ("gradient of what is captured", &self.captured, of_captured),
         ] {
             if let Some(gradient) = gradient {
                 exactly(name, gradient.len(), expected, p)?;

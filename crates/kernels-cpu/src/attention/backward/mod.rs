@@ -17,6 +17,7 @@ use crate::{
         inputs::Inputs,
         kernel::{
             backward::TileBackward,
+            function::FunctionGradient,
             operands::Operands,
             sums::BiasGradient,
             tile::{QUERIES, Queries, padded},
@@ -106,7 +107,7 @@ fn run<T: Element>(
                 }
             },
         );
-        plan.reduce(&mut gradients, partial, slabs, execution);
+        plan.reduce(inputs, &mut gradients, partial, slabs, execution);
     });
 }
 
@@ -135,6 +136,7 @@ fn run_task<T: Element>(
         &mut *value_gradient,
         &mut *task.sinks,
         &mut *task.distance,
+        &mut *task.captured,
     ] {
         sums.fill(T::Real::default());
     }
@@ -177,6 +179,10 @@ fn run_task<T: Element>(
                 value_gradient: &mut *value_gradient,
                 distance_gradient: &mut task.distance
                     [in_group * per_head..(in_group + 1) * per_head],
+                function_gradient: FunctionGradient {
+                    sums: &mut task.captured
+                        [in_group * plan.captured..(in_group + 1) * plan.captured],
+                },
                 bias_gradient,
                 sink_gradient: task.sinks.get_mut(in_group),
                 query_gradient: write.as_mut().map(|write| write as _),

@@ -44,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) slabs: Slabs,
     /// Distances of one query head, 0 if their gradient is not required.
     pub(crate) distances: usize,
+    /// What the score function has captured for one query head, 0 if its gradient is not required.
+    pub(crate) captured: usize,
     sinks: bool,
 }
 
@@ -114,6 +116,8 @@ pub(crate) struct Task<'a, T: Element> {
     pub(crate) sinks: &'a mut [T::Real],
     /// One sum per distance and query head of the group, if required.
     pub(crate) distance: &'a mut [T::Real],
+    /// Sums of what is captured, for each query head of the group, if required.
+    pub(crate) captured: &'a mut [T::Real],
 }
 
 /// Tasks that run one after the other because they add to the same sums.
@@ -147,6 +151,10 @@ impl Plan {
             bias_strides: shape.map(contiguous_strides),
             slabs: Slabs::new(&problem, shape, heads * chunks),
             distances: if distance { inputs.distances() } else { 0 },
+            captured: match gradients.captured {
+                Some(_) => inputs.captured().map(|(_, entries)| entries).sum(),
+                None => 0,
+            },
             sinks: options.sinks.is_some() && gradients.sinks.is_some(),
         }
     }
@@ -161,17 +169,22 @@ impl Plan {
         self.problem.batch * self.problem.heads_kv * self.chunks
     }
 
-    /// Numbers that each task sums separately: keys and values, then sinks, then distances. They fill whole cache lines, which no other
+    /// Numbers that each task sums separately: keys and values, then sinks, then distances, then what is captured. They fill whole cache lines, which no other
     /// task writes.
-    pub(crate) fn partial_per_task(&self) -> [usize; 3] {
+    pub(crate) fn partial_per_task(&self) -> [usize; 4] {
         let group = self.problem.group_size();
         let keys_and_values = match self.chunks {
             1 => 0,
             _ => self.sums_per_head.iter().sum(),
         };
         let sinks = if self.sinks { group } else { 0 };
-        [keys_and_values, sinks, group * self.distances]
-            .map(|sums| sums.next_multiple_of(LINE_NUMBERS))
+        [
+            keys_and_values,
+            sinks,
+            group * self.distances,
+            group * self.captured,
+        ]
+        .map(|sums| sums.next_multiple_of(LINE_NUMBERS))
     }
 
     pub(crate) fn per_worker(&self) -> usize {
@@ -214,7 +227,7 @@ impl Plan {
             })
             .collect();
 
-        let [of_sums, of_sinks, of_distances] = self.partial_per_task();
+        let [of_sums, of_sinks, of_distances, of_captured] = self.partial_per_task();
         let tiles = p.group_size() * p.len_q.div_ceil(QUERIES);
         let mut tasks_of_part = vec![0; self.slabs.parts];
         for task in 0..self.tasks() {
@@ -232,6 +245,7 @@ impl Plan {
                 partial: cut(&mut partial, of_sums).filter(|_| self.chunks > 1),
                 sinks: cut(&mut partial, of_sinks).unwrap_or_default(),
                 distance: cut(&mut partial, of_distances).unwrap_or_default(),
+                captured: cut(&mut partial, of_captured).unwrap_or_default(),
             };
             // Dealt back and forth, because under a causal mask each tile has more work than the one before.
             let count = &mut tasks_of_part[part];

@@ -6,6 +6,8 @@ use crate::{
             gradients::{Gradients, heads},
             plan::Plan,
         },
+        function::Captured,
+        inputs::Inputs,
         kernel::tile::padded,
     },
     threads::parallel::{Execution, add, add_up, for_each},
@@ -20,6 +22,7 @@ impl Plan {
     /// Adds up the separate sums of the tasks, in their order.
     pub(crate) fn reduce<T: Element>(
         &self,
+        inputs: &Inputs<'_, T>,
         gradients: &mut Gradients<'_, T>,
         partial: &[T::Real],
         slabs: &[T::Real],
@@ -27,8 +30,8 @@ impl Plan {
     ) {
         let p = &self.problem;
         let group = p.group_size();
-        let [of_sums, of_sinks, of_distances] = self.partial_per_task();
-        let per_task = of_sums + of_sinks + of_distances;
+        let [of_sums, of_sinks, of_distances, of_captured] = self.partial_per_task();
+        let per_task = of_sums + of_sinks + of_distances + of_captured;
         // Numbers that come from memory are worth several operations.
         let workers = |numbers: usize| execution.workers(usize::MAX, 4.0 * numbers as f64);
         if self.chunks > 1 {
@@ -88,6 +91,11 @@ impl Plan {
                 },
             );
         }
+        if let Some(out) = gradients.captured.as_deref_mut() {
+            let skip = of_sums + of_sinks + of_distances;
+            let sums = partial.chunks_exact(per_task.max(1));
+            self.reduce_captured(inputs, out, sums.map(|sums| &sums[skip..][..of_captured]));
+        }
         let (others, size) = (self.slabs.slots_per_part - 1, self.slabs.size);
         if let Some(out) = gradients.bias.as_deref_mut().filter(|_| others * size > 0) {
             let pieces = out.chunks_exact_mut(size).enumerate();
@@ -105,6 +113,40 @@ impl Plan {
                     }
                 },
             );
+        }
+    }
+
+    /// Adds the sums of every query head to the part of each captured tensor that the head reads.
+    fn reduce_captured<'a, T: Element>(
+        &self,
+        inputs: &Inputs<'_, T>,
+        out: &mut [T::Real],
+        sums: impl Iterator<Item = &'a [T::Real]>,
+    ) {
+        let (p, function) = (&self.problem, inputs.score_function);
+        let group = p.group_size();
+        out.fill(T::Real::default());
+        for (task, sums) in sums.enumerate() {
+            let head_kv = task / self.chunks;
+            let (batch_item, head_kv) = (head_kv / p.heads_kv, head_kv % p.heads_kv);
+            for in_group in 0..group {
+                let mut sums = &sums[in_group * self.captured..][..self.captured];
+                let head = head_kv * group + in_group;
+                let mut first = 0;
+                let captured = function.iter().flat_map(|function| function.captured);
+                for (captured, (parts, entries)) in captured.zip(inputs.captured()) {
+                    let part = match captured {
+                        Captured::Pairs(numbers) => {
+                            let [batch, heads, ..] = numbers.shape();
+                            batch_item.min(batch - 1) * heads + head.min(heads - 1)
+                        }
+                        Captured::Distances(_) => head,
+                    };
+                    let (own, others) = sums.split_at(entries);
+                    add(&mut out[first + part * entries..][..entries], own);
+                    (first, sums) = (first + parts * entries, others);
+                }
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Problem,
     attention::kernel::{
+        function::FunctionGradient,
         operands::{Operands, WriteRow, dot_products},
         screened::{Screened, all_finite},
         seen::Scores,
@@ -25,7 +26,7 @@ use crate::{
 };
 
 /// The buffers of a tile with vectors of any width, in the order of [`TileBackward::with_simd`].
-pub(crate) fn pieces(problem: &Problem) -> [usize; 17] {
+pub(crate) fn pieces(problem: &Problem) -> [usize; 18] {
     let (padded_qk, padded_v) = (padded(problem.dim_qk), padded(problem.dim_v));
     let queries = padded(problem.len_q.min(QUERIES));
     let keys = problem.len_kv.min(BACKWARD_KEYS);
@@ -42,6 +43,7 @@ pub(crate) fn pieces(problem: &Problem) -> [usize; 17] {
         queries,
         keys * (queries + MAX_LANES),
         keys * (queries + MAX_LANES),
+        keys * WIDEST_PANEL,
         keys * WIDEST_PANEL,
         keys * WIDEST_PANEL,
         keys * padded_qk,
@@ -63,6 +65,8 @@ pub struct TileBackward<'a, R> {
     pub(crate) value_gradient: &'a mut [R],
     /// The distances of the head, or empty.
     pub(crate) distance_gradient: &'a mut [R],
+    /// Of the query head, or empty.
+    pub(crate) function_gradient: FunctionGradient<'a, R>,
     pub(crate) bias_gradient: Option<BiasGradient<'a, R>>,
     pub(crate) sink_gradient: Option<&'a mut R>,
     pub(crate) query_gradient: Option<WriteRow<'a, R>>,
@@ -86,7 +90,8 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let of_keys = !self.key_gradient.is_empty();
         let of_values = !self.value_gradient.is_empty();
         let of_distances = !self.distance_gradient.is_empty();
-        let of_scores = self.bias_gradient.is_some() || of_distances;
+        let of_function = !self.function_gradient.sums.is_empty();
+        let of_scores = self.bias_gradient.is_some() || of_distances || of_function;
         let mut scratch = self.scratch;
         let [
             query_rows,
@@ -101,6 +106,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             neg_delta,
             weights,
             score_gradients,
+            products,
             dsoftcap,
             kept,
             key_buffer,
@@ -202,7 +208,11 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 dot_products(simd, key.after(first), dim_qk, query, &mut weights);
                 let of_softcap = scoring.softcap.map_or(0, |_| count * columns);
                 let dsoftcap = &mut dsoftcap[..of_softcap];
-                scoring.apply(simd, &mut weights, dsoftcap);
+                let of_function = scoring
+                    .score_function
+                    .map_or(0, |_| count * panel.queries.count);
+                let products = &mut products[..of_function];
+                scoring.apply(simd, &mut weights, products, dsoftcap);
                 // What follows sums over the columns, and a bias for all queries, which may be NaN, is in those without a query too.
                 if panel.queries.count < columns {
                     for scores in weights.rows() {
@@ -241,6 +251,10 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     for (gradient, &derivative) in row.iter_mut().zip(dsoftcap) {
                         *gradient = *gradient * derivative;
                     }
+                }
+                if scoring.score_function.is_some() {
+                    let sums = &mut self.function_gradient;
+                    scoring.function_gradients(products, &mut gradients, sums);
                 }
                 if self.query_gradient.is_some() {
                     Gemm {

@@ -105,7 +105,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                     stride: panel.columns,
                 };
                 dot_products(simd, key.after(first), dim_qk, query, &mut scores);
-                scoring.apply(simd, &mut scores, &mut []);
+                scoring.apply(simd, &mut scores, &mut [], &mut []);
                 let value = value.for_panel(first, &mut scores);
                 let scores = scores.numbers;
                 let rescale = &mut rescale[columns.clone()];

@@ -6,6 +6,7 @@
 //! | `seen.rs` | the keys that a panel sees, and their scores |
 //! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
 //! | `scores.rs`, `softcap.rs`, `bias.rs`, `softmax.rs` | from the dot products to the weights: softcap, biases, mask, dropout, exponential |
+//! | `function.rs` | functions of a caller's own on the scores of a panel |
 //! | `operands.rs` | what a tile reads: its head, its options, and the blocks of keys that it sees |
 //! | `screened.rs` | NaN in keys and values that nobody sees |
 //! | `forward.rs`, `decode.rs` | a tile forward; a single query and one split of the keys |
@@ -15,6 +16,7 @@ pub(crate) mod backward;
 pub(crate) mod bias;
 pub(crate) mod decode;
 pub(crate) mod forward;
+pub(crate) mod function;
 pub(crate) mod operands;
 pub(crate) mod scores;
 pub(crate) mod screened;

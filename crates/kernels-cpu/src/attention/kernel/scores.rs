@@ -8,10 +8,13 @@ use pulp::Simd;
 
 use crate::{
     AttentionDropout, Options, Problem,
-    attention::kernel::{
-        seen::{Scores, Seen, Visibility},
-        softcap::Softcap,
-        tile::{Queries, WIDEST_PANEL},
+    attention::{
+        function::{Captured, ScoreLoops, VisibleFunction, VisibleLoops},
+        kernel::{
+            seen::{Scores, Seen, Visibility},
+            softcap::Softcap,
+            tile::{Queries, WIDEST_PANEL},
+        },
     },
     simd::real::Real,
 };
@@ -25,14 +28,25 @@ pub(crate) struct Scoring<'a, R> {
     pub(crate) distance_bias: Option<&'a [R]>,
     /// That of the options.
     pub(crate) softcap: Option<Softcap<R>>,
+    pub(crate) score_function: Option<(&'a dyn ScoreLoops<R>, &'a [Captured<'a, R>])>,
+    pub(crate) visible_function: Option<(&'a dyn VisibleLoops<R>, VisibleFunction<'a>)>,
 }
 
 impl<R: Real> Scoring<'_, R> {
-    /// Softcap, biases and mask, in the order of the contract.
+    /// Score function, softcap, biases and mask, in the order of the contract.
     ///
-    /// `dsoftcap` gets the derivative of the softcap, in rows of the panel's columns; it may be empty.
+    /// `products` gets the scores before the score function, in rows of the queries of the panel; it may be empty. `dsoftcap` gets the derivative of the softcap, in rows of the panel's columns; it may be empty.
     #[inline(always)]
-    pub(crate) fn apply<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>, dsoftcap: &mut [R]) {
+    pub(crate) fn apply<S: Simd>(
+        &self,
+        simd: S,
+        scores: &mut Scores<'_, R>,
+        products: &mut [R],
+        dsoftcap: &mut [R],
+    ) {
+        if self.score_function.is_some() {
+            self.apply_function(scores, products);
+        }
         if let Some(softcap) = self.softcap {
             softcap.apply_to_panel(simd, scores, dsoftcap);
         }
@@ -48,6 +62,9 @@ impl<R: Real> Scoring<'_, R> {
     /// Causality, window and key length are left to the caller, which computes no score outside their range.
     #[inline(always)]
     pub(crate) fn apply_to_query<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
+        if self.score_function.is_some() {
+            self.apply_function_to_query(scores);
+        }
         if let Some(softcap) = self.softcap {
             for score in R::vectors_mut::<S>(scores.numbers) {
                 *score = softcap.apply(simd, *score).0;
@@ -62,7 +79,10 @@ impl<R: Real> Scoring<'_, R> {
     /// Whether anything but a range of keys may hide some of `keys` from some of `queries`.
     pub(crate) fn may_hide_single_keys(&self, queries: &Queries, keys: &Range<usize>) -> bool {
         let mask = &self.options.mask;
-        let by_mask = mask.segments.is_some() || mask.blocks.is_some() || mask.masked.is_some();
+        let by_mask = mask.segments.is_some()
+            || mask.blocks.is_some()
+            || mask.masked.is_some()
+            || self.visible_function.is_some();
         by_mask || self.biases_may_hide(queries, keys)
     }
 
@@ -81,8 +101,11 @@ impl<R: Real> Scoring<'_, R> {
             return logsumexp == R::NEG_INFINITY;
         }
         let (mask, problem) = (&self.options.mask, &self.problem);
-        let sees =
-            |key| mask.visible(problem, batch_item, head, query, key) && !self.biases_hide(at, key);
+        let sees = |key| {
+            mask.visible(problem, batch_item, head, query, key)
+                && self.function_shows(at, key)
+                && !self.biases_hide(at, key)
+        };
         let (count, range) = mask.seen_keys(problem, batch_item, query);
         !finite() && !(0..count).chain(range).any(sees)
     }

@@ -59,6 +59,10 @@ impl<R: Real> Scoring<'_, R> {
         let first = (range.start.max(block.start) - block.start) / rows * rows;
         let end = (range.end.min(block.end) - block.start).next_multiple_of(rows);
         let keys = block.start + first..(block.start + end).min(block.end);
+        let keys = self.shown_by_function(&panel.queries, keys, rows);
+        if keys.is_empty() {
+            return None;
+        }
         let visibility = self.visibility(&panel.queries, bounds, &keys);
         (visibility != Visibility::Hidden).then_some(Seen {
             panel,
@@ -82,7 +86,7 @@ impl<R: Real> Scoring<'_, R> {
         let in_range =
             keys.end <= first.end && (keys.start >= last.start || of_first >= last.start);
         let mut some_hidden = !in_range && keys.end > of_first;
-        for part in [Self::segments, Self::blocks, Self::masked] {
+        for part in [Self::segments, Self::blocks, Self::masked, Self::function] {
             match part(self, queries, keys) {
                 Visibility::Hidden => return Visibility::Hidden,
                 visibility => some_hidden |= visibility == Visibility::Partial,
@@ -223,7 +227,7 @@ impl<R: Real> Scoring<'_, R> {
         Visibility::of(some_hidden, some_visible)
     }
 
-    /// Sets the scores that segments, blocks or a bool tensor hide to −∞, whatever they are.
+    /// Sets the scores that segments, blocks, a bool tensor or a function hide to −∞, whatever they are.
     pub(crate) fn hide_single_keys(&self, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;
         let queries = &panel.queries;
@@ -259,6 +263,9 @@ impl<R: Real> Scoring<'_, R> {
                     break;
                 }
             }
+        }
+        if self.visible_function.is_some() {
+            self.hide_by_function(scores);
         }
     }
 

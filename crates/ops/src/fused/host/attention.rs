@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::{
     Blocks, Broadcast, FirstKeys, InputError, Mask, Options, Problem, Segments,
-    tiled::{self, Execution, RowsMut},
+    tiled::{self, Captured, Execution, RowsMut, ScoreFunction, VisibleFunction},
 };
 
 use super::tensors::{
@@ -16,6 +16,7 @@ use super::tensors::{
 use crate::{
     backend::{MaskInputs, OptionalInt, RequiredGrads, Results, SavedAndGrads, ScoreInputs},
     composed::cast,
+    function::{MaskCall, captured::Entries},
 };
 
 pub(super) fn forward<B: Host, T: HostElement>(
@@ -29,7 +30,8 @@ pub(super) fn forward<B: Host, T: HostElement>(
     let shape = [p.batch, p.heads_q, p.len_q, p.dim_v];
     let order = Order::of::<B, T>(&operands.query);
     let rows = order.rows(&mut output, shape);
-    let (inputs, execution) = (readable.inputs::<T>(), Execution::available());
+    let functions = readable.functions::<T>();
+    let (inputs, execution) = (readable.inputs(&functions), Execution::available());
     tiled::forward(&inputs, rows, &mut logsumexp, execution).unwrap_or_else(refuse);
     (
         order.tensor::<B, T>(output, shape),
@@ -55,7 +57,7 @@ pub(super) fn backward<B: Host, T: HostElement>(
         logsumexp_gradient: Some(elements::<B, T::Real>(&logsumexp_gradient)),
     };
 
-    let [query, key, value, bias, distance_bias, sinks, _] =
+    let [query, key, value, bias, distance_bias, sinks, captured] =
         operands.differentiable(value, required);
     let count = |like: &FloatTensor<B>| like.shape().num_elements();
     let mut narrow = [query, key, value].map(|like| {
@@ -63,13 +65,13 @@ pub(super) fn backward<B: Host, T: HostElement>(
         let (order, shape) = (Order::of::<B, T>(like), like.shape().dims());
         Some((vec![T::default(); count(like)], order, shape))
     });
-    let likes = [bias, distance_bias, sinks];
+    let likes = [bias, distance_bias, sinks, captured];
     let mut wide = likes.map(|like| Some(vec![T::Real::default(); count(like?)]));
     let [q, k, v] = narrow.each_mut().map(|rows| {
         rows.as_mut()
             .map(|(data, order, shape)| order.rows(data, *shape))
     });
-    let [bias, distance_bias, sinks] = wide.each_mut().map(Option::as_deref_mut);
+    let [bias, distance_bias, sinks, captured] = wide.each_mut().map(Option::as_deref_mut);
     let gradients = tiled::Gradients {
         q,
         k,
@@ -77,8 +79,10 @@ pub(super) fn backward<B: Host, T: HostElement>(
         bias,
         distance_bias,
         sinks,
+        captured,
     };
-    let (inputs, execution) = (readable.inputs::<T>(), Execution::available());
+    let functions = readable.functions::<T>();
+    let (inputs, execution) = (readable.inputs(&functions), Execution::available());
     tiled::backward(&inputs, &upstream, gradients, execution).unwrap_or_else(refuse);
 
     let narrow = narrow.into_iter().flatten();
@@ -146,6 +150,8 @@ struct Readable<B: Backend> {
     first_keys: Option<Vec<usize>>,
     query_offsets: Option<Vec<i64>>,
     segments: Option<(Vec<i64>, Vec<i64>)>,
+    /// What mask functions have captured.
+    integers: Vec<(Vec<i64>, [usize; 4])>,
 }
 
 impl<B: Host> Readable<B> {
@@ -169,6 +175,7 @@ impl<B: Host> Readable<B> {
             first_keys: lengths(&mask.first_keys),
             query_offsets: ints(&mask.query_offsets)
                 .map(|offsets| offsets.into_iter().map(offset).collect()),
+            integers: integers(&mask.functions),
             segments: ints(&mask.query_segments).zip(ints(&mask.key_segments)),
             operands: ScoreInputs {
                 query: with_rows::<B, T>(&operands.query),
@@ -176,7 +183,7 @@ impl<B: Host> Readable<B> {
                 bias: operands.bias.map(strided::<B, T::Real>),
                 distance_bias: operands.distance_bias.map(row_major),
                 sinks: operands.sinks.map(row_major),
-                captured: operands.captured,
+                captured: operands.captured.map(row_major),
                 score_function: operands.score_function,
                 mask: MaskInputs {
                     visible_blocks: mask.visible_blocks.map(readable_bools::<B>),
@@ -188,7 +195,33 @@ impl<B: Host> Readable<B> {
         }
     }
 
-    fn inputs<T: HostElement>(&self) -> tiled::Inputs<'_, T> {
+    /// What functions have captured.
+    fn functions<T: HostElement>(&self) -> Functions<'_, T::Real> {
+        let floats = self.operands.captured.as_ref().map(elements::<B, T::Real>);
+        let calls = self.operands.score_function.iter().zip(floats);
+        let captured = calls.flat_map(|(call, floats)| {
+            call.slots.iter().map(move |slot| {
+                let len: usize = slot.shape.iter().product();
+                let numbers = &floats[slot.start..slot.start + len];
+                match slot.entries {
+                    Entries::Distances => Captured::Distances(numbers),
+                    _ => Captured::Pairs(contiguous(numbers, slot.shape)),
+                }
+            })
+        });
+        let integers = self.integers.iter();
+        Functions {
+            captured: captured.collect(),
+            integers: integers
+                .map(|(ints, shape)| contiguous(ints, *shape))
+                .collect(),
+        }
+    }
+
+    fn inputs<'a, T: HostElement>(
+        &'a self,
+        functions: &'a Functions<'a, T::Real>,
+    ) -> tiled::Inputs<'a, T> {
         let operands = &self.operands;
         let (mask, scalars) = (&operands.mask, &operands.scalars);
         let bias = operands.bias.as_ref();
@@ -223,8 +256,39 @@ impl<B: Host> Readable<B> {
                 dropout: scalars.dropout,
             },
             distance_bias: operands.distance_bias.as_ref().map(elements::<B, T::Real>),
+            score_function: operands.score_function.as_ref().map(|call| ScoreFunction {
+                form: call.form.as_deref().expect(SCALAR),
+                captured: &functions.captured,
+            }),
+            visible_function: mask.functions.first().map(|call| VisibleFunction {
+                form: call.form.as_deref().expect(SCALAR),
+                captured: &functions.integers,
+                whole: call.table.as_ref().map(|table| Blocks {
+                    visible: contiguous(&table.whole, table.dims),
+                    size: table.size,
+                }),
+            }),
         }
     }
+}
+
+const SCALAR: &str = "the call has forms for single numbers";
+
+/// What functions have captured, as kernels read it.
+struct Functions<'a, R> {
+    captured: Vec<Captured<'a, R>>,
+    integers: Vec<Broadcast<'a, i64>>,
+}
+
+fn integers(functions: &[MaskCall]) -> Vec<(Vec<i64>, [usize; 4])> {
+    let captured = functions.iter().flat_map(|call| &call.ints);
+    captured
+        .map(|(ints, _)| (ints.to_data().iter().collect(), ints.dims()))
+        .collect()
+}
+
+fn contiguous<T>(data: &[T], shape: [usize; 4]) -> Broadcast<'_, T> {
+    Broadcast::new(data, shape).expect("the tensor has these dimensions")
 }
 
 fn broadcast<T>(strided: Option<Strided<'_, T>>, shape: [usize; 4]) -> Broadcast<'_, T> {

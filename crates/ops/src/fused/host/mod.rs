@@ -35,7 +35,7 @@ const PACKED_ROWS: usize = 128;
 impl<B: Host> AttentionOps for B {
     fn fused_attention(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
         let forward = match (inputs.scalars.body, inputs.query.dtype()) {
-            _ if inputs.has_function() => return blockwise::forward(inputs, value),
+            _ if inputs.needs_tensor_form() => return blockwise::forward(inputs, value),
             (Body::Fastest, DType::F64) => attention::forward::<B, f64>,
             (Body::Fastest, DType::F32) => attention::forward::<B, f32>,
             (Body::Fastest, DType::F16) => attention::forward::<B, f16>,
@@ -52,7 +52,7 @@ impl<B: Host> AttentionOps for B {
         required: RequiredGrads,
     ) -> Vec<FloatTensor<B>> {
         let backward = match (inputs.scalars.body, inputs.query.dtype()) {
-            _ if inputs.has_function() => {
+            _ if inputs.needs_tensor_form() => {
                 return blockwise::backward(inputs, value, saved, required);
             }
             (Body::Fastest, DType::F64) => attention::backward::<B, f64>,

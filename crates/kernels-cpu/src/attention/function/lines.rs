@@ -1,0 +1,111 @@
+//! The lines of scores that a function runs along.
+
+/// Numbers of a line that are computed at once: enough for every vector, in a loop of known length.
+pub(crate) const CHUNK: usize = 32;
+
+/// The loops around a form that reads `N` captured numbers.
+#[derive(Debug)]
+pub struct Looped<F, const N: usize>(pub F);
+
+/// A query and a key, by their indices in the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Item of the batch.
+    pub batch_item: i32,
+    /// Query head.
+    pub head: i32,
+    /// Index of the query.
+    pub query: i32,
+    /// Index of the key.
+    pub key: i32,
+    /// The key at which the query stands: see the causal alignment and the query offsets of [the contract](crate#the-contract-of-attention).
+    pub position: i32,
+}
+
+impl Pair {
+    /// By how many tokens the query stands after the key; negative for a later key.
+    #[must_use]
+    #[inline(always)]
+    pub fn distance(self) -> i32 {
+        self.position - self.key
+    }
+}
+
+/// Scores of one head: lines along its queries, one for each key, or along its keys, one for each query.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    pub(crate) first: Pair,
+    pub(crate) along_keys: bool,
+    pub(crate) count: usize,
+    /// Numbers of a line.
+    pub(crate) len: usize,
+    /// From one line to the next.
+    pub(crate) stride: usize,
+}
+
+impl Lines {
+    #[inline(always)]
+    pub(super) fn pair(&self, line: usize, index: usize) -> Pair {
+        let (line, index) = (line as i32, index as i32);
+        let (query, key) = match self.along_keys {
+            true => (line, index),
+            false => (index, line),
+        };
+        Pair {
+            query: self.first.query + query,
+            position: self.first.position + query,
+            key: self.first.key + key,
+            ..self.first
+        }
+    }
+
+    /// Every line, in chunks: the index of the line, and that of the first number and the count of a chunk.
+    #[inline(always)]
+    pub(super) fn chunks(self) -> impl Iterator<Item = (usize, usize, usize)> {
+        (0..self.count).flat_map(move |line| {
+            let firsts = (0..self.len).step_by(CHUNK);
+            firsts.map(move |first| (line, first, (self.len - first).min(CHUNK)))
+        })
+    }
+}
+
+/// Where the numbers of some lines are in a buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    pub(crate) start: usize,
+    pub(crate) of_line: isize,
+    pub(crate) of_index: isize,
+}
+
+impl Place {
+    #[inline(always)]
+    fn at(self, line: usize, index: usize) -> usize {
+        let offset = line as isize * self.of_line + index as isize * self.of_index;
+        self.start.wrapping_add_signed(offset)
+    }
+
+    /// A chunk of a line. What follows the `count` numbers means nothing.
+    #[inline(always)]
+    pub(super) fn read<T: Copy + Default>(
+        self,
+        data: &[T],
+        (line, first, count): (usize, usize, usize),
+    ) -> [T; CHUNK] {
+        let start = self.at(line, first);
+        match self.of_index {
+            0 => [data[start]; CHUNK],
+            1 if count == CHUNK => {
+                let mut chunk = [T::default(); CHUNK];
+                chunk.copy_from_slice(&data[start..start + CHUNK]);
+                chunk
+            }
+            _ => {
+                let mut chunk = [T::default(); CHUNK];
+                for (index, number) in chunk[..count].iter_mut().enumerate() {
+                    *number = data[self.at(line, first + index)];
+                }
+                chunk
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Score functions.
+
+use core::{
+    f64::consts::{LN_2, LOG2_E},
+    fmt::{Debug, Formatter, Result},
+};
+
+use pulp::{Simd, WithSimd};
+
+use crate::{
+    Broadcast,
+    attention::function::{
+        lines::{CHUNK, Lines, Looped, Pair, Place},
+        number::Number,
+    },
+};
+
+/// A function from the scaled score of a pair to its score, before the softcap, with its derivatives: for f32 and f64, and `N` captured
+/// numbers of each pair.
+///
+/// ```
+/// use burn_attn_kernels_cpu::tiled::{Number, Pair, ScoreForm};
+///
+/// /// A penalty that grows with the distance, with one slope per head.
+/// struct Penalty;
+///
+/// impl ScoreForm<1> for Penalty {
+///     fn score<R: Number>(&self, score: R, pair: Pair, [slope]: [R; 1]) -> R {
+///         score - slope * R::from_i32(pair.distance().abs())
+///     }
+///
+///     fn derivatives<R: Number>(&self, _: R, pair: Pair, _: [R; 1]) -> (R, [R; 1]) {
+///         (R::constant(1.0), [-R::from_i32(pair.distance().abs())])
+///     }
+/// }
+/// ```
+///
+/// PyTorch equivalent: a `score_mod` of `flex_attention`, which has no derivative on CPUs.
+pub trait ScoreForm<const N: usize>: Send + Sync + 'static {
+    /// The score of a pair.
+    fn score<R: Number>(&self, score: R, pair: Pair, captured: [R; N]) -> R;
+
+    /// The derivatives of [`score`](Self::score) with respect to the score and to each captured number.
+    fn derivatives<R: Number>(&self, score: R, pair: Pair, captured: [R; N]) -> (R, [R; N]);
+}
+
+/// The loops around a [`ScoreForm`], in both precisions.
+pub trait ScoreForms: ScoreLoops<f32> + ScoreLoops<f64> {
+    /// How many numbers the function reads.
+    fn captured(&self) -> usize;
+}
+
+/// The loops around a [`ScoreForm`], in the units of the kernels: scores times log2(e).
+pub trait ScoreLoops<R>: Send + Sync {
+    /// Changes scores. `captured` has the numbers that the function reads.
+    fn apply(&self, lines: Lines, scores: &mut [R], captured: &[(&[R], Place)]);
+
+    /// Turns the gradients of the results into those of `scores`, whose lines follow each other without a gap, and adds up those of what is captured.
+    fn gradients(
+        &self,
+        lines: Lines,
+        scores: &[R],
+        gradients: &mut [R],
+        captured: &[(&[R], Place)],
+        sums: &mut [(&mut [R], Place)],
+    );
+}
+
+/// A score function in one call.
+#[derive(Clone, Copy)]
+pub struct ScoreFunction<'a, R> {
+    /// The function.
+    pub form: &'a dyn ScoreForms,
+    /// As many as the function reads, at most [`MOST_CAPTURED`](Self::MOST_CAPTURED).
+    pub captured: &'a [Captured<'a, R>],
+}
+
+/// What a score function has captured.
+#[derive(Clone, Copy, Debug)]
+pub enum Captured<'a, R> {
+    /// Numbers of any dimensions of the scores but both queries and keys.
+    Pairs(Broadcast<'a, R>),
+    /// In the shape of a distance bias.
+    Distances(&'a [R]),
+}
+
+impl<R> ScoreFunction<'_, R> {
+    /// The most tensors that kernels read for a function.
+    pub const MOST_CAPTURED: usize = 6;
+}
+
+impl<R: Debug> Debug for ScoreFunction<'_, R> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("ScoreFunction")
+            .field("captured", &self.captured)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F: ScoreForm<N>, const N: usize> ScoreForms for Looped<F, N> {
+    fn captured(&self) -> usize {
+        N
+    }
+}
+
+impl<R: Number, F: ScoreForm<N>, const N: usize> ScoreLoops<R> for Looped<F, N> {
+    fn apply(&self, lines: Lines, scores: &mut [R], captured: &[(&[R], Place)]) {
+        dispatch(Apply {
+            form: &self.0,
+            lines,
+            scores,
+            captured: core::array::from_fn(|index| captured[index]),
+        });
+    }
+
+    fn gradients(
+        &self,
+        lines: Lines,
+        scores: &[R],
+        gradients: &mut [R],
+        captured: &[(&[R], Place)],
+        sums: &mut [(&mut [R], Place)],
+    ) {
+        dispatch(Gradients {
+            form: &self.0,
+            lines,
+            scores,
+            gradients,
+            captured: core::array::from_fn(|index| captured[index]),
+            sums,
+        });
+    }
+}
+
+/// With the widest vectors that the machine has.
+pub(super) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    #[cfg(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64"))))]
+    return pulp::Arch::new().dispatch(op);
+    #[cfg(not(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64")))))]
+    pulp::Scalar.vectorize(op)
+}
+
+struct Apply<'a, R, F, const N: usize> {
+    form: &'a F,
+    lines: Lines,
+    scores: &'a mut [R],
+    captured: [(&'a [R], Place); N],
+}
+
+impl<R: Number, F: ScoreForm<N>, const N: usize> WithSimd for Apply<'_, R, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let (ln_2, log2_e) = (R::from_f64(LN_2), R::from_f64(LOG2_E));
+        for chunk @ (line, first, count) in self.lines.chunks() {
+            let captured = self.captured.map(|(data, place)| place.read(data, chunk));
+            let start = line * self.lines.stride + first;
+            let scores = &mut self.scores[start..start + count];
+            let mut numbers = [R::default(); CHUNK];
+            numbers[..count].copy_from_slice(scores);
+            for (lane, number) in numbers.iter_mut().enumerate() {
+                let pair = self.lines.pair(line, first + lane);
+                let captured = core::array::from_fn(|index| captured[index][lane]);
+                *number = self.form.score(*number * ln_2, pair, captured) * log2_e;
+            }
+            scores.copy_from_slice(&numbers[..count]);
+        }
+    }
+}
+
+struct Gradients<'a, 'b, R, F, const N: usize> {
+    form: &'a F,
+    lines: Lines,
+    scores: &'a [R],
+    gradients: &'a mut [R],
+    captured: [(&'a [R], Place); N],
+    sums: &'a mut [(&'b mut [R], Place)],
+}
+
+impl<R: Number, F: ScoreForm<N>, const N: usize> WithSimd for Gradients<'_, '_, R, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let (ln_2, zero) = (R::from_f64(LN_2), R::default());
+        for chunk @ (line, first, count) in self.lines.chunks() {
+            let captured = self.captured.map(|(data, place)| place.read(data, chunk));
+            let start = line * self.lines.stride + first;
+            let gradients = &mut self.gradients[start..start + count];
+            let (mut of_scores, mut scores) = ([zero; CHUNK], [zero; CHUNK]);
+            of_scores[..count].copy_from_slice(gradients);
+            let start = line * self.lines.len + first;
+            scores[..count].copy_from_slice(&self.scores[start..start + count]);
+            let mut of_captured = [[zero; CHUNK]; N];
+            for lane in 0..CHUNK {
+                let pair = self.lines.pair(line, first + lane);
+                let captured = core::array::from_fn(|index| captured[index][lane]);
+                let gradient = of_scores[lane];
+                let (by_score, by_captured) =
+                    self.form.derivatives(scores[lane] * ln_2, pair, captured);
+                // Selected: the score of a hidden pair may be anything, and the derivative NaN.
+                let select = |product| if gradient == zero { zero } else { product };
+                of_scores[lane] = select(gradient * by_score);
+                for (sums, by) in of_captured.iter_mut().zip(by_captured) {
+                    sums[lane] = select(gradient * by);
+                }
+            }
+            gradients.copy_from_slice(&of_scores[..count]);
+            for ((sums, place), terms) in self.sums.iter_mut().zip(&of_captured) {
+                place.add(sums, chunk, terms);
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Adds a chunk of a line, in which numbers after the `count` are 0.
+    #[inline(always)]
+    fn add<R: Number>(
+        self,
+        sums: &mut [R],
+        (line, first, count): (usize, usize, usize),
+        terms: &[R; CHUNK],
+    ) {
+        let offset = line as isize * self.of_line + first as isize * self.of_index;
+        let start = self.start.wrapping_add_signed(offset);
+        match self.of_index {
+            0 => {
+                // Pairwise, which the compiler does in vectors.
+                let mut halves = *terms;
+                let mut len = CHUNK;
+                while len > 1 {
+                    len /= 2;
+                    for lane in 0..len {
+                        halves[lane] = halves[lane] + halves[lane + len];
+                    }
+                }
+                sums[start] = sums[start] + halves[0];
+            }
+            step => {
+                for (lane, &term) in terms[..count].iter().enumerate() {
+                    let sum = &mut sums[start.wrapping_add_signed(lane as isize * step)];
+                    *sum = *sum + term;
+                }
+            }
+        }
+    }
+}

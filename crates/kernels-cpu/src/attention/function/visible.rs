@@ -1,0 +1,178 @@
+//! Functions of what is visible.
+
+use core::{
+    fmt::{Debug, Formatter, Result},
+    ops::Range,
+};
+
+use pulp::{Simd, WithSimd};
+
+use crate::{
+    Blocks, Broadcast,
+    attention::function::{
+        lines::{CHUNK, Lines, Looped, Pair, Place},
+        number::Number,
+        score::dispatch,
+    },
+};
+
+/// Whether a query sees a key, from the indices of both and `N` captured integers of the pair.
+///
+/// ```
+/// use burn_attn_kernels_cpu::tiled::{Pair, PairBlock, Shown, VisibleForm};
+///
+/// struct Causal;
+///
+/// impl VisibleForm<0> for Causal {
+///     fn visible(&self, pair: Pair, _: [i64; 0]) -> bool {
+///         pair.distance() >= 0
+///     }
+///
+///     fn block(&self, block: &PairBlock) -> Shown {
+///         let (keys, positions) = (&block.keys, &block.positions);
+///         match (positions.start >= keys.end - 1, positions.end - 1 >= keys.start) {
+///             (true, _) => Shown::All,
+///             (_, true) => Shown::Some,
+///             _ => Shown::Nothing,
+///         }
+///     }
+/// }
+/// ```
+///
+/// PyTorch equivalent: a `mask_mod` of `flex_attention`.
+pub trait VisibleForm<const N: usize>: Send + Sync + 'static {
+    /// Whether the query sees the key.
+    fn visible(&self, pair: Pair, captured: [i64; N]) -> bool;
+
+    /// What is shown of a block, if that is known without its pairs: [`Shown::Some`] is always right.
+    fn block(&self, block: &PairBlock) -> Shown {
+        let _ = block;
+        Shown::Some
+    }
+}
+
+/// What is shown of a block of queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// No query sees a key.
+    Nothing,
+    /// Some pairs may be visible, and others hidden.
+    Some,
+    /// Every query sees every key.
+    All,
+}
+
+/// Some queries and some keys of a head, neither of them none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairBlock {
+    /// Item of the batch.
+    pub batch_item: usize,
+    /// Query head.
+    pub head: usize,
+    /// Indices of the queries.
+    pub queries: Range<i64>,
+    /// Indices of the keys.
+    pub keys: Range<i64>,
+    /// The keys at which the queries stand.
+    pub positions: Range<i64>,
+}
+
+/// The loops around a [`VisibleForm`], in both precisions of scores.
+pub trait VisibleForms: VisibleLoops<f32> + VisibleLoops<f64> {
+    /// How many integers the function reads.
+    fn captured(&self) -> usize;
+
+    /// As [`VisibleForm::block`].
+    fn block(&self, block: &PairBlock) -> Shown;
+
+    /// As [`VisibleForm::visible`], of the pair at the place of each captured integer.
+    fn visible(&self, pair: Pair, captured: &[(&[i64], Place)]) -> bool;
+}
+
+/// The loop around a [`VisibleForm`].
+pub trait VisibleLoops<R>: Send + Sync {
+    /// Sets the scores of hidden pairs to −∞.
+    fn hide(&self, lines: Lines, scores: &mut [R], captured: &[(&[i64], Place)]);
+}
+
+/// A function of what is visible, in one call.
+#[derive(Clone, Copy)]
+pub struct VisibleFunction<'a> {
+    /// The function.
+    pub form: &'a dyn VisibleForms,
+    /// As many as the function reads, at most [`MOST_CAPTURED`](Self::MOST_CAPTURED).
+    pub captured: &'a [Broadcast<'a, i64>],
+    /// True for blocks that the function shows whole.
+    pub whole: Option<Blocks<'a>>,
+}
+
+impl VisibleFunction<'_> {
+    /// The most tensors that kernels read for a function.
+    pub const MOST_CAPTURED: usize = 6;
+}
+
+impl Debug for VisibleFunction<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        f.debug_struct("VisibleFunction")
+            .field("captured", &self.captured)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<F: VisibleForm<N>, const N: usize> VisibleForms for Looped<F, N> {
+    fn captured(&self) -> usize {
+        N
+    }
+
+    fn block(&self, block: &PairBlock) -> Shown {
+        self.0.block(block)
+    }
+
+    fn visible(&self, pair: Pair, captured: &[(&[i64], Place)]) -> bool {
+        let captured = core::array::from_fn(|index| {
+            let (data, place) = captured[index];
+            data[place.start]
+        });
+        self.0.visible(pair, captured)
+    }
+}
+
+impl<R: Number, F: VisibleForm<N>, const N: usize> VisibleLoops<R> for Looped<F, N> {
+    fn hide(&self, lines: Lines, scores: &mut [R], captured: &[(&[i64], Place)]) {
+        dispatch(Hide {
+            form: &self.0,
+            lines,
+            scores,
+            captured: core::array::from_fn::<_, N, _>(|index| captured[index]),
+        });
+    }
+}
+
+struct Hide<'a, R, F, const N: usize> {
+    form: &'a F,
+    lines: Lines,
+    scores: &'a mut [R],
+    captured: [(&'a [i64], Place); N],
+}
+
+impl<R: Number, F: VisibleForm<N>, const N: usize> WithSimd for Hide<'_, R, F, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for chunk @ (line, first, count) in self.lines.chunks() {
+            let captured = self.captured.map(|(data, place)| place.read(data, chunk));
+            let start = line * self.lines.stride + first;
+            let scores = &mut self.scores[start..start + count];
+            let mut visible = [true; CHUNK];
+            for (lane, visible) in visible.iter_mut().enumerate() {
+                let pair = self.lines.pair(line, first + lane);
+                let captured = core::array::from_fn(|index| captured[index][lane]);
+                *visible = self.form.visible(pair, captured);
+            }
+            for (score, visible) in scores.iter_mut().zip(visible) {
+                *score = if visible { *score } else { R::NEG_INFINITY };
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Functions of a caller's own, on the scores of a panel.
+
+use crate::{
+    Broadcast,
+    attention::{
+        function::{
+            Captured, Pair, PairBlock, Shown,
+            lines::{Lines, Place},
+        },
+        kernel::{
+            scores::Scoring,
+            seen::{Scores, Seen, Visibility},
+            tile::Queries,
+        },
+    },
+    simd::real::Real,
+};
+use core::ops::Range;
+
+/// The most captured tensors of a function.
+const MOST: usize = 6;
+
+/// Where the gradients of what a score function has captured are summed: one number for each entry of a query head, one tensor after the other.
+pub(crate) struct FunctionGradient<'a, R> {
+    pub(crate) sums: &'a mut [R],
+}
+
+impl<R: Real> Scoring<'_, R> {
+    /// Changes the scores of a panel. `products` gets those before, line after line; it may be empty.
+    pub(super) fn apply_function(&self, scores: &mut Scores<'_, R>, products: &mut [R]) {
+        let Some((function, captured)) = self.score_function else {
+            return;
+        };
+        let lines = self.lines(scores, false);
+        let rows = scores.numbers.chunks(scores.stride);
+        for (row, products) in rows.zip(products.chunks_exact_mut(lines.len)) {
+            products.copy_from_slice(&row[..lines.len]);
+        }
+        let mut places = [(&[][..], Place::default()); MOST];
+        self.places(captured, scores.seen, false, &mut places);
+        function.apply(lines, scores.numbers, &places[..captured.len()]);
+    }
+
+    /// As [`apply_function`](Self::apply_function), for a single query.
+    pub(super) fn apply_function_to_query(&self, scores: &mut Scores<'_, R>) {
+        let Some((function, captured)) = self.score_function else {
+            return;
+        };
+        let lines = self.lines(scores, true);
+        let mut places = [(&[][..], Place::default()); MOST];
+        self.places(captured, scores.seen, true, &mut places);
+        function.apply(lines, scores.numbers, &places[..captured.len()]);
+    }
+
+    /// Turns the gradients of the results of a score function into those of the `products` that it changed, and adds up those of what it has captured.
+    pub(super) fn function_gradients(
+        &self,
+        products: &[R],
+        gradients: &mut Scores<'_, R>,
+        of_captured: &mut FunctionGradient<'_, R>,
+    ) {
+        let Some((function, captured)) = self.score_function else {
+            return;
+        };
+        let lines = self.lines(gradients, false);
+        let mut places = [(&[][..], Place::default()); MOST];
+        self.places(captured, gradients.seen, false, &mut places);
+        let mut sums: [(&mut [R], Place); MOST] = Default::default();
+        let required = match of_captured.sums.is_empty() {
+            true => 0,
+            false => captured.len(),
+        };
+        let mut rest = &mut *of_captured.sums;
+        let queries = gradients.seen.panel.queries;
+        for (captured, sums) in captured.iter().zip(&mut sums[..required]) {
+            let (entries, place) = match captured {
+                Captured::Pairs(numbers) => {
+                    let [_, _, of_queries, of_keys] = numbers.shape();
+                    let strides = [of_queries, of_keys].map(|size| usize::from(size > 1));
+                    let start = queries.first * strides[0] + gradients.seen.keys.start * strides[1];
+                    let [of_index, of_line] = strides.map(|stride| stride as isize);
+                    let place = Place {
+                        start,
+                        of_line,
+                        of_index,
+                    };
+                    (of_queries * of_keys, place)
+                }
+                Captured::Distances(_) => {
+                    let keys = &gradients.seen.keys;
+                    let (entries, start) =
+                        self.distances(queries.batch_item, queries.first, keys.start);
+                    let place = Place {
+                        start,
+                        of_line: -1,
+                        of_index: 1,
+                    };
+                    (entries, place)
+                }
+            };
+            let (own, others) = rest.split_at_mut(entries);
+            *sums = (own, place);
+            rest = others;
+        }
+        function.gradients(
+            lines,
+            products,
+            gradients.numbers,
+            &places[..captured.len()],
+            &mut sums[..required],
+        );
+    }
+
+    /// Of these keys, those between the first and the last that a function may show to the queries, cut at multiples of `rows` keys.
+    pub(super) fn shown_by_function(
+        &self,
+        queries: &Queries,
+        mut keys: Range<usize>,
+        rows: usize,
+    ) -> Range<usize> {
+        /// Keys that are asked about at once, about.
+        const STEP: usize = 32;
+        if self.visible_function.is_none() {
+            return keys;
+        }
+        let step = STEP.next_multiple_of(rows);
+        let is_hidden = |keys: Range<usize>| self.function(queries, &keys) == Visibility::Hidden;
+        while !keys.is_empty() {
+            let last = keys.start + (keys.len() - 1) / step * step;
+            if !is_hidden(last..keys.end) {
+                break;
+            }
+            keys.end = last;
+        }
+        while !keys.is_empty() {
+            let next = keys.end.min(keys.start + step);
+            if !is_hidden(keys.start..next) {
+                break;
+            }
+            keys.start = next;
+        }
+        keys
+    }
+
+    /// What a function shows of some queries and keys.
+    pub(super) fn function(&self, queries: &Queries, keys: &Range<usize>) -> Visibility {
+        let Some((_, function)) = &self.visible_function else {
+            return Visibility::Visible;
+        };
+        let position = |query| {
+            let position = self
+                .options
+                .mask
+                .position(&self.problem, queries.batch_item, query);
+            position as i64
+        };
+        let indices = |range: &Range<usize>| range.start as i64..range.end as i64;
+        let shown = function.form.block(&PairBlock {
+            batch_item: queries.batch_item,
+            head: queries.head,
+            queries: indices(&queries.range()),
+            keys: indices(keys),
+            positions: position(queries.first)..position(queries.first + queries.count),
+        });
+        let is_whole = || {
+            function.whole.is_some_and(|blocks| {
+                let mut rows = blocks.rows(&queries.range());
+                rows.all(|row| {
+                    let mut columns = blocks.columns(keys);
+                    columns.all(|column| {
+                        (blocks.visible).get(queries.batch_item, queries.head, row, column)
+                    })
+                })
+            })
+        };
+        match shown {
+            Shown::Nothing => Visibility::Hidden,
+            Shown::All => Visibility::Visible,
+            Shown::Some if is_whole() => Visibility::Visible,
+            Shown::Some => Visibility::Partial,
+        }
+    }
+
+    /// Whether a function shows a key to a query.
+    pub(super) fn function_shows(&self, [batch_item, head, query]: [usize; 3], key: usize) -> bool {
+        let Some((_, function)) = &self.visible_function else {
+            return true;
+        };
+        let mut places = [(&[][..], Place::default()); MOST];
+        let at = [batch_item, head, query, key];
+        places_of_integers(function.captured, at, false, &mut places);
+        let pair = self.pair(at);
+        function
+            .form
+            .visible(pair, &places[..function.captured.len()])
+    }
+
+    /// Sets the scores that a function hides to −∞, of a panel or of a single query.
+    pub(super) fn hide_by_function(&self, scores: &mut Scores<'_, R>) {
+        let Some((loops, function)) = &self.visible_function else {
+            return;
+        };
+        let Seen { panel, keys, .. } = scores.seen;
+        let along_keys = scores.stride == 1;
+        let queries = panel.queries;
+        let lines = self.lines(scores, along_keys);
+        let mut places = [(&[][..], Place::default()); MOST];
+        let at = [queries.batch_item, queries.head, queries.first, keys.start];
+        places_of_integers(function.captured, at, along_keys, &mut places);
+        loops.hide(lines, scores.numbers, &places[..function.captured.len()]);
+    }
+
+    fn pair(&self, [batch_item, head, query, key]: [usize; 4]) -> Pair {
+        let position = self.options.mask.position(&self.problem, batch_item, query);
+        Pair {
+            batch_item: batch_item as i32,
+            head: head as i32,
+            query: query as i32,
+            key: key as i32,
+            position: position as i32,
+        }
+    }
+
+    fn lines(&self, scores: &Scores<'_, R>, along_keys: bool) -> Lines {
+        let Seen { panel, keys, .. } = scores.seen;
+        let queries = panel.queries;
+        let first = [queries.batch_item, queries.head, queries.first, keys.start];
+        let (count, len) = match along_keys {
+            true => (1, keys.len()),
+            false => (keys.len(), queries.count),
+        };
+        Lines {
+            first: self.pair(first),
+            along_keys,
+            count,
+            len,
+            stride: scores.stride,
+        }
+    }
+
+    /// Where the captured numbers of a panel are.
+    fn places<'b>(
+        &self,
+        captured: &[Captured<'b, R>],
+        seen: &Seen,
+        along_keys: bool,
+        places: &mut [(&'b [R], Place); MOST],
+    ) {
+        let (queries, first_key) = (seen.panel.queries, seen.keys.start);
+        let at = [queries.batch_item, queries.head, queries.first, first_key];
+        for (captured, place) in captured.iter().zip(places) {
+            *place = match captured {
+                Captured::Pairs(numbers) => (numbers.data(), place_of(numbers, at, along_keys)),
+                Captured::Distances(numbers) => {
+                    let (entries, first) =
+                        self.distances(queries.batch_item, queries.first, first_key);
+                    let (of_line, of_index) = match along_keys {
+                        true => (1, -1),
+                        false => (-1, 1),
+                    };
+                    let start = queries.head * entries + first;
+                    let place = Place {
+                        start,
+                        of_line,
+                        of_index,
+                    };
+                    (*numbers, place)
+                }
+            };
+        }
+    }
+}
+
+fn places_of_integers<'a>(
+    captured: &[Broadcast<'a, i64>],
+    at: [usize; 4],
+    along_keys: bool,
+    places: &mut [(&'a [i64], Place); MOST],
+) {
+    for (numbers, place) in captured.iter().zip(places) {
+        *place = (numbers.data(), place_of(numbers, at, along_keys));
+    }
+}
+
+/// Where the number of a pair is, and those of its neighbours.
+fn place_of<T>(numbers: &Broadcast<'_, T>, at: [usize; 4], along_keys: bool) -> Place {
+    let [batch_item, head, query, key] = at;
+    let [_, _, of_queries, of_keys] = numbers.strides().map(|stride| stride as isize);
+    let (of_line, of_index) = match along_keys {
+        true => (of_queries, of_keys),
+        false => (of_keys, of_queries),
+    };
+    Place {
+        start: numbers.index(batch_item, head, query, key),
+        of_line,
+        of_index,
+    }
+}

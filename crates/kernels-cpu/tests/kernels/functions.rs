@@ -1,0 +1,130 @@
+//! What functions have captured has to fit.
+
+use burn_attn_kernels_cpu::{
+    Broadcast, InputError, Problem,
+    tiled::{
+        Captured, Execution, Gradients, Inputs, Looped, Number, Pair, Rows, RowsMut, ScoreForm,
+        ScoreFunction, Upstream, VisibleForm, VisibleFunction, backward, forward,
+    },
+};
+
+const PROBLEM: Problem = Problem {
+    batch: 1,
+    heads_q: 2,
+    heads_kv: 1,
+    len_q: 3,
+    len_kv: 5,
+    dim_qk: 2,
+    dim_v: 2,
+};
+
+struct Factor;
+
+impl ScoreForm<1> for Factor {
+    fn score<R: Number>(&self, score: R, _: Pair, [factor]: [R; 1]) -> R {
+        score * factor
+    }
+
+    fn derivatives<R: Number>(&self, score: R, _: Pair, [factor]: [R; 1]) -> (R, [R; 1]) {
+        (factor, [score])
+    }
+}
+
+struct Equal;
+
+impl VisibleForm<1> for Equal {
+    fn visible(&self, pair: Pair, [id]: [i64; 1]) -> bool {
+        i64::from(pair.key) == id
+    }
+}
+
+fn inputs() -> Inputs<'static, f32> {
+    Inputs::new(PROBLEM, &[0.5; 12], &[0.25; 10], &[1.0; 10])
+}
+
+/// What a forward pass says of these inputs.
+fn refused(inputs: Inputs<'_, f32>) -> String {
+    let (mut output, mut logsumexp) = ([0.0; 12], [0.0; 6]);
+    let output = RowsMut::contiguous(&mut output, 2, 3, 2);
+    let result = forward(&inputs, output, &mut logsumexp, Execution::sequential());
+    result.expect_err("it does not fit").to_string()
+}
+
+#[test]
+fn captured_numbers_that_do_not_fit() {
+    let factor = Looped::<_, 1>(Factor);
+    let score = |captured| Inputs {
+        score_function: Some(ScoreFunction {
+            form: &factor,
+            captured,
+        }),
+        ..inputs()
+    };
+    let sizes = format!("{PROBLEM:?}");
+    assert_eq!(
+        refused(score(&[])),
+        format!("what the score function has captured needs 1 elements for {sizes}, but has 0")
+    );
+    assert_eq!(
+        refused(score(&[Captured::Distances(&[0.0; 13])])),
+        format!("captured distances needs 14 elements for {sizes}, but has 13")
+    );
+    let of_heads = Broadcast::new(&[1.0; 3], [1, 3, 1, 1]).unwrap();
+    assert_eq!(
+        refused(score(&[Captured::Pairs(of_heads)])),
+        "what a function has captured does not fit: shape [1, 3, 1, 1] does not broadcast to [batch, heads_q, len_q, len_kv] = [1, 2, 3, 5]"
+    );
+    let equal = Looped::<_, 1>(Equal);
+    let of_queries = [Broadcast::new(&[1; 4], [1, 1, 4, 1]).unwrap()];
+    let visible = |captured| Inputs {
+        visible_function: Some(VisibleFunction {
+            form: &equal,
+            captured,
+            whole: None,
+        }),
+        ..inputs()
+    };
+    assert_eq!(
+        refused(visible(&[])),
+        format!("what the visible function has captured needs 1 elements for {sizes}, but has 0")
+    );
+    assert_eq!(
+        refused(visible(&of_queries)),
+        "what a function has captured does not fit: shape [1, 1, 4, 1] does not broadcast to [batch, heads_q, len_q, len_kv] = [1, 2, 3, 5]"
+    );
+}
+
+#[test]
+fn a_gradient_of_captured_numbers_that_does_not_fit() {
+    let factor = Looped::<_, 1>(Factor);
+    let of_heads = [Captured::Pairs(
+        Broadcast::new(&[1.0; 2], [1, 2, 1, 1]).unwrap(),
+    )];
+    let inputs = Inputs {
+        score_function: Some(ScoreFunction {
+            form: &factor,
+            captured: &of_heads,
+        }),
+        ..inputs()
+    };
+    let rows = Rows::contiguous(&[0.0; 12], 2, 3, 2);
+    let upstream = Upstream {
+        output: rows,
+        logsumexp: &[0.0; 6],
+        output_gradient: rows,
+        logsumexp_gradient: None,
+    };
+    let mut few = [0.0];
+    let gradients = Gradients {
+        captured: Some(&mut few),
+        ..Gradients::default()
+    };
+    let error = backward(&inputs, &upstream, gradients, Execution::sequential());
+    let expected = InputError::Length {
+        name: "gradient of what is captured",
+        expected: 2,
+        actual: 1,
+        problem: PROBLEM,
+    };
+    assert_eq!(error, Err(expected));
+}
