@@ -3,6 +3,7 @@
 //! Every test holds `numbers::alone()` of the tests' library, so that nothing else allocates meanwhile.
 
 mod forward;
+mod functions;
 mod mutated;
 mod weights;
 

@@ -12,6 +12,7 @@ use crate::{
     functions::results,
     golden,
     oracle::{TOLERANCE_OF_F32, implementations},
+    scalar_forms::OfKeys,
 };
 
 /// The functions of a file, of leaves that are in the file under these names.
@@ -115,7 +116,7 @@ fn nan_in_padding_stays_there() {
         key_lengths: Some(vec![9, 4]),
         ..Case::new("padding", [2, 6, 3, 7, 11, 5, 13])
     };
-    let run = |body: Body, device: &Device, poison: f32| {
+    let run = |(body, is_scalar): (Body, bool), device: &Device, poison: f32| {
         let device = device.clone().autodiff();
         let [query, key, value] = case.operands(&device, DType::F32);
         let poisoned = |x: Tensor<4>| {
@@ -148,6 +149,10 @@ fn nan_in_padding_stays_there() {
         })
         .capture(Captured::per_key(of_keys.clone()))
         .capture(Captured::per_head(factors.clone()));
+        let function = match is_scalar {
+            true => function.scalar(OfKeys),
+            false => function,
+        };
         let options = case.options(&device, DType::F32).score_function(function);
         let operands = [query.clone(), key.clone(), value.clone()];
         let (output, _) = body.attend(operands, options);
@@ -163,7 +168,12 @@ fn nan_in_padding_stays_there() {
             .collect::<Vec<_>>()
     };
     for (_, device) in devices::cpu() {
-        for body in [Body::Backend, Body::Blockwise(1), Body::Blockwise(7)] {
+        for body in [
+            (Body::Backend, true),
+            (Body::Backend, false),
+            (Body::Blockwise(1), false),
+            (Body::Blockwise(7), false),
+        ] {
             let clean = run(body, &device, 0.0);
             assert!(clean.iter().all(|&bits| f32::from_bits(bits).is_finite()));
             for poison in [f32::NAN, f32::INFINITY] {

@@ -34,6 +34,7 @@ forms! {
     Same<0>: |score, _pair, []| score, { let _ = score; (R::constant(1.0), []) };
     Factor<1>: |score, _pair, [factor]| score * factor, (factor, [score]);
     Product<2>: |score, _pair, [a, b]| score + a * b, { let _ = score; (R::constant(1.0), [b, a]) };
+    OfKeys<2>: |score, _pair, [of_key, factor]| score * of_key + of_key * factor, (of_key, [score + factor, of_key]);
     Penalty<1>: |score, pair, [slope]|
         score.tanh() * R::constant(2.0) - slope * R::from_i32(pair.distance().abs()) * R::constant(0.01),
         {

@@ -84,7 +84,7 @@ impl BlockTable {
         let Some(first) = seen.next() else {
             return keys.start..keys.start;
         };
-        let last = seen.last().unwrap_or(first);
+        let last = seen.next_back().unwrap_or(first);
         keys.start.max(first * size)..keys.end.min((last + 1) * size)
     }
 

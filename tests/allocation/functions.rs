@@ -1,0 +1,54 @@
+//! Training with functions takes memory that is linear in the lengths.
+
+use burn::tensor::{FloatDType, Tensor, TensorData};
+use burn_attn::{AttentionMask, AttentionOptions, Captured, MaskFunction, ScoreFunction, ops};
+use burn_attn_tests::{
+    devices,
+    numbers::{alone, uniform},
+};
+
+use super::peak;
+
+/// Bytes in use at once during a step with functions of tensors, for queries and keys of this length.
+fn bytes(len: usize) -> usize {
+    let device = devices::any().autodiff();
+    let numbers = |seed, shape: [usize; 4]| {
+        let data = TensorData::new(uniform(seed, shape.iter().product()), shape);
+        Tensor::<4>::from_data(data, &device).require_grad()
+    };
+    let [query, key, value] = [1, 2, 3].map(|seed| numbers(seed, [1, 1, len, 64]));
+    let slopes = numbers(4, [1, 1, 1, 1]);
+    let table = numbers(5, [1, 1, 1, 2 * len - 1]);
+    peak(move || {
+        let score = ScoreFunction::new("penalty and table", |scores, pairs| {
+            let [slopes, entries] = pairs.floats();
+            let dtype: FloatDType = scores.dtype().into();
+            scores - pairs.distances().abs().cast(dtype) * slopes + entries
+        });
+        let score = score
+            .capture(Captured::per_head(slopes.clone().reshape([1])))
+            .capture(Captured::by_distance(
+                table.clone().reshape([1, 2 * len - 1]),
+            ));
+        let mask = MaskFunction::new("causal", |pairs| pairs.distances().greater_equal_elem(0));
+        let options = AttentionOptions::default()
+            .score_function(score)
+            .mask(AttentionMask::function(mask));
+        let output = ops::attention(query.clone(), key.clone(), value.clone(), options);
+        let gradients = output.sum().backward();
+        let _kept = [&query, &key, &value, &slopes, &table].map(|x| x.grad(&gradients));
+    })
+}
+
+#[test]
+fn functions_train_in_linear_memory() {
+    let _alone = alone();
+    bytes(256);
+    let [short, long] = [2048, 4096].map(bytes);
+    let scores = 4096 * 4096 * size_of::<f32>();
+    println!("{short} and {long} bytes, where all scores have {scores}");
+    assert!(
+        long < 2 * scores && long < 5 * short / 2,
+        "{short} and {long}"
+    );
+}
