@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | compute attention fast, in f32, f64, f16 or bf16 | [`tiled::forward`] and [`tiled::backward`] |
 //! | compute it slowly and exactly, to check another implementation | [`oracle::forward`] and [`oracle::backward`] |
+//! | change scores, or hide keys, by functions of your own | [`tiled::ScoreForm`] and [`tiled::VisibleForm`] |
 //! | know what an option means | [the contract](#the-contract-of-attention) |
 //!
 //! ```

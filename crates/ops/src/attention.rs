@@ -43,6 +43,7 @@ use crate::{
 /// | --- | --- |
 /// | heads | wider than 256 |
 /// | query | not f32, f16 or bf16, or of a type that the device lacks |
+/// | a score function, a mask function | any, but one that shows or hides whole [blocks](crate::MaskFunction::in_blocks) alone |
 /// | dense bias | flex32 |
 /// | key lengths, query offsets, segments | i64, u32 or u64 |
 /// | mask, block table | two types of bools, or one that the device lacks |

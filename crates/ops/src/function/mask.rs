@@ -4,7 +4,7 @@ use core::fmt::{Debug, Formatter, Result};
 use std::sync::Arc;
 
 use burn::tensor::{Bool, Int, Tensor};
-use burn_attn_kernels_cpu::tiled::{Looped, VisibleForm, VisibleForms, VisibleFunction};
+use burn_attn_kernels_cpu::tiled::{Looped, VisibleForm, VisibleForms};
 
 use super::{
     captured::{Captured, Captures, Entries, Frame, Numbers},
@@ -93,10 +93,10 @@ impl MaskFunction {
     }
 
     /// Adds the same function pair by pair, which reads the captured integers in their order: the kernels of flex and ndarray run it instead of the tensor operations, and
-    /// ask it about whole blocks. Nothing checks that both forms are the same function.
+    /// ask it about whole blocks. A form reads at most 6 tensors. Nothing checks that both forms are the same function.
     ///
     /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured floats, with integers that are
-    /// [whole](Captured::whole) or have both queries and keys, with more than 6 of them, beside another mask function, and with a cache that has dropped keys.
+    /// [whole](Captured::whole) or have both queries and keys, beside another mask function, and with a cache that has dropped keys.
     ///
     /// # Panics
     ///
@@ -160,7 +160,6 @@ impl MaskCall {
         };
         self.form.is_some()
             && self.floats.is_empty()
-            && self.ints.len() <= VisibleFunction::MOST_CAPTURED
             && self.ints.iter().all(is_readable)
             && self.frame.first_keys.is_empty()
     }

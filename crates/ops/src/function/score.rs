@@ -4,9 +4,7 @@ use core::fmt::{Debug, Formatter, Result};
 use std::sync::Arc;
 
 use burn::tensor::{DType, Int, Tensor};
-use burn_attn_kernels_cpu::tiled::{
-    Looped, ScoreForm, ScoreForms, ScoreFunction as KernelFunction,
-};
+use burn_attn_kernels_cpu::tiled::{Looped, ScoreForm, ScoreForms};
 
 use super::{
     captured::{Captured, Captures, Entries, Frame, Numbers},
@@ -81,10 +79,10 @@ impl ScoreFunction {
     }
 
     /// Adds the same function number by number, which reads the captured floats in their order: the kernels of flex and ndarray run it, and its derivatives, instead
-    /// of the tensor operations. Nothing checks that both forms are the same function.
+    /// of the tensor operations. A form reads at most 6 tensors. Nothing checks that both forms are the same function.
     ///
     /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured integers, with captured tensors that are
-    /// [whole](Captured::whole) or have both queries and keys, with more than 6 of them, and with a cache that has dropped keys.
+    /// [whole](Captured::whole) or have both queries and keys, and with a cache that has dropped keys.
     ///
     /// # Panics
     ///
@@ -182,7 +180,6 @@ impl ScoreCall {
         };
         self.form.is_some()
             && self.ints.is_empty()
-            && self.slots.len() <= KernelFunction::<f32>::MOST_CAPTURED
             && self.slots.iter().all(is_readable)
             && self.frame.first_keys.is_empty()
     }

@@ -3,7 +3,10 @@
 /// Numbers of a line that are computed at once: enough for every vector, in a loop of known length.
 pub(crate) const CHUNK: usize = 32;
 
-/// The loops around a form that reads `N` captured numbers.
+/// The most tensors that a form reads.
+pub(crate) const MOST_CAPTURED: usize = 6;
+
+/// The loops around a form that reads `N` captured numbers of a pair, at most 6.
 #[derive(Debug)]
 pub struct Looped<F, const N: usize>(pub F);
 

@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Broadcast,
     attention::function::{
-        lines::{CHUNK, Lines, Looped, Pair, Place},
+        lines::{CHUNK, Lines, Looped, MOST_CAPTURED, Pair, Place},
         number::Number,
     },
 };
@@ -71,7 +71,7 @@ pub trait ScoreLoops<R>: Send + Sync {
 pub struct ScoreFunction<'a, R> {
     /// The function.
     pub form: &'a dyn ScoreForms,
-    /// As many as the function reads, at most [`MOST_CAPTURED`](Self::MOST_CAPTURED).
+    /// As many as the function reads.
     pub captured: &'a [Captured<'a, R>],
 }
 
@@ -84,11 +84,6 @@ pub enum Captured<'a, R> {
     Distances(&'a [R]),
 }
 
-impl<R> ScoreFunction<'_, R> {
-    /// The most tensors that kernels read for a function.
-    pub const MOST_CAPTURED: usize = 6;
-}
-
 impl<R: Debug> Debug for ScoreFunction<'_, R> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.debug_struct("ScoreFunction")
@@ -99,6 +94,12 @@ impl<R: Debug> Debug for ScoreFunction<'_, R> {
 
 impl<F: ScoreForm<N>, const N: usize> ScoreForms for Looped<F, N> {
     fn captured(&self) -> usize {
+        const {
+            assert!(
+                N <= MOST_CAPTURED,
+                "a score form reads at most 6 captured tensors"
+            )
+        };
         N
     }
 }

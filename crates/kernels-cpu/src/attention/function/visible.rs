@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Blocks, Broadcast,
     attention::function::{
-        lines::{CHUNK, Lines, Looped, Pair, Place},
+        lines::{CHUNK, Lines, Looped, MOST_CAPTURED, Pair, Place},
         number::Number,
         score::dispatch,
     },
@@ -100,15 +100,10 @@ pub trait VisibleLoops<R>: Send + Sync {
 pub struct VisibleFunction<'a> {
     /// The function.
     pub form: &'a dyn VisibleForms,
-    /// As many as the function reads, at most [`MOST_CAPTURED`](Self::MOST_CAPTURED).
+    /// As many as the function reads.
     pub captured: &'a [Broadcast<'a, i64>],
     /// True for blocks that the function shows whole.
     pub whole: Option<Blocks<'a>>,
-}
-
-impl VisibleFunction<'_> {
-    /// The most tensors that kernels read for a function.
-    pub const MOST_CAPTURED: usize = 6;
 }
 
 impl Debug for VisibleFunction<'_> {
@@ -121,6 +116,12 @@ impl Debug for VisibleFunction<'_> {
 
 impl<F: VisibleForm<N>, const N: usize> VisibleForms for Looped<F, N> {
     fn captured(&self) -> usize {
+        const {
+            assert!(
+                N <= MOST_CAPTURED,
+                "a visible form reads at most 6 captured tensors"
+            )
+        };
         N
     }
 

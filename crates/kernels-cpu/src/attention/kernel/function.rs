@@ -5,7 +5,7 @@ use crate::{
     attention::{
         function::{
             Captured, Pair, PairBlock, Shown,
-            lines::{Lines, Place},
+            lines::{Lines, MOST_CAPTURED as MOST, Place},
         },
         kernel::{
             scores::Scoring,
@@ -16,9 +16,6 @@ use crate::{
     simd::real::Real,
 };
 use core::ops::Range;
-
-/// The most captured tensors of a function.
-const MOST: usize = 6;
 
 /// Where the gradients of what a score function has captured are summed: one number for each entry of a query head, one tensor after the other.
 pub(crate) struct FunctionGradient<'a, R> {
