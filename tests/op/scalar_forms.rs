@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 use burn_attn::{
     AttentionMask, AttentionOptions, Captured, MaskFunction, Number, Pair, PairBlock, ScoreForm,
     ScoreFunction, Shown, VisibleForm, ops,
@@ -151,4 +151,28 @@ fn forms_that_read_another_number_are_refused() {
         attend(AttentionOptions::default().mask(AttentionMask::function(mask))),
         "attention: the scalar form of the function 'mine' reads 2 integers, but 0 are captured"
     );
+}
+
+/// A function that captures a tensor with gradient checkpointing runs again without it, with the same gradients.
+#[test]
+fn gradient_checkpointing_changes_no_gradient() {
+    for (_, device) in devices::cpu() {
+        let gradient = |device: Device| {
+            let factors = Tensor::<1>::from_data([0.5, 0.4, 0.3, 0.2, 0.1, 0.6], &device);
+            let factors = factors.require_grad();
+            let score = ScoreFunction::new("factor", |scores, pairs| {
+                let [factor] = pairs.floats();
+                scores * factor
+            });
+            let score = score.capture(Captured::per_head(factors.clone() * 2.0));
+            let options = AttentionOptions::default().score_function(score);
+            let operands = Case::new("checkpointed", SIZES).operands(&device, DType::F32);
+            let (output, _) = Body::Blockwise(7).attend(operands, options);
+            let gradients = output.powi_scalar(2).sum().backward();
+            factors.grad(&gradients).expect("a gradient").into_data()
+        };
+        let plain = gradient(device.clone().autodiff());
+        assert!(plain.iter::<f32>().all(|x| x != 0.0));
+        assert_eq!(gradient(device.autodiff().gradient_checkpointing()), plain);
+    }
 }

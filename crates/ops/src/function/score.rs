@@ -23,8 +23,8 @@ type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
 /// # Panics
 ///
 /// In the call of attention, with a sentence that names the function: when it returns another shape or precision than it got, when it uses a tensor
-/// with autodiff that it has not captured, when a captured tensor does not fit the scores, and, on flex and ndarray, when it returns NaN for finite
-/// numbers. On every other backend a check for NaN would wait for the device.
+/// with autodiff that it has not captured, when a captured tensor does not fit the scores, and, on flex and ndarray, when it returns NaN for numbers
+/// that are not. On every other backend a check for NaN would wait for the device.
 ///
 /// # Cost
 ///
@@ -79,7 +79,8 @@ impl ScoreFunction {
     }
 
     /// Adds the same function number by number, which reads the captured floats in their order: the kernels of flex and ndarray run it, and its derivatives, instead
-    /// of the tensor operations. A form reads at most 6 tensors. Nothing checks that both forms are the same function.
+    /// of the tensor operations. A form reads at most 6 tensors. Nothing checks that both forms are the same function, and only
+    /// a NaN of the tensor form is refused.
     ///
     /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured integers, with captured tensors that are
     /// [whole](Captured::whole) or have both queries and keys, and with a cache that has dropped keys.
