@@ -92,8 +92,9 @@ fn run<T: Element>(
         let partial = take(&mut scratch, partial);
         let slabs = take(&mut scratch, slabs);
         let mut slots = plan.slots(&mut gradients, partial, slabs);
-        if inputs.options.mask.by_position.causal.is_some() {
-            // The last tiles have the most work: they go first, so that no thread waits for them at the end.
+        let is_causal = inputs.options.mask.by_position.causal.is_some();
+        if is_causal || inputs.visible_function.is_some() {
+            // The last tiles have the most work, as far as is known: they go first, so that no thread waits for them at the end.
             slots.reverse();
         }
         for_each(
