@@ -325,9 +325,11 @@ impl LatentAttention {
         let query = Tensor::cat(vec![latents.rotary_query, latents.query], 3);
         let (lengths, device) = (context.lengths.as_deref(), query.device());
         let mask = hide_padding(NAME, context.mask, lengths, [batch, len], &device);
-        let options = self
-            .heads
-            .options(mask.and(by_position(true, None)), context.bias);
+        let options = self.heads.options(
+            mask.and(by_position(true, None)),
+            context.bias,
+            context.score_function,
+        );
         let (options, _) = at_positions(options, (NAME, true), [positions; 2], (&query, len));
         self.heads.attend([query, key, value], options, recorder)
     }
