@@ -1,6 +1,7 @@
 //! The operation against the naive f64 oracle: output, logsumexp, weights and every gradient.
 
-use burn::tensor::{DType, Device};
+use burn::tensor::{DType, Device, TensorData};
+use burn_attn::CausalAlignment;
 use burn_attn_tests::{compare::difference_to_largest, devices};
 
 use crate::{
@@ -110,33 +111,34 @@ fn f64_agrees_with_the_oracle() {
     }
 }
 
+/// With all numbers rounded to `dtype`, so that only what is computed from them differs.
+fn rounded(case: Case, dtype: DType) -> Case {
+    let round = |data: Vec<f64>| -> Vec<f64> {
+        let length = data.len();
+        let data = TensorData::new(data, [length]).convert_dtype(dtype);
+        data.iter().collect()
+    };
+    Case {
+        query: round(case.query),
+        key: round(case.key),
+        value: round(case.value),
+        bias: case.bias.map(|(shape, data)| (shape, round(data))),
+        alibi: case.alibi.map(round),
+        relative: case
+            .relative
+            .map(|(table, buckets)| (round(table), buckets)),
+        sinks: case.sinks.map(round),
+        output_gradient: round(case.output_gradient),
+        ..case
+    }
+}
+
 #[cfg(feature = "flex")]
 #[test]
 fn half_precision_has_f32_statistics() {
     for (dtype, epsilon) in [(DType::F16, 0.000_976_562_5), (DType::BF16, 0.007_812_5)] {
         for case in every_case() {
-            // Inputs are rounded to half precision once for both, so that only the computation differs.
-            let round = |data: &[f64]| -> Vec<f64> {
-                let data = burn::tensor::TensorData::new(data.to_vec(), [data.len()]);
-                data.convert_dtype(dtype).iter::<f64>().collect()
-            };
-            let case = Case {
-                query: round(&case.query),
-                key: round(&case.key),
-                value: round(&case.value),
-                bias: case
-                    .bias
-                    .as_ref()
-                    .map(|(shape, data)| (*shape, round(data))),
-                alibi: case.alibi.as_deref().map(round),
-                relative: case
-                    .relative
-                    .as_ref()
-                    .map(|(table, buckets)| (round(table), *buckets)),
-                sinks: case.sinks.as_deref().map(round),
-                output_gradient: round(&case.output_gradient),
-                ..case
-            };
+            let case = rounded(case, dtype);
             for body in [Body::Backend].into_iter().chain(GENERAL) {
                 let actual = case.run_by(body, &Device::flex(), dtype);
                 for (name, expected, actual) in pairs(case.oracle(), actual) {
@@ -148,6 +150,62 @@ fn half_precision_has_f32_statistics() {
                     assert!(
                         error <= tolerance,
                         "{name} of '{}' by {body:?} in {dtype:?} is off by {error:e}",
+                        case.name
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// With more than four queries, which is what matrix units are for, and options that change a gradient's way.
+fn cases_of_half_precision() -> [Case; 3] {
+    let plain = Case::new("causal", [1, 4, 2, 67, 97, 64, 64]);
+    let wide = Case::new("wide", [1, 2, 1, 41, 70, 128, 96]);
+    let options = Case::new("options", [2, 2, 1, 41, 53, 24, 16]);
+    [
+        Case {
+            causal: Some(CausalAlignment::BottomRight),
+            ..plain
+        },
+        Case {
+            key_lengths: Some(vec![61]),
+            ..wide
+        },
+        Case {
+            softcap: Some(3.0),
+            ..options.with_alibi().with_sinks()
+        },
+    ]
+}
+
+/// The root of the mean square of the differences.
+fn root_mean_square(actual: &[f64], expected: &[f64]) -> f64 {
+    let squares = actual.iter().zip(expected).map(|(a, e)| (a - e).powi(2));
+    (squares.sum::<f64>() / expected.len() as f64).sqrt()
+}
+
+/// The composed body computes everything in f32. In gradients three times its error is allowed, elsewhere twice.
+#[test]
+fn in_half_precision_the_error_is_like_that_of_the_composed_body() {
+    for (device_name, device) in devices::named() {
+        for dtype in [DType::F16, DType::BF16] {
+            if !device.supports_dtype(dtype) {
+                continue;
+            }
+            for case in cases_of_half_precision() {
+                let case = rounded(case, dtype);
+                let run = |body| pairs(case.oracle(), case.run_by(body, &device, dtype));
+                let composed = run(Body::Composed).into_iter();
+                for ((name, expected, actual), (_, _, beside)) in
+                    run(Body::Backend).into_iter().zip(composed)
+                {
+                    let [ours, theirs] =
+                        [actual, beside].map(|it| root_mean_square(&it, &expected));
+                    let times = 2.0 + f64::from(name.ends_with("gradient"));
+                    assert!(
+                        ours <= (times * theirs).max(TOLERANCE_OF_F32),
+                        "{name} of '{}' on {device_name} in {dtype:?} is off by {ours:e}, the composed body by {theirs:e}",
                         case.name
                     );
                 }

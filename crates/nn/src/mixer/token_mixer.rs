@@ -183,13 +183,14 @@ impl TokenMixer for SelfAttention {
 
 impl SelfAttentionInput {
     /// The sequences, `[batch, len, d_model]`, and how many of the `len` tokens of each are no padding: all that a causal
-    /// [`TokenMixer`](crate::TokenMixer) without scores and positions reads. Panics, in the name of `mixer`, on a mask, a bias, an offset, positions of
+    /// [`TokenMixer`](crate::TokenMixer) without scores and positions reads. Panics, in the name of `mixer`, on a mask, a bias, a score function, an offset, positions of
     /// keys or an embedding, and on lengths that do not fit.
     pub fn sequences(self, mixer: &str) -> (Tensor<3>, Vec<usize>) {
         let context = self.context;
         let unused = [
             ("a mask", !context.mask.is_none()),
             ("a bias", !context.bias.is_none()),
+            ("a score function", context.score_function.is_some()),
             ("an offset", context.offset.is_some()),
             ("key positions", context.key_positions.is_some()),
             (
