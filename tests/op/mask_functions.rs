@@ -238,6 +238,68 @@ fn steps_show_functions() {
     assert!(half <= 1e-6, "off by {half}");
 }
 
+/// Every part counts from the position that the whole mask names, in the steps as in the call.
+#[test]
+fn steps_count_as_the_call_does() {
+    let device = devices::any();
+    let case = Case::new("steps", SIZES);
+    let operands = || {
+        let [query, key, _] = case.operands(&device, DType::F32);
+        (query, key)
+    };
+    let causal = MaskFunction::new("causal", |pairs| pairs.distances().greater_equal_elem(0));
+    let lengths = Tensor::<1, Int>::from_data([3, 5], &device);
+    let parts = [
+        ("function", AttentionMask::function(causal)),
+        (
+            "union",
+            AttentionMask::causal().or(AttentionMask::key_lengths(lengths)),
+        ),
+    ];
+    for (part, mask) in parts {
+        let mask = mask.and(AttentionMask::causal_aligned(CausalAlignment::TopLeft));
+        let (query, key) = operands();
+        let steps = ops::attention_steps(query, key, AttentionOptions::default().mask(mask));
+        let names: Vec<_> = steps.hidden.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["causal", part]);
+        let expected = dense(
+            &case,
+            match part {
+                "function" => |[_, _, query, key]| key <= query,
+                _ => |[batch_item, _, query, key]| key <= query || key < [3, 5][batch_item],
+            },
+        );
+        let hidden: Vec<bool> = steps.hidden[1].1.to_data().iter().collect();
+        assert_eq!(hidden, expected.masked.expect("it is dense").1, "{part}");
+    }
+}
+
+/// A scalar form gets the positions that offsets name, and is asked about blocks at them.
+#[test]
+fn mask_functions_count_from_query_offsets() {
+    let case = Case {
+        query_offsets: Some(vec![3, -2]),
+        ..Case::new("offsets", SIZES)
+    };
+    let expected = Case {
+        causal: Some(CausalAlignment::BottomRight),
+        ..case.clone()
+    };
+    for (body, device) in implementations(DType::F64) {
+        let add = |options: AttentionOptions, device: &Device| {
+            options.mask(AttentionMask::function((forms()[0].function)(device)))
+        };
+        let actual = case.run_with(body, &device, [DType::F64; 2], add);
+        for (name, expected, actual) in pairs(expected.oracle(), actual) {
+            let off = difference_to_largest(&actual, &expected);
+            assert!(
+                off <= 1e-13,
+                "{name} by {body:?} on {device:?} is off by {off:e}"
+            );
+        }
+    }
+}
+
 /// What `attention` says of scores by a function.
 fn refused(function: ScoreFunction, device: &Device) -> String {
     let case = Case::new("refused", SIZES);

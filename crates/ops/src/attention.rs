@@ -188,7 +188,8 @@ pub(crate) fn score_inputs(
     let lengths = [query.dims()[2], key.dims()[2]];
     let mut bias = options.bias;
     let query_offsets = options.query_offsets.or_else(|| {
-        let offset = mask.offset_beside_unions(lengths)?;
+        let offset = mask.named_offset(lengths);
+        let offset = offset.filter(|_| !mask.unions.is_empty())?;
         for part in &mut bias.by_distance {
             if let DistancePart::Numbers(numbers) = part {
                 // Another alignment than the default is top-left.

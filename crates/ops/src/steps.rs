@@ -94,9 +94,15 @@ fn hidden(
     options: &AttentionOptions,
 ) -> Vec<(&'static str, Tensor<4, Bool>)> {
     let [query, key] = [query, key].map(|x| x.zeros_like());
+    let query_offsets = options.query_offsets.clone().or_else(|| {
+        let offset = options
+            .mask
+            .named_offset([query.dims()[2], key.dims()[2]])?;
+        Some(Tensor::full([query.dims()[0]], offset, &query.device()))
+    });
     let by = |mask: AttentionMask| {
         let mut alone = AttentionOptions::default().mask(mask);
-        alone.query_offsets = options.query_offsets.clone();
+        alone.query_offsets = query_offsets.clone();
         attention_weights(query.clone(), key.clone(), alone).equal_elem(0.0)
     };
     let mask = &options.mask;

@@ -68,10 +68,10 @@ impl AttentionMask {
         }
     }
 
-    /// The position of the first query, if there is a union and the named alignment is not the default one: the masks of a union do not see
-    /// an alignment that another mask names.
-    pub(crate) fn offset_beside_unions(&self, [len_q, len_kv]: [usize; 2]) -> Option<i64> {
-        let named = self.named_alignment().filter(|_| !self.unions.is_empty())?;
+    /// The position of the first query, if the named alignment is not the default one: a part alone, or a union, does not see an alignment that
+    /// another part names.
+    pub(crate) fn named_offset(&self, [len_q, len_kv]: [usize; 2]) -> Option<i64> {
+        let named = self.named_alignment()?;
         let [offset, default] = [named, CausalAlignment::default()]
             .map(|alignment| alignment.offset(len_q, len_kv) as i64);
         (offset != default).then_some(offset)
