@@ -5,8 +5,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use burn::tensor::{DType, Device, Tensor};
-use burn_attn::{AttentionMask, AttentionOptions, MaskFunction, ops};
+use burn::tensor::{DType, Device, Int, Tensor};
+use burn_attn::{
+    AttentionMask, AttentionOptions, CausalAlignment, MaskFunction, ScoreFunction, ops,
+};
 use burn_attn_tests::{compare::difference_to_largest, devices, sentence};
 
 use crate::{
@@ -56,10 +58,19 @@ fn counted() -> (MaskFunction, Arc<AtomicUsize>) {
 
 /// Forward and backward; how many pairs were asked about.
 fn asked(body: Body, mask: &AttentionMask, count: &AtomicUsize, device: &Device) -> usize {
+    let options = AttentionOptions::default().mask(mask.clone());
+    asked_with(body, options, count, device)
+}
+
+fn asked_with(
+    body: Body,
+    options: AttentionOptions,
+    count: &AtomicUsize,
+    device: &Device,
+) -> usize {
     let before = count.load(Ordering::Relaxed);
     let case = Case::new("counted", [1, 1, 1, 64, 64, 8, 8]);
     let [query, key, value] = case.operands(&device.clone().autodiff(), DType::F32);
-    let options = AttentionOptions::default().mask(mask.clone());
     let (output, _) = body.attend([query.require_grad(), key, value], options);
     output.sum().backward();
     count.load(Ordering::Relaxed) - before
@@ -90,6 +101,48 @@ fn only_blocks_shown_in_part_are_asked_about() {
     }
 }
 
+/// The blockwise body leaves out blocks that are hidden by a function that shows or hides whole blocks alone.
+#[test]
+fn blocks_hidden_by_exact_tables_are_left_out() {
+    for (_, device) in devices::cpu() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let of_function = count.clone();
+        let score = ScoreFunction::new("counted", move |scores, _| {
+            of_function.fetch_add(scores.shape().num_elements(), Ordering::Relaxed);
+            scores
+        });
+        let options = AttentionOptions::default().score_function(score);
+        let body = Body::Blockwise(4);
+        let all = asked_with(body, options.clone(), &count, &device);
+        let halves = MaskFunction::new("halves", |pairs| {
+            let half = |x: Tensor<4, Int>| (x + 32) / 64;
+            (half(pairs.queries()) - half(pairs.keys())).equal_elem(0)
+        });
+        let halves = halves.in_blocks([1, 1, 64, 64], 32, &device);
+        let options = options.mask(AttentionMask::function(halves));
+        let few = asked_with(body, options, &count, &device);
+        assert!(0 < few && 2 * few <= all, "{few} of {all}");
+    }
+}
+
+/// Beside a cache that has dropped no key, a table holds; beside another, the function itself is asked.
+#[test]
+fn tables_hold_where_all_keys_are_kept() {
+    let body = Body::Blockwise(64);
+    for (_, device) in devices::cpu() {
+        let (function, count) = counted();
+        let table = function.in_blocks([1, 1, 64, 64], 8, &device);
+        let mask = AttentionMask::function(table);
+        let few = asked(body, &mask, &count, &device);
+        let options = AttentionOptions::default().mask(mask);
+        let kept = options.clone().of_kept_keys(&[0], 64, [64, 64]);
+        assert_eq!(asked_with(body, kept, &count, &device), few);
+        // Of 72 keys, 64 are left.
+        let dropped = options.of_kept_keys(&[8], 64, [64, 72]);
+        assert!(asked_with(body, dropped, &count, &device) >= 2 * 64 * 64);
+    }
+}
+
 /// A table is for the default positions: elsewhere, the function itself is asked.
 #[test]
 fn tables_do_not_hold_for_queries_elsewhere() {
@@ -102,16 +155,27 @@ fn tables_do_not_hold_for_queries_elsewhere() {
             causal: Some(Default::default()),
             ..case.clone()
         };
-        let add = |options: AttentionOptions, device: &Device| {
-            let (function, _) = counted();
-            options.mask(AttentionMask::function(
-                function.in_blocks(SCORES, 2, device),
-            ))
+        let top_left = Case {
+            causal: Some(CausalAlignment::TopLeft),
+            ..Case::new("top-left", SIZES)
         };
-        let actual = case.run_with(Body::Backend, &device, [DType::F64; 2], add);
-        for (name, expected, actual) in pairs(causal.oracle(), actual) {
-            let off = difference_to_largest(&actual, &expected);
-            assert!(off <= 1e-13, "{name} on {device:?} is off by {off:e}");
+        for (case, expected) in [(&case, &causal), (&top_left, &top_left)] {
+            for body in [Body::Backend, Body::Blockwise(7)] {
+                let add = |options: AttentionOptions, device: &Device| {
+                    let (function, _) = counted();
+                    let table = function.in_blocks(SCORES, 2, device);
+                    options.mask(AttentionMask::function(table))
+                };
+                let actual = case.run_with(body, &device, [DType::F64; 2], add);
+                for (name, expected, actual) in pairs(expected.oracle(), actual) {
+                    let off = difference_to_largest(&actual, &expected);
+                    assert!(
+                        off <= 1e-13,
+                        "{name} of '{}' by {body:?} on {device:?} is off by {off:e}",
+                        case.name
+                    );
+                }
+            }
         }
     }
 }

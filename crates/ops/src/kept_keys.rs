@@ -72,7 +72,8 @@ impl Kept<'_> {
         mask.masked = mask.masked.map(|masked| self.columns(masked));
         mask.key_lengths = mask.key_lengths.map(|lengths| self.lengths(lengths));
         for function in &mut mask.functions {
-            function.table = None;
+            let is_whole = self.together() == Some(0) && self.len == lengths[1];
+            function.table = function.table.take().filter(|_| is_whole);
             self.captures(&mut function.captures, lengths);
         }
         for blocks in core::mem::take(&mut mask.visible_blocks) {

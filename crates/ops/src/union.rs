@@ -164,16 +164,17 @@ impl AttentionMask {
         let is_default = query_offsets.is_none()
             && self.by_position.offset(len_q, len_kv)
                 == PositionMask::default().offset(len_q, len_kv);
-        let mut tables = self.visible_blocks;
-        let mut functions = Vec::new();
+        let mut visible = self.visible_blocks;
+        let (mut functions, mut tables) = (Vec::new(), Vec::new());
         for mut function in self.functions {
             // A table says what the function shows of queries at their default positions.
             function.table = function.table.filter(|_| is_default);
             let table = function.table.clone();
             let call = function.into_call();
             let is_exact = table.as_ref().is_some_and(|table| table.is_exact());
+            tables.extend(table.clone());
             if let Some(table) = table.filter(|_| is_exact || call.is_scalar()) {
-                tables.push(VisibleBlocks {
+                visible.push(VisibleBlocks {
                     table: table.visible.clone(),
                     size: table.size,
                 });
@@ -182,7 +183,7 @@ impl AttentionMask {
                 functions.push(call);
             }
         }
-        let blocks = VisibleBlocks::intersection(tables, lengths);
+        let blocks = VisibleBlocks::intersection(visible, lengths);
         let (visible_blocks, block_size) = blocks.map(|it| (it.table, it.size)).unzip();
         let inputs = MaskInputs {
             visible_blocks: visible_blocks.map(Tensor::into_dispatch).into(),
@@ -193,6 +194,7 @@ impl AttentionMask {
             query_segments: query_segments.map(Tensor::into_dispatch).into(),
             key_segments: key_segments.map(Tensor::into_dispatch).into(),
             functions,
+            tables,
         };
         let scalars = AttentionScalars {
             scale: 1.0,

@@ -207,13 +207,9 @@ pub struct MaskInputs<B: Backend> {
     pub key_segments: OptionalInt<B>,
     /// Each hides what it does not show.
     pub functions: Vec<MaskCall>,
-}
-
-impl<B: Backend> MaskInputs<B> {
-    /// What the functions show of blocks, where that is known.
-    pub fn tables(&self) -> impl Iterator<Item = Arc<BlockTable>> {
-        self.functions.iter().filter_map(|call| call.table.clone())
-    }
+    /// What functions show of blocks, where that is known: also of those that show or hide whole blocks alone, which are
+    /// [`visible_blocks`](Self::visible_blocks).
+    pub tables: Vec<Arc<BlockTable>>,
 }
 
 /// The results of the forward pass and their gradients, of the same shapes.

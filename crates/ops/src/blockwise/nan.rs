@@ -21,7 +21,7 @@ pub(crate) fn refuse_nan_of_function(inputs: ScoreInputs<Dispatch>, value: &Floa
     if captured.is_some_and(|captured| any(captured.is_nan())) {
         return;
     }
-    let plan = Plan::forward(sizes).shown_by(inputs.mask.tables());
+    let plan = Plan::forward(sizes).shown_by(&inputs.mask.tables);
     let dtype = statistics_dtype(float_dtype(inputs.query.dtype()));
     let inputs = aligned::<Dispatch>(inputs);
     for queries in plan.queries() {

@@ -79,8 +79,8 @@ impl Plan {
     }
 
     /// Without the blocks that these tables hide.
-    pub(super) fn shown_by(mut self, tables: impl Iterator<Item = Arc<BlockTable>>) -> Self {
-        self.tables.extend(tables);
+    pub(super) fn shown_by(mut self, tables: &[Arc<BlockTable>]) -> Self {
+        self.tables.extend_from_slice(tables);
         self
     }
 

@@ -34,6 +34,7 @@ fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
         score_function: None,
         mask: MaskInputs {
             functions: Vec::new(),
+            tables: Vec::new(),
             visible_blocks: OptionalBool::Absent,
             masked: OptionalBool::Absent,
             key_lengths: OptionalInt::Present(B::int_from_data(lengths, device)),

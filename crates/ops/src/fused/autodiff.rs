@@ -149,6 +149,7 @@ fn inner<B: AttentionOps, C: CheckpointStrategy>(
             query_segments: mask.query_segments.into_option().into(),
             key_segments: mask.key_segments.into_option().into(),
             functions: mask.functions,
+            tables: mask.tables,
         },
         scalars: inputs.scalars,
     }

@@ -60,6 +60,7 @@ fn call() -> (ScoreInputs<CubeBackend>, CubeTensor) {
         score_function: None,
         mask: MaskInputs {
             functions: Vec::new(),
+            tables: Vec::new(),
             visible_blocks: OptionalBool::Absent,
             masked: OptionalBool::Present(bools(masked)),
             key_lengths: ints(&[2], IntDType::I32),
@@ -222,6 +223,7 @@ fn small<B: Backend>(device: &B::Device) -> (ScoreInputs<B>, FloatTensor<B>) {
         score_function: None,
         mask: MaskInputs {
             functions: Vec::new(),
+            tables: Vec::new(),
             visible_blocks: OptionalBool::Absent,
             masked: OptionalBool::Absent,
             key_lengths: OptionalInt::Absent,
