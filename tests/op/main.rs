@@ -19,6 +19,7 @@ mod function_values;
 mod functions;
 mod golden;
 mod heads;
+mod hidden_pairs;
 mod mask_functions;
 mod merge;
 mod onnx;

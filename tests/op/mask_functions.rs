@@ -233,7 +233,8 @@ fn steps_show_functions() {
             .zip(&expected)
             .all(|(seen, masked)| seen != masked)
     );
-    let half = (steps.scores * 0.5).mask_fill(steps.hidden[0].1.clone(), 0.0);
+    // The function sees a score of 1 where a pair is hidden.
+    let half = (steps.scores * 0.5).mask_fill(steps.hidden[0].1.clone(), 2.0);
     let half = (steps.scaled - half).abs().max().into_scalar::<f32>();
     assert!(half <= 1e-6, "off by {half}");
 }
@@ -243,10 +244,6 @@ fn steps_show_functions() {
 fn steps_count_as_the_call_does() {
     let device = devices::any();
     let case = Case::new("steps", SIZES);
-    let operands = || {
-        let [query, key, _] = case.operands(&device, DType::F32);
-        (query, key)
-    };
     let causal = MaskFunction::new("causal", |pairs| pairs.distances().greater_equal_elem(0));
     let lengths = Tensor::<1, Int>::from_data([3, 5], &device);
     let parts = [
@@ -258,7 +255,7 @@ fn steps_count_as_the_call_does() {
     ];
     for (part, mask) in parts {
         let mask = mask.and(AttentionMask::causal_aligned(CausalAlignment::TopLeft));
-        let (query, key) = operands();
+        let [query, key, _] = case.operands(&device, DType::F32);
         let steps = ops::attention_steps(query, key, AttentionOptions::default().mask(mask));
         let names: Vec<_> = steps.hidden.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["causal", part]);
@@ -334,6 +331,21 @@ fn functions_that_cannot_be_are_refused() {
             let third = (pairs.queries() * 11 + pairs.keys()).equal_elem(3 * 11 + 5);
             scores.mask_fill(third.expand(dims), f32::NAN)
         });
+        assert!(
+            nan.starts_with(
+                "attention: the score function 'mine' returned NaN for query 3 and key 5 of batch item 0 in head 0, whose score is "
+            ),
+            "{nan}"
+        );
+        // A NaN of the caller's, of another key, hides none of the function's.
+        let of_keys = Tensor::<2>::ones([1, 11], &device).slice_fill([0..1, 4..5], f32::NAN);
+        let function = ScoreFunction::new("mine", |scores, pairs| {
+            let [of_key] = pairs.floats();
+            let third = (pairs.queries() * 11 + pairs.keys()).equal_elem(3 * 11 + 5);
+            let dims = scores.dims();
+            (scores * of_key).mask_fill(third.expand(dims), f32::NAN)
+        });
+        let nan = refused(function.capture(Captured::per_key(of_keys)), &device);
         assert!(
             nan.starts_with(
                 "attention: the score function 'mine' returned NaN for query 3 and key 5 of batch item 0 in head 0, whose score is "

@@ -37,7 +37,8 @@ use crate::{
 ///
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
 /// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have fused kernels; elsewhere, the
-/// backend's operations compute block by block, including the hidden pairs of a block. On GPUs they also compute calls with
+/// backend's operations compute block by block, including the hidden pairs of a block. On flex and ndarray they also compute calls with
+/// functions that lack a [scalar form](crate::ScoreFunction::scalar), on GPUs calls with
 ///
 /// | what | out of the kernels' range |
 /// | --- | --- |
@@ -110,15 +111,14 @@ fn attention_by(
 ) -> (Tensor<4>, Tensor<3>) {
     check::value(&key, &value);
     let inputs = score_inputs(query, key, options);
+    let is_checked = inputs.score_function.is_some() && check::in_host_memory(&value.device());
     let value = value.into_dispatch();
-    let with_function = inputs.score_function.is_some();
-    let with_function = with_function.then(|| (inputs.clone(), value.clone()));
+    let checked = is_checked.then(|| (inputs.clone(), value.clone()));
     let (output, logsumexp) = body(inputs, value);
     let output = Tensor::from_dispatch(output);
     let logsumexp = Tensor::from_dispatch(logsumexp);
-    // A NaN among the scores of a row is in its logsumexp.
-    if let Some((inputs, value)) = with_function
-        && check::in_host_memory(&logsumexp.device())
+    // A NaN among the visible scores of a row is in its logsumexp, and so is an infinite one, which is not refused.
+    if let Some((inputs, value)) = checked
         && blockwise::any(Tensor::<3>::is_nan(logsumexp.clone()))
     {
         blockwise::refuse_nan_of_function(inputs, &value);

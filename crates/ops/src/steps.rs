@@ -23,7 +23,7 @@ use crate::{
 pub struct AttentionSteps {
     /// `query · keyᵀ`.
     pub scores: Tensor<4>,
-    /// The scores times the scale, changed by a score function (of 0 where a pair is hidden), and capped.
+    /// The scores times the scale, changed by a score function (of 1 where a pair is hidden), and capped.
     pub scaled: Tensor<4>,
     /// True where a part of the mask hides a key: `causal`, `window` (of what causality shows), `padding` (key lengths), `segments`, `blocks`, `mask` (dense), `function` and
     /// `union`, as far as the mask has them. A bias of −∞ hides as well.

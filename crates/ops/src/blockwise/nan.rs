@@ -13,14 +13,9 @@ use crate::{
 
 /// Panics if the call's score function returns NaN for a visible pair, from numbers that are not NaN. It reads the scores, block by block.
 pub(crate) fn refuse_nan_of_function(inputs: ScoreInputs<Dispatch>, value: &FloatTensor<Dispatch>) {
-    let captured = inputs.captured.as_ref();
-    let captured = captured.map(|captured| Tensor::<1>::from_dispatch(captured.clone()));
     let Some(sizes) = Sizes::of::<Dispatch>(&inputs, value) else {
         return;
     };
-    if captured.is_some_and(|captured| any(captured.is_nan())) {
-        return;
-    }
     let plan = Plan::forward(sizes).shown_by(&inputs.mask.tables);
     let dtype = statistics_dtype(float_dtype(inputs.query.dtype()));
     let inputs = aligned::<Dispatch>(inputs);
@@ -35,11 +30,9 @@ pub(crate) fn refuse_nan_of_function(inputs: ScoreInputs<Dispatch>, value: &Floa
             return;
         };
         let nan = Tensor::<4>::from_dispatch(function.result::<Dispatch>()).is_nan();
-        let nan = nan.bool_and(function.scores.clone().is_nan().bool_not());
-        let nan = match terms.hidden {
-            Some(hidden) => nan.bool_and(Tensor::<4, Bool>::from_dispatch(hidden).bool_not()),
-            None => nan,
-        };
+        let may_be = terms.hidden.map(Tensor::<4, Bool>::from_dispatch);
+        let may_be = may_be.into_iter().chain([function.reads_nan()]);
+        let nan = may_be.fold(nan, |nan, may_be| nan.bool_and(may_be.bool_not()));
         let found = nan.clone().into_data().iter::<bool>().position(|nan| nan);
         if let Some(index) = found {
             let [_, heads, count_q, count_k] = nan.dims();

@@ -84,7 +84,7 @@ fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>, dim: usize) -> FloatTens
 
 /// The sum over every dimension in which `dims` is 1; these dimensions are kept, with size 1.
 ///
-/// One dimension after the other: see [`expand`](crate::composed::scores::expand).
+/// One dimension after the other: as in `expand` of the composed body.
 pub(super) fn sum_to<B: Backend>(tensor: FloatTensor<B>, dims: [usize; 4]) -> FloatTensor<B> {
     (0..4).fold(tensor, |sum, dim| {
         match dims[dim] == 1 && sum.shape()[dim] > 1 {

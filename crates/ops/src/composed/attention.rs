@@ -10,9 +10,9 @@ use burn::{
 
 use super::{
     dropout::DropoutRows,
-    dtype::{cast, float_dtype, least, reshape, statistics_dtype},
+    dtype::{cast, expand, float_dtype, least, reshape, statistics_dtype},
     part::{Part, aligned},
-    scores::{Terms, expand, scores, times, zero_where},
+    scores::{Terms, scores, times, zero_where},
 };
 use crate::backend::{OptionalFloat, Results, ScoreInputs};
 
@@ -99,7 +99,7 @@ pub(crate) fn of_part<B: Backend>(
     (output, B::float_reshape(logsumexp, row_shape))
 }
 
-/// The weights; see [`AttentionOps::attention_weights`](crate::backend::AttentionOps::attention_weights).
+/// The weights; see [`attention_weights`](crate::attention_weights).
 pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
     let dtype = float_dtype(inputs.query.dtype());
     let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();

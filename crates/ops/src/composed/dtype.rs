@@ -60,3 +60,19 @@ pub(crate) fn reshape<B: Backend>(tensor: FloatTensor<B>, shape: Shape) -> Float
     }
     B::float_reshape(tensor, shape)
 }
+
+/// Expanded dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one
+/// sum over all dimensions is a single loop, which is slow and inexact, and which Mesa's software driver leaves after 65,535
+/// rounds.
+pub(super) fn expand<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
+    let full = shape.dims::<4>();
+    let mut dims = tensor.shape().dims::<4>();
+    let mut expanded = tensor;
+    for dim in 0..4 {
+        if dims[dim] != full[dim] {
+            dims[dim] = full[dim];
+            expanded = B::float_expand(expanded, Shape::new(dims));
+        }
+    }
+    expanded
+}

@@ -5,13 +5,13 @@ use burn::{
         Backend, Dispatch,
         tensor::{BoolTensor, FloatTensor, IntTensor},
     },
-    tensor::{Device, Int, Tensor, TensorData, kind::Basic},
+    tensor::{Bool, Device, Int, Tensor, TensorData, kind::Basic},
 };
 
 use burn_attn_kernels_cpu::PositionMask;
 
 use super::{
-    hidden::Hidden,
+    dtype::expand,
     part::{Part, aligned_distances, clamped_offsets, narrow},
     position::either,
     relative::relative_shift,
@@ -103,12 +103,18 @@ fn ints_of_part(ints: &[(Tensor<4, Int>, Entries)], part: &Part) -> Vec<Tensor<4
         .collect()
 }
 
+/// What a score function sees in place of the score and the captured numbers of a hidden pair: by 1 it may divide, and it may take the logarithm.
+const OF_HIDDEN: f64 = 1.0;
+
 /// A score function on one part: everything that it needs to run, and to run again for its gradient.
 pub(crate) struct ScorePart {
     pub(crate) call: ScoreCall,
-    /// Scaled; 0 where a pair is hidden.
+    /// Scaled; [`OF_HIDDEN`] where a pair is hidden.
     pub(crate) scores: Tensor<4>,
+    /// With the captured floats as they were given, which [`by_pair`](Self::by_pair) expands.
     pairs: Pairs,
+    /// True where a pair is hidden, of the shape of the scores.
+    hidden: Option<Tensor<4, Bool>>,
 }
 
 impl ScorePart {
@@ -118,7 +124,7 @@ impl ScorePart {
         block: Block,
         scores: FloatTensor<B>,
         captured: Option<&FloatTensor<B>>,
-        hidden: &Hidden<B>,
+        hidden: Option<BoolTensor<B>>,
         part: &Part,
     ) -> Self {
         let captured = captured.map(|captured| routed::tensor::<B, 1>(captured.clone()));
@@ -126,35 +132,66 @@ impl ScorePart {
             let of_slot = |slot| slot_of_part(slot, captured, &block, part);
             call.slots.iter().map(of_slot)
         });
-        // What belongs to hidden pairs alone may be NaN, and the gradient of another number may be multiplied by it.
-        let floats = floats.zip(&call.slots).map(|(numbers, slot)| {
-            let dims = numbers.dims();
-            match hidden
-                .entries(dims)
-                .filter(|_| slot.entries != Entries::Whole)
-            {
-                Some(hidden) => {
-                    let hidden = routed::bool_tensor::<B, 4>(hidden);
-                    numbers.mask_fill(hidden.expand(dims), 0.0)
-                }
-                None => numbers,
-            }
-        });
         let pairs = Pairs {
             floats: floats.collect(),
             ints: ints_of_part(&call.ints, part),
             block,
         };
+        let (scores, hidden) = (
+            routed::tensor::<B, 4>(scores),
+            hidden.map(routed::bool_tensor::<B, 4>),
+        );
         Self {
-            scores: routed::tensor::<B, 4>(scores),
+            scores: match hidden.clone() {
+                Some(hidden) => scores.mask_fill(hidden, OF_HIDDEN),
+                None => scores,
+            },
             pairs,
             call,
+            hidden,
         }
+    }
+
+    /// The pairs as the function sees them, with these captured floats, one number for each pair.
+    fn by_pair(&self, floats: &[Tensor<4>]) -> Pairs {
+        let shape = self.scores.shape();
+        let floats = floats.iter().zip(&self.call.slots).map(|(numbers, slot)| {
+            if slot.entries == Entries::Whole {
+                return numbers.clone();
+            }
+            let numbers = expand::<Dispatch>(numbers.clone().into_dispatch(), &shape);
+            let numbers = Tensor::from_dispatch(numbers);
+            match self.hidden.clone().filter(|_| numbers.is_autodiff()) {
+                // Selects the gradient too, before it is summed over pairs: that of a hidden one may be 0 times a derivative that is not finite.
+                Some(hidden) => numbers.mask_fill(hidden, OF_HIDDEN),
+                None => numbers,
+            }
+        });
+        Pairs {
+            floats: floats.collect(),
+            ..self.pairs.clone()
+        }
+    }
+
+    /// Where the function reads a NaN, of the shape of the scores.
+    pub(crate) fn reads_nan(&self) -> Tensor<4, Bool> {
+        let dims = self.scores.dims();
+        let floats = self.by_pair(&self.pairs.floats).floats.into_iter();
+        let nan = floats.zip(&self.call.slots).map(|(numbers, slot)| {
+            let nan = numbers.is_nan();
+            match slot.entries {
+                // Any entry may be read for any pair.
+                Entries::Whole => nan.any().reshape([1; 4]).expand(dims),
+                _ => nan,
+            }
+        });
+        nan.fold(self.scores.clone().is_nan(), Tensor::bool_or)
     }
 
     /// What the function makes of the scores.
     pub(crate) fn result<B: Backend>(&self) -> FloatTensor<B> {
-        let result = (self.call.function)(self.scores.clone(), &self.pairs);
+        let pairs = self.by_pair(&self.pairs.floats);
+        let result = (self.call.function)(self.scores.clone(), &pairs);
         let name = &self.call.frame.name;
         let (dims, sizes) = (result.dims(), self.scores.dims());
         assert!(
@@ -181,19 +218,19 @@ impl ScorePart {
         self,
         gradient: FloatTensor<B>,
     ) -> (FloatTensor<B>, Vec<Tensor<4>>) {
-        let leaf = |x: Tensor<4>| x.autodiff().require_grad();
-        let (scores, mut pairs) = (leaf(self.scores), self.pairs);
-        pairs.floats = pairs.floats.into_iter().map(leaf).collect();
-        let result = (self.call.function)(scores.clone(), &pairs);
+        let leaf = |x: &Tensor<4>| x.clone().autodiff().require_grad();
+        let scores = leaf(&self.scores);
+        let floats: Vec<_> = self.pairs.floats.iter().map(leaf).collect();
+        let result = (self.call.function)(scores.clone(), &self.by_pair(&floats));
         let zeros = |x: &Tensor<4>| x.clone().inner().zeros_like();
         if !result.is_autodiff() {
-            let of_floats = pairs.floats.iter().map(zeros).collect();
+            let of_floats = floats.iter().map(zeros).collect();
             return (routed::primitive::<B, 4>(zeros(&scores)), of_floats);
         }
         let gradient = routed::tensor::<B, 4>(gradient);
         let gradients = (result * gradient).sum().backward();
         let gradient = |x: &Tensor<4>| x.grad(&gradients).unwrap_or_else(|| zeros(x));
-        let of_floats = pairs.floats.iter().map(gradient).collect();
+        let of_floats = floats.iter().map(gradient).collect();
         (routed::primitive::<B, 4>(gradient(&scores)), of_floats)
     }
 }

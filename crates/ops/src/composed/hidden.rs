@@ -124,15 +124,6 @@ impl<B: Backend> Hidden<B> {
         self.may_have_rows_without_keys.then(|| all::<B>(hidden, 3))
     }
 
-    /// Entries of a tensor of these dimensions, which broadcasts to the scores, all of whose pairs are hidden. Of dimensions that broadcast to those.
-    pub(super) fn entries(&self, dims: [usize; 4]) -> Option<BoolTensor<B>> {
-        if !self.may_have_unseen && !self.may_have_rows_without_keys {
-            return None;
-        }
-        let repeated = (0..4).filter(|&dim| dims[dim] == 1);
-        Some(repeated.fold(self.tensor.clone()?, all::<B>))
-    }
-
     /// True where a pair is hidden; `None` if none is.
     pub(crate) fn into_tensor(self) -> Option<BoolTensor<B>> {
         self.tensor

@@ -9,7 +9,7 @@ use burn::{
 };
 
 use super::{
-    dtype::{cast, reshape},
+    dtype::{cast, expand, reshape},
     function::{self, ScorePart},
     hidden::Hidden,
     part::Part,
@@ -86,14 +86,11 @@ pub(crate) fn scores<B: Backend>(
     let scores = times_transposed::<B>(query.clone(), key.clone());
     let scores = reshape::<B>(scores, shape.clone());
     // ANCHOR_END: grouped-heads
-    let compact = hidden;
-    let hidden = compact.over(&shape);
+    let hidden = hidden.over(&shape);
 
     let function = score_function.map(|(block, call)| {
-        // As for the softcap below: the gradient of the function would multiply by a NaN.
-        let scores = zero_where::<B>(scores.clone(), hidden.clone());
         let captured = inputs.captured.as_ref();
-        ScorePart::new::<B>(call, block, scores, captured, &compact, part)
+        ScorePart::new::<B>(call, block, scores.clone(), captured, hidden.clone(), part)
     });
     let scores = function.as_ref().map_or(scores, ScorePart::result::<B>);
     let (scores, ratios) = match scalars.softcap {
@@ -126,22 +123,6 @@ pub(crate) fn scores<B: Backend>(
         rows_without_keys,
     };
     (masked, terms)
-}
-
-/// Expanded dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one
-/// sum over all dimensions is a single loop, which is slow and inexact, and which Mesa's software driver leaves after 65,535
-/// rounds.
-pub(crate) fn expand<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
-    let full = shape.dims::<4>();
-    let mut dims = tensor.shape().dims::<4>();
-    let mut expanded = tensor;
-    for dim in 0..4 {
-        if dims[dim] != full[dim] {
-            dims[dim] = full[dim];
-            expanded = B::float_expand(expanded, Shape::new(dims));
-        }
-    }
-    expanded
 }
 
 /// `left · rightᵀ` of matrices `[.., rows, dim]` and `[.., columns, dim]`.

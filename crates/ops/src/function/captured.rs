@@ -5,7 +5,9 @@ use burn::tensor::{Float, Int, Tensor, kind::Basic};
 /// A tensor that a [`ScoreFunction`](crate::ScoreFunction) or a [`MaskFunction`](crate::MaskFunction) reads, by what its entries belong to.
 ///
 /// A function gets the entries of its block, in a shape that broadcasts to that of the scores, `[batch, heads_q, queries, keys]`, with every
-/// dimension of size 1 as it was given. The call of attention panics, with one sentence, for a tensor that does not fit the scores.
+/// dimension of size 1 as it was given. The floats of a score function, which may have gradients, it gets expanded to that shape, in
+/// the precision of the scores: one number for each pair. What is computed from a tensor alone costs less before it is captured. The call of attention
+/// panics, with one sentence, for a tensor that does not fit the scores.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -88,19 +90,19 @@ impl CapturedKind for Int {
 }
 
 impl Captured {
-    /// One number per query head, `[heads_q]`. A function gets `[1, heads_q, 1, 1]`.
+    /// One number per query head, `[heads_q]`. A function gets `[1, heads_q, 1, 1]`, or one for each pair.
     pub fn per_head<K: CapturedKind>(numbers: Tensor<1, K>) -> Self {
         let [heads] = numbers.dims();
         K::captured(numbers.reshape([1, heads, 1, 1]), Entries::Pairs)
     }
 
-    /// One number per query, `[batch or 1, len_q]`. A function gets `[batch or 1, 1, queries, 1]`.
+    /// One number per query, `[batch or 1, len_q]`. A function gets `[batch or 1, 1, queries, 1]`, or one for each pair.
     pub fn per_query<K: CapturedKind>(numbers: Tensor<2, K>) -> Self {
         let numbers = with_ones_behind(numbers).permute([0, 2, 1, 3]);
         K::captured(numbers, Entries::Pairs)
     }
 
-    /// One number per key, `[batch or 1, len_kv]`. A function gets `[batch or 1, 1, 1, keys]`.
+    /// One number per key, `[batch or 1, len_kv]`. A function gets `[batch or 1, 1, 1, keys]`, or one for each pair.
     pub fn per_key<K: CapturedKind>(numbers: Tensor<2, K>) -> Self {
         let numbers = with_ones_behind(numbers).permute([0, 2, 3, 1]);
         K::captured(numbers, Entries::Pairs)
@@ -112,8 +114,8 @@ impl Captured {
         K::captured(numbers, Entries::Pairs)
     }
 
-    /// One number per head and distance, in the shapes of [`AttentionBias::distances`](crate::AttentionBias::distances). A function gets
-    /// that of every pair, `[batch or 1, heads_q, queries, keys]`.
+    /// One number per head and distance, in the shapes of [`AttentionBias::distances`](crate::AttentionBias::distances), for a score function. It gets
+    /// that of every pair.
     pub fn by_distance(numbers: Tensor<2>) -> Self {
         let [heads, distances] = numbers.dims();
         Float::captured(
@@ -122,7 +124,7 @@ impl Captured {
         )
     }
 
-    /// Numbers of any meaning, which every block gets as they are, with dimensions of size 1 where there are fewer than four.
+    /// Numbers of any meaning, at most four dimensions, which every block gets as they are, with dimensions of size 1 before them where there are fewer.
     pub fn whole<const D: usize, K: CapturedKind>(numbers: Tensor<D, K>) -> Self {
         K::captured(numbers.unsqueeze(), Entries::Whole)
     }

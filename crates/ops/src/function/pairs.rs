@@ -86,7 +86,8 @@ impl Pairs {
         self.positions() - self.keys()
     }
 
-    /// The captured floats, in their order, in the precision of the scores.
+    /// The captured floats, in their order: those of a score function in the precision of the scores, with one number for each pair unless
+    /// they are [whole](crate::Captured::whole); those of a mask function as they were captured.
     ///
     /// # Panics
     ///

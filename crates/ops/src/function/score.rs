@@ -15,21 +15,27 @@ type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
 
 /// A function of a user's own from the scaled scores of a block to its scores, before softcap, mask and bias, with gradients.
 ///
-/// The function runs on the scores of one block at a time, `[batch, heads_q, queries, keys]` in f32 or wider, and returns as many. It runs again in the
+/// The function runs on the scores of one block at a time, `[batch, heads_q, queries, keys]`, and returns as many. They are f64 where the operands are, otherwise
+/// f32; `cast` brings indices to their precision, where `float` has the device's, f32. What it says of a pair must depend on that pair alone. It runs again in the
 /// backward pass, where Burn's autodiff differentiates it block by block, so memory stays linear in the lengths. Tensors with a gradient must
-/// therefore be [captured](Self::capture) rather than moved into the closure. Where the mask hides a pair, the function sees a score of 0, and its
-/// result is not used; to hide keys, use a [`MaskFunction`](crate::MaskFunction).
+/// therefore be [captured](Self::capture) rather than moved into the closure. To hide keys, use a [`MaskFunction`](crate::MaskFunction).
+///
+/// # Hidden pairs
+///
+/// Where the mask hides a pair, the function sees a score of 1, and in the backward pass captured floats of 1. What it makes of the pair, NaN and infinite derivatives
+/// included, reaches no result and no gradient: it is selected, not multiplied by 0. A penalty by the logarithm of the distance needs no care for later keys. The one exception is the gradient of a tensor
+/// captured [whole](crate::Captured::whole), which a function may read at any index: it is NaN if the derivative by it is not finite for a hidden pair.
 ///
 /// # Panics
 ///
 /// In the call of attention, with a sentence that names the function: when it returns another shape or precision than it got, when it uses a tensor
-/// with autodiff that it has not captured, when a captured tensor does not fit the scores, and, on flex and ndarray, when it returns NaN for numbers
-/// that are not. On every other backend a check for NaN would wait for the device.
+/// with autodiff that it has not captured, when a captured tensor does not fit the scores, and, on flex and ndarray, when it returns NaN for a visible pair whose numbers
+/// are not. On every other backend a check for NaN would wait for the device.
 ///
 /// # Cost
 ///
-/// Calls with a function are computed by the backend's operations, block by block, on every backend; with a [form for single numbers](Self::scalar), by the
-/// kernels of flex and ndarray.
+/// Calls with a function are computed by the backend's operations, block by block, on every backend, GPUs included; with a [form for single numbers](Self::scalar), by
+/// the kernels of flex and ndarray.
 ///
 /// # Source
 ///
