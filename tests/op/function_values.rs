@@ -1,7 +1,9 @@
 //! Score and mask functions against files made with FlexAttention, and with NaN in padding.
 
 use burn::tensor::{Bool, DType, Device, FloatDType, Int, Tensor, TensorData};
-use burn_attn::{AttentionMask, AttentionOptions, Captured, MaskFunction, ScoreFunction};
+use burn_attn::{
+    AttentionMask, AttentionOptions, Captured, CausalAlignment, MaskFunction, ScoreFunction,
+};
 use burn_attn_tests::{
     compare::difference_to_largest, devices, golden::GoldenFile, numbers::uniform,
 };
@@ -11,7 +13,8 @@ use crate::{
     case::Case,
     functions::results,
     golden,
-    oracle::{TOLERANCE_OF_F32, implementations},
+    mask_functions::SIZES,
+    oracle::{TOLERANCE_OF_F32, implementations, pairs},
     scalar_forms::OfKeys,
 };
 
@@ -105,6 +108,67 @@ fn functions_compute_what_flex_attention_computes() {
                     );
                 }
             }
+        }
+    }
+}
+
+/// Integers of every kind: what a score function makes of them is a bias.
+#[test]
+fn score_functions_read_integers() {
+    let case = Case {
+        causal: Some(CausalAlignment::BottomRight),
+        ..Case::new("integers", SIZES)
+    };
+    let of_pair = |batch_item: usize, head: usize, query: usize, key: usize| -> i64 {
+        [5, -3, 1][(head * 2 + query * key) % 3] + (query * 3 + batch_item) as i64
+            - (key * key % 7) as i64
+            + (query * 11 + key) as i64
+    };
+    let shape = [2, 6, 7, 11];
+    let bias = (0..shape.iter().product()).map(|at: usize| {
+        let (row, key) = (at / 11, at % 11);
+        let (head, query) = (row / 7, row % 7);
+        of_pair(head / 6, head % 6, query, key) as f64 * 0.1
+    });
+    let expected = Case {
+        bias: Some((shape, bias.collect())),
+        ..case.clone()
+    };
+    for (body, device) in implementations(DType::F64) {
+        let add = |options: AttentionOptions, device: &Device| {
+            let ints = |numbers: Vec<i64>| Tensor::<1, Int>::from_data(&numbers[..], device);
+            let of_heads = ints((0..6).map(|head| head * 2).collect());
+            let of_queries = (0..14).map(|at| at % 7 * 3 + at / 7).collect();
+            let of_keys = (0..11).map(|key| key * key % 7).collect();
+            let of_pairs = ints((0..77).collect());
+            let function = ScoreFunction::new("integers", |scores, pairs| {
+                let [of_head, of_query, of_key, of_pair, table] = pairs.ints();
+                let row = of_head + pairs.queries() * pairs.keys();
+                let [batch, heads, queries, keys] = pairs.sizes();
+                let row = row.remainder_scalar(3).reshape([1, 1, 1, -1]);
+                let entries = table.gather(3, row).reshape([1, heads, queries, keys]);
+                let entries = entries.expand([batch, heads, queries, keys]);
+                let number = entries + of_query - of_key + of_pair;
+                let dtype: FloatDType = scores.dtype().into();
+                scores + number.cast(dtype) * 0.1
+            })
+            .capture(Captured::per_head(of_heads))
+            .capture(Captured::per_query(ints(of_queries).reshape([2, 7])))
+            .capture(Captured::per_key(ints(of_keys).reshape([1, 11])))
+            .capture(Captured::per_pair(of_pairs.reshape([1, 1, 7, 11])))
+            .capture(Captured::whole(ints(vec![5, -3, 1])));
+            options.score_function(function)
+        };
+        let actual = case.run_with(body, &device, [DType::F64; 2], add);
+        let mut expected = expected.oracle();
+        // The bias of the oracle.
+        expected.option_gradients.clear();
+        for (name, expected, actual) in pairs(expected, actual) {
+            let off = difference_to_largest(&actual, &expected);
+            assert!(
+                off <= 1e-13,
+                "{name} by {body:?} on {device:?} is off by {off:e}"
+            );
         }
     }
 }

@@ -37,12 +37,13 @@ impl MaskFunction {
     ///
     /// # Panics
     ///
-    /// When a size of a block is 0, as a call does for a function that does not fit the scores, and in the call of attention, when the scores have other sizes.
+    /// When a size of a block is 0, and, as a call does, when the function does not fit the scores. The call of attention panics when its scores have other
+    /// sizes.
     ///
     /// # Cost
     ///
-    /// The function runs on `size.queries` queries and all keys at a time, and what it says is read from the device. The table takes a byte for each
-    /// block, times batch or heads where the function says different things of them.
+    /// The function runs on `size.queries` queries and all keys at a time, and what it says is read from the device. The table takes two bytes of the host and
+    /// a bool of the device for each block, times batch or heads where the function says different things of them.
     ///
     /// # Source
     ///

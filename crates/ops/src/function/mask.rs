@@ -26,9 +26,9 @@ type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
 ///
 /// # Cost
 ///
-/// Calls with a function are computed by the backend's operations, block by block, on every backend; with a [form for single pairs](Self::scalar), by the kernels of flex and
-/// ndarray. With a [table](Self::in_blocks), blocks that the function
-/// hides are left out, in those that it shows it does not run, and a function that shows or hides only whole blocks is that table, which kernels read.
+/// Calls with a function are computed by the backend's operations, block by block, on every backend, GPUs included; with a [form for single pairs](Self::scalar), by the
+/// kernels of flex and ndarray. With a [table](Self::in_blocks), blocks of the call of which the function hides all are left out, where it shows all it does not run, and
+/// a function that shows or hides only whole blocks is that table, which the kernels of GPUs read too.
 ///
 /// # Source
 ///
@@ -93,7 +93,8 @@ impl MaskFunction {
     }
 
     /// Adds the same function pair by pair, which reads the captured integers in their order: the kernels of flex and ndarray run it instead of the tensor operations, and
-    /// ask it about whole blocks. A form reads at most 6 tensors. Nothing checks that both forms are the same function.
+    /// ask it about whole blocks, unless there is a single query (a step of decoding), for which only a [table](Self::in_blocks) leaves keys out. A form reads at
+    /// most 6 tensors. Nothing checks that both forms are the same function.
     ///
     /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured floats, with integers that are
     /// [whole](Captured::whole) or have both queries and keys, beside another mask function, and with a cache that has dropped keys.
