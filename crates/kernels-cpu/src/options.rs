@@ -74,6 +74,14 @@ pub enum InputError {
     /// What a function has captured does not fit the sizes.
     #[error("what a function has captured does not fit: {0}")]
     Captured(BroadcastError),
+    /// A score function has captured a number of every pair, whose gradients would not be linear in the lengths.
+    #[error(
+        "a score function has captured numbers of shape {shape:?}, which differ between both queries and keys"
+    )]
+    CapturedPairs {
+        /// `[batch or 1, heads_q or 1, len_q, len_kv]`
+        shape: [usize; 4],
+    },
     /// The relative buckets are impossible.
     #[error(transparent)]
     RelativeBuckets(#[from] RelativeBucketsError),

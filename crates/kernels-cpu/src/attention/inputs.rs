@@ -98,7 +98,11 @@ impl<'a, T: Element> Inputs<'a, T> {
             for captured in function.captured {
                 match captured {
                     Captured::Pairs(numbers) => {
-                        numbers.validate(p).map_err(InputError::Captured)?
+                        numbers.validate(p).map_err(InputError::Captured)?;
+                        let shape @ [_, _, of_queries, of_keys] = numbers.shape();
+                        if of_queries > 1 && of_keys > 1 {
+                            return Err(InputError::CapturedPairs { shape });
+                        }
                     }
                     Captured::Distances(numbers) => {
                         let entries = elements([p.heads_q, self.distances()]);

@@ -53,6 +53,12 @@ fn refused(inputs: Inputs<'_, f32>) -> String {
 #[test]
 fn captured_numbers_that_do_not_fit() {
     let factor = Looped::<_, 1>(Factor);
+    let of_heads = [Captured::Pairs(
+        Broadcast::new(&[1.0; 3], [1, 3, 1, 1]).unwrap(),
+    )];
+    let of_pairs = [Captured::Pairs(
+        Broadcast::new(&[1.0; 15], [1, 1, 3, 5]).unwrap(),
+    )];
     let score = |captured| Inputs {
         score_function: Some(ScoreFunction {
             form: &factor,
@@ -69,10 +75,13 @@ fn captured_numbers_that_do_not_fit() {
         refused(score(&[Captured::Distances(&[0.0; 13])])),
         format!("captured distances needs 14 elements for {sizes}, but has 13")
     );
-    let of_heads = Broadcast::new(&[1.0; 3], [1, 3, 1, 1]).unwrap();
     assert_eq!(
-        refused(score(&[Captured::Pairs(of_heads)])),
+        refused(score(&of_heads)),
         "what a function has captured does not fit: shape [1, 3, 1, 1] does not broadcast to [batch, heads_q, len_q, len_kv] = [1, 2, 3, 5]"
+    );
+    assert_eq!(
+        refused(score(&of_pairs)),
+        "a score function has captured numbers of shape [1, 1, 3, 5], which differ between both queries and keys"
     );
     let equal = Looped::<_, 1>(Equal);
     let of_queries = [Broadcast::new(&[1; 4], [1, 1, 4, 1]).unwrap()];
@@ -92,6 +101,91 @@ fn captured_numbers_that_do_not_fit() {
         refused(visible(&of_queries)),
         "what a function has captured does not fit: shape [1, 1, 4, 1] does not broadcast to [batch, heads_q, len_q, len_kv] = [1, 2, 3, 5]"
     );
+}
+
+/// Panics if it is asked about a pair that is not in the call, or gets a number that belongs to none.
+struct Strict;
+
+impl Strict {
+    fn check<R: Number>(pair: Pair, captured: R) {
+        let indices = [pair.head, pair.query, pair.key];
+        let sizes = [PROBLEM.heads_q, PROBLEM.len_q, PROBLEM.len_kv];
+        assert!(
+            indices
+                .iter()
+                .zip(sizes)
+                .all(|(&index, size)| (0..size as i32).contains(&index))
+        );
+        assert!(captured == R::from_i32(1 + pair.key));
+    }
+}
+
+impl ScoreForm<1> for Strict {
+    fn score<R: Number>(&self, score: R, pair: Pair, [of_key]: [R; 1]) -> R {
+        Self::check(pair, of_key);
+        score
+    }
+
+    fn derivatives<R: Number>(&self, _: R, pair: Pair, [of_key]: [R; 1]) -> (R, [R; 1]) {
+        Self::check(pair, of_key);
+        (R::constant(1.0), [R::constant(0.0)])
+    }
+}
+
+impl VisibleForm<1> for Strict {
+    fn visible(&self, pair: Pair, [of_key]: [i64; 1]) -> bool {
+        assert_eq!(of_key, i64::from(1 + pair.key));
+        true
+    }
+}
+
+#[test]
+fn forms_are_asked_about_pairs_of_the_call_only() {
+    let strict = Looped::<_, 1>(Strict);
+    let captured = [Captured::Pairs(
+        Broadcast::new(&[1.0, 2.0, 3.0, 4.0, 5.0], [1, 1, 1, 5]).unwrap(),
+    )];
+    let integers = [Broadcast::new(&[1, 2, 3, 4, 5], [1, 1, 1, 5]).unwrap()];
+    let inputs = Inputs {
+        score_function: Some(ScoreFunction {
+            form: &strict,
+            captured: &captured,
+        }),
+        visible_function: Some(VisibleFunction {
+            form: &strict,
+            captured: &integers,
+            whole: None,
+        }),
+        ..inputs()
+    };
+    let (mut output, mut logsumexp) = ([0.0; 12], [0.0; 6]);
+    let rows = RowsMut::contiguous(&mut output, 2, 3, 2);
+    forward(&inputs, rows, &mut logsumexp, Execution::sequential()).unwrap();
+    let upstream = Upstream {
+        output: Rows::contiguous(&output, 2, 3, 2),
+        logsumexp: &logsumexp,
+        output_gradient: Rows::contiguous(&[1.0; 12], 2, 3, 2),
+        logsumexp_gradient: None,
+    };
+    let (mut q, mut of_keys) = ([0.0; 12], [0.0; 5]);
+    let gradients = Gradients {
+        q: Some(RowsMut::contiguous(&mut q, 2, 3, 2)),
+        captured: Some(&mut of_keys),
+        ..Gradients::default()
+    };
+    backward(&inputs, &upstream, gradients, Execution::sequential()).unwrap();
+    // One query is one line along its keys.
+    let problem = Problem {
+        len_q: 1,
+        ..PROBLEM
+    };
+    let one = Inputs {
+        problem,
+        q: Rows::contiguous(&[0.5; 4], 2, 1, 2),
+        ..inputs
+    };
+    let rows = RowsMut::contiguous(&mut output[..4], 2, 1, 2);
+    forward(&one, rows, &mut logsumexp[..2], Execution::sequential()).unwrap();
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct Lines {
 
 impl Lines {
     #[inline(always)]
-    pub(super) fn pair(&self, line: usize, index: usize) -> Pair {
+    fn pair(self, line: usize, index: usize) -> Pair {
         let (line, index) = (line as i32, index as i32);
         let (query, key) = match self.along_keys {
             true => (line, index),
@@ -60,6 +60,16 @@ impl Lines {
             key: self.first.key + key,
             ..self.first
         }
+    }
+
+    /// The pairs of a chunk. Those after the `count` are the last one again: a function is asked about no others.
+    #[inline(always)]
+    pub(super) fn pair_of_chunk(
+        self,
+        (line, first, count): (usize, usize, usize),
+        lane: usize,
+    ) -> Pair {
+        self.pair(line, first + lane.min(count - 1))
     }
 
     /// Every line, in chunks: the index of the line, and that of the first number and the count of a chunk.
@@ -87,9 +97,9 @@ impl Place {
         self.start.wrapping_add_signed(offset)
     }
 
-    /// A chunk of a line. What follows the `count` numbers means nothing.
+    /// A chunk of a line, after whose `count` numbers the last one stands again.
     #[inline(always)]
-    pub(super) fn read<T: Copy + Default>(
+    pub(super) fn read<T: Copy>(
         self,
         data: &[T],
         (line, first, count): (usize, usize, usize),
@@ -97,18 +107,17 @@ impl Place {
         let start = self.at(line, first);
         match self.of_index {
             0 => [data[start]; CHUNK],
-            1 if count == CHUNK => {
-                let mut chunk = [T::default(); CHUNK];
-                chunk.copy_from_slice(&data[start..start + CHUNK]);
-                chunk
-            }
-            _ => {
-                let mut chunk = [T::default(); CHUNK];
-                for (index, number) in chunk[..count].iter_mut().enumerate() {
-                    *number = data[self.at(line, first + index)];
-                }
-                chunk
-            }
+            1 => padded(&data[start..start + count]),
+            _ => core::array::from_fn(|lane| data[self.at(line, first + lane.min(count - 1))]),
         }
     }
+}
+
+/// At least one number and at most a chunk, after which the last one stands again.
+#[inline(always)]
+pub(super) fn padded<T: Copy>(numbers: &[T]) -> [T; CHUNK] {
+    let count = numbers.len();
+    let mut chunk = [numbers[count - 1]; CHUNK];
+    chunk[..count].copy_from_slice(numbers);
+    chunk
 }

@@ -10,7 +10,7 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Broadcast,
     attention::function::{
-        lines::{CHUNK, Lines, Looped, MOST_CAPTURED, Pair, Place},
+        lines::{CHUNK, Lines, Looped, MOST_CAPTURED, Pair, Place, padded},
         number::Number,
     },
 };
@@ -158,10 +158,9 @@ impl<R: Number, F: ScoreForm<N>, const N: usize> WithSimd for Apply<'_, R, F, N>
             let captured = self.captured.map(|(data, place)| place.read(data, chunk));
             let start = line * self.lines.stride + first;
             let scores = &mut self.scores[start..start + count];
-            let mut numbers = [R::default(); CHUNK];
-            numbers[..count].copy_from_slice(scores);
+            let mut numbers = padded(scores);
             for (lane, number) in numbers.iter_mut().enumerate() {
-                let pair = self.lines.pair(line, first + lane);
+                let pair = self.lines.pair_of_chunk(chunk, lane);
                 let captured = core::array::from_fn(|index| captured[index][lane]);
                 *number = self.form.score(*number * ln_2, pair, captured) * log2_e;
             }
@@ -189,13 +188,13 @@ impl<R: Number, F: ScoreForm<N>, const N: usize> WithSimd for Gradients<'_, '_, 
             let captured = self.captured.map(|(data, place)| place.read(data, chunk));
             let start = line * self.lines.stride + first;
             let gradients = &mut self.gradients[start..start + count];
-            let (mut of_scores, mut scores) = ([zero; CHUNK], [zero; CHUNK]);
+            let mut of_scores = [zero; CHUNK];
             of_scores[..count].copy_from_slice(gradients);
             let start = line * self.lines.len + first;
-            scores[..count].copy_from_slice(&self.scores[start..start + count]);
+            let scores = padded(&self.scores[start..start + count]);
             let mut of_captured = [[zero; CHUNK]; N];
             for lane in 0..CHUNK {
-                let pair = self.lines.pair(line, first + lane);
+                let pair = self.lines.pair_of_chunk(chunk, lane);
                 let captured = core::array::from_fn(|index| captured[index][lane]);
                 let gradient = of_scores[lane];
                 let (by_score, by_captured) =

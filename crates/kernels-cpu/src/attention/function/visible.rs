@@ -167,7 +167,7 @@ impl<R: Number, F: VisibleForm<N>, const N: usize> WithSimd for Hide<'_, R, F, N
             let scores = &mut self.scores[start..start + count];
             let mut visible = [true; CHUNK];
             for (lane, visible) in visible.iter_mut().enumerate() {
-                let pair = self.lines.pair(line, first + lane);
+                let pair = self.lines.pair_of_chunk(chunk, lane);
                 let captured = core::array::from_fn(|index| captured[index][lane]);
                 *visible = self.form.visible(pair, captured);
             }
