@@ -21,6 +21,11 @@ impl AttentionOptions {
         has_function || self.mask.counts_positions() || !self.bias.by_distance.is_empty()
     }
 
+    /// Whether there is a function of scores or of what is visible.
+    pub fn has_functions(&self) -> bool {
+        self.score_function.is_some() || self.mask.any(&|mask| !mask.functions.is_empty())
+    }
+
     /// Whether a part of the mask is causal.
     pub fn is_causal(&self) -> bool {
         self.mask.any(&|mask| mask.by_position.causal.is_some())
@@ -93,7 +98,7 @@ impl AttentionOptions {
              {len_kv}, for {len_q} queries and {len_kv} keys"
         );
         assert!(
-            !has_function && !self.mask.any(&|mask| !mask.functions.is_empty()),
+            !self.has_functions(),
             "attention: a function cannot count from queries from {offsets:?} on, but from offsets from -{len_q} to {len_kv}, for {len_q} \
              queries and {len_kv} keys"
         );

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 use burn_attn::{
     AttentionBias, AttentionContext, AttentionMask, CacheStorage, CausalAlignment, KvCache,
-    LayerInput, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerStackConfig,
+    LayerInput, MaskFunction, ScoreFunction, SelfAttention, SelfAttentionConfig,
+    SelfAttentionInput, TransformerStackConfig,
     positions::{AlibiConfig, PositionEncoding},
 };
 use burn_attn_tests::{
@@ -119,6 +120,14 @@ fn masks_biases_and_positions_reach_the_prompt() {
     let hidden = Tensor::<4, Bool>::from_data(hidden, &device);
     let bias: Tensor<4> = tensor([1, 6, 4, keys], 2, &device);
     let numbers: Tensor<2> = tensor([6, 2 * (4 + keys) - 1], 3, &device);
+    let odd = MaskFunction::new("odd", |pairs| {
+        (pairs.distances() - pairs.keys())
+            .remainder_scalar(3)
+            .not_equal_elem(1)
+    });
+    let falling = ScoreFunction::new("falling", |scores, pairs| {
+        scores - pairs.distances().float().sqrt()
+    });
     let at = vec![
         vec![11, 12, 12, 14],
         vec![11, 11, 12, 13],
@@ -142,13 +151,27 @@ fn masks_biases_and_positions_reach_the_prompt() {
             AttentionContext::new().bias(AttentionBias::distances(numbers)),
         ),
         ("positions", AttentionContext::new().positions(at)),
+        (
+            "mask function",
+            AttentionContext::new().mask(AttentionMask::function(odd.clone())),
+        ),
+        (
+            "score function",
+            AttentionContext::new().score_function(falling.clone()),
+        ),
     ] {
         for (kind, module) in modules(&device) {
             let what = format!("{name}, {kind}");
             let mut caches = forked(&module, &device);
             let input = token(ROWS, 4, 4, &device).context(context.clone());
             step(&what, &module, &mut caches, input);
-            step(&what, &module, &mut caches, token(ROWS, 1, 5, &device));
+            // A function in every call, and another context in one.
+            let next = match name.ends_with("function") {
+                true => context.clone(),
+                false => AttentionContext::new(),
+            };
+            let next = token(ROWS, 1, 5, &device).context(next);
+            step(&what, &module, &mut caches, next);
         }
     }
 }

@@ -121,7 +121,8 @@ impl Heads {
         };
         cache.fix_dtype(key.dtype());
         let is_elsewhere = listed.is_some() && (options.is_causal() || has_bias);
-        if is_elsewhere || options.counts_distances() {
+        // A function cannot count from tokens that are far behind its keys.
+        if is_elsewhere || options.counts_distances() || options.has_functions() {
             cache.copy_prefix();
         }
         if !is_empty {

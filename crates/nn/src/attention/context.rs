@@ -53,6 +53,9 @@ impl AttentionContext {
     }
 
     /// Changes the scaled scores by `function`: see [`AttentionOptions::score_function`](burn_attn_ops::AttentionOptions::score_function).
+    ///
+    /// It counts tokens, as a mask function does, and as causality: a function that is to count between given [`positions`](Self::positions)
+    /// captures them.
     pub fn score_function(mut self, function: ScoreFunction) -> Self {
         self.score_function = Some(function);
         self

@@ -15,7 +15,7 @@ impl KvCache {
     ///
     /// It costs a copy of the tokens. In a cache with a window, sink tokens or tokens at given positions, they are copied for every sequence,
     /// as [`reorder`](Self::reorder) does. So they are later: by [`join`](Self::join), where [`truncate`](Self::truncate) or
-    /// [`keep`](Self::keep) takes back some of them, and in a call whose own mask or bias counts distances, or whose positions are given
+    /// [`keep`](Self::keep) takes back some of them, and in a call whose own mask or bias counts distances, that has a function, or whose positions are given
     /// beside a causal mask, ALiBi or a relative bias.
     ///
     /// # Source
