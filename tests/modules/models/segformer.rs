@@ -289,7 +289,7 @@ fn fields_that_change_nothing_and_fields_that_are_refused() {
         config.remove("num_encoder_blocks");
         config.remove("hidden_act");
     });
-    let what = "config.json: depths is [1,1,1], but SegFormer supports 4 whole numbers from 1 to 65536, as num_encoder_blocks says";
+    let what = "config.json: depths is [1,1,1], but SegFormer supports 4 numbers, as num_encoder_blocks says";
     model.assert_refused("depths", json!([1, 1, 1]), what);
     let many =
         "config.json: depths is [1,1,1,998], but SegFormer supports at most 1000 blocks together";

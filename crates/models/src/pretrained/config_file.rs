@@ -193,6 +193,19 @@ impl ConfigFile {
         Ok(sizes.unwrap_or(missing))
     }
 
+    /// As [`sizes_or`](Self::sizes_or), as many as the field `other` says.
+    pub(crate) fn sizes_as(
+        &mut self,
+        field: &str,
+        missing: Vec<usize>,
+        (other, count): (&str, usize),
+    ) -> Result<Vec<usize>> {
+        let sizes = self.sizes_or(field, missing)?;
+        let as_many = || format!("{count} numbers, as {other} says");
+        self.check(field, sizes.len() == count, as_many)?;
+        Ok(sizes)
+    }
+
     /// A list of numbers, if the field is there and not null.
     pub(crate) fn list<T: DeserializeOwned>(
         &mut self,

@@ -39,7 +39,7 @@ fn fields_that_change_nothing_and_fields_that_are_refused() {
         (
             "conv_kernel",
             json!([5, 3]),
-            "[5,3], but wav2vec 2.0 supports 3 numbers, as conv_dim has",
+            "[5,3], but wav2vec 2.0 supports 3 numbers, as conv_dim says",
         ),
         (
             "conv_stride",

@@ -96,15 +96,8 @@ fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), Pr
     // what a batch of training says. Nobody reads the others, which old versions wrote.
     file.ignore("layer_norm_eps reshape_last_stage semantic_loss_ignore_index downsampling_rates image_size");
     let n_stages = file.size_or("num_encoder_blocks", 4)?;
-    let mut sizes = |field: &str, missing: [usize; 4]| -> Result<Vec<usize>, PretrainedError> {
-        let expected =
-            format!("{n_stages} whole numbers from 1 to {MOST}, as num_encoder_blocks says");
-        file.check_not_null(field, &expected)?;
-        let sizes = file.list(field, &expected)?;
-        let sizes: Vec<usize> = sizes.unwrap_or_else(|| missing.to_vec());
-        let fit = sizes.len() == n_stages && sizes.iter().all(|size| (1..=MOST).contains(size));
-        file.check(field, fit, || expected)?;
-        Ok(sizes)
+    let mut sizes = |field: &str, missing: [usize; 4]| {
+        file.sizes_as(field, missing.into(), ("num_encoder_blocks", n_stages))
     };
     let d_models = sizes("hidden_sizes", [32, 64, 160, 256])?;
     let depths = sizes("depths", [2; 4])?;

@@ -97,8 +97,12 @@ impl Wav2Vec2Config {
     ///
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_positive(NAME, &[("number of features", self.features.len())])?;
-        ConfigError::check_positive(NAME, &[("vocab_size", self.vocab_size.unwrap_or(1))])?;
+        let vocab_size = self.vocab_size.unwrap_or(usize::MAX);
+        let sizes = [
+            ("number of features", self.features.len()),
+            ("vocab_size", vocab_size),
+        ];
+        ConfigError::check_positive(NAME, &sizes)?;
         let sizes = sizes!(self; d_model, position_kernel, position_groups);
         ConfigError::check_positive(NAME, &sizes)?;
         for layer in &self.features {
@@ -108,9 +112,8 @@ impl Wav2Vec2Config {
         ConfigError::check_no_gate(NAME, "feature_activation", self.feature_activation)?;
         let groups = ("position_groups", self.position_groups);
         ConfigError::check_divisible(NAME, ("d_model", self.d_model), groups)?;
-        let (blank, vocab_size) = (self.blank, self.vocab_size.unwrap_or(usize::MAX));
-        ConfigError::check(NAME, blank < vocab_size, || {
-            format!("blank {blank} is not below vocab_size {vocab_size}")
+        ConfigError::check(NAME, self.blank < vocab_size, || {
+            format!("blank {} is not below vocab_size {vocab_size}", self.blank)
         })?;
         let placement = self.block.norm_placement;
         let is_known = matches!(placement, NormPlacement::Pre | NormPlacement::Post);

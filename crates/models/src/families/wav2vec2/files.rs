@@ -128,19 +128,14 @@ fn read(file: &mut ConfigFile) -> Result<(Wav2Vec2Config, Head), PretrainedError
 
 fn features(file: &mut ConfigFile) -> Result<Vec<FeatureLayerConfig>, PretrainedError> {
     let base = Wav2Vec2Config::base_features();
-    let mut sizes = |field, size: fn(&FeatureLayerConfig) -> usize| {
-        file.sizes_or(field, base.iter().map(size).collect())
-    };
-    let channels = sizes("conv_dim", |layer| layer.n_channels)?;
-    let kernels = sizes("conv_kernel", |layer| layer.kernel_size)?;
-    let strides = sizes("conv_stride", |layer| layer.stride)?;
+    let of_base = |size: fn(&FeatureLayerConfig) -> usize| base.iter().map(size).collect();
+    let channels = file.sizes_or("conv_dim", of_base(|layer| layer.n_channels))?;
     let count = channels.len();
     let most = || format!("at most {MOST_LAYERS} numbers");
     file.check("conv_dim", count <= MOST_LAYERS, most)?;
-    for (field, sizes) in [("conv_kernel", &kernels), ("conv_stride", &strides)] {
-        let as_many = || format!("{count} numbers, as conv_dim has");
-        file.check(field, sizes.len() == count, as_many)?;
-    }
+    let as_many = ("conv_dim", count);
+    let kernels = file.sizes_as("conv_kernel", of_base(|layer| layer.kernel_size), as_many)?;
+    let strides = file.sizes_as("conv_stride", of_base(|layer| layer.stride), as_many)?;
     file.only("num_feat_extract_layers", json!(count))?;
     let layer = |at: usize| FeatureLayerConfig::new(channels[at], kernels[at], strides[at]);
     Ok((0..count).map(layer).collect())
