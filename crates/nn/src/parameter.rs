@@ -2,7 +2,7 @@
 
 use burn::{
     module::Param,
-    tensor::{DType, Tensor},
+    tensor::{DType, Device, Tensor},
 };
 
 /// The numbers of a parameter, including its adapter, as floats: `Module::quantize_weights` packs every parameter, and few
@@ -17,6 +17,11 @@ pub(crate) fn wide(dtype: DType) -> DType {
         DType::F64 => DType::F64,
         _ => DType::F32,
     }
+}
+
+/// Whether tensors of one device can meet those of the other. Devices are equal whether or not they record for autodiff.
+pub(crate) fn is_same_device(a: &Device, b: &Device) -> bool {
+    a == b && a.is_autodiff() == b.is_autodiff()
 }
 
 /// `x / √(mean(x²) + epsilon) · factor` in [`wide`], with the mean over `axes`.

@@ -1,14 +1,16 @@
 //! The gated delta rule against `Qwen3NextGatedDeltaNet`.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, FloatDType, Tensor};
 use burn_attn::{
     AttentionMask, GatedDeltaRule, GatedDeltaRuleConfig, KvCacheConfig, MixerState,
     SelfAttentionInput, TokenMixer,
 };
 use burn_attn_models::weights::{Table, same};
-use burn_attn_tests::{devices, numbers::tensor, sentence};
+use burn_attn_tests::{devices, numbers::tensor, parameters, sentence};
 
-use super::{Golden, check_precisions, check_sequences, token_by_token};
+use super::{
+    Golden, check_joins_of_fresh_sequences, check_precisions, check_sequences, token_by_token,
+};
 
 /// Tokens of the two sequences of the golden values, of which the first is not padded.
 const LENGTHS: [usize; 2] = [13, 8];
@@ -108,7 +110,9 @@ fn low_precision_is_close() {
 #[test]
 fn sequences_go_on_as_each_does_alone() {
     for (_, device) in devices::cpu() {
-        check_sequences(&loaded(3, &device), tensor([3, 7, 11], 1, &device));
+        let x = tensor([3, 7, 11], 1, &device);
+        check_sequences(&loaded(3, &device), x.clone());
+        check_joins_of_fresh_sequences(&loaded(3, &device), x);
     }
 }
 
@@ -145,10 +149,35 @@ fn bad_input_is_refused() {
         .map(|mut state| other.forward_cached(input(2), &mut state).into_data());
     actual.assert_eq(&expected, true);
     assert_eq!(
-        sentence(|| state.join(others)),
+        sentence(|| state.clone().join(others)),
         "GatedDeltaState: a state of [kernel_len − 1, channels, heads, widths of keys and values] [3, 48, 4, 5, 7] cannot join one of \
          [3, 32, 4, 5, 3]: they were made for different layers"
     );
+    let tracked = device.clone().autodiff();
+    for (module, x, place) in [
+        (
+            parameters::wide(module.clone()),
+            tensor::<3>([2, 3, 11], 1, &device).cast(FloatDType::F64),
+            format!("in F64 on {device:?}"),
+        ),
+        (
+            loaded(3, &tracked),
+            tensor([2, 3, 11], 1, &tracked),
+            format!("in F32 on {tracked:?}"),
+        ),
+    ] {
+        let mut others = module.state(2, &KvCacheConfig::new(1));
+        module.forward_cached(x.clone(), &mut others);
+        let own = format!("in F32 on {device:?}");
+        assert_eq!(
+            sentence(|| module.forward_cached(x, &mut state)),
+            format!("GatedDeltaRule: an input {place} does not fit a state {own}")
+        );
+        assert_eq!(
+            sentence(|| state.clone().join(others)),
+            format!("GatedDeltaState: a state {place} cannot join one {own}")
+        );
+    }
     for (config, expected) in [
         (
             GatedDeltaRuleConfig::new(11, 3, 4, 5, 3),

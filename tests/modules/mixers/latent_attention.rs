@@ -3,13 +3,16 @@
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
     AttentionMask, CacheStorage, CausalAlignment, KvCacheConfig, LatentAttention,
-    LatentAttentionConfig, SelfAttentionInput, TokenMixer,
+    LatentAttentionConfig, SelfAttentionConfig, SelfAttentionInput, TokenMixer,
     positions::{AlibiConfig, PositionEncoding, RotaryConfig, RotaryLayout},
 };
 use burn_attn_models::weights::Table;
 use burn_attn_tests::{compare::assert_close_to_largest, devices, numbers::tensor, sentence};
 
-use super::{Golden, TOLERANCE, check_precisions, check_sequences, token_by_token};
+use super::{
+    Golden, TOLERANCE, check_joins_of_fresh_sequences, check_precisions, check_sequences,
+    token_by_token,
+};
 
 /// Without and with latent vectors for the queries.
 const NAMES: [&str; 2] = ["latent_attention", "latent_attention_low_rank"];
@@ -114,7 +117,9 @@ fn low_precision_is_close() {
 fn sequences_go_on_as_each_does_alone() {
     for name in NAMES {
         for (_, device) in devices::cpu() {
-            check_sequences(&loaded(name, &device), tensor([3, 7, 15], 1, &device));
+            let x = tensor([3, 7, 15], 1, &device);
+            check_sequences(&loaded(name, &device), x.clone());
+            check_joins_of_fresh_sequences(&loaded(name, &device), x);
         }
     }
 }
@@ -145,6 +150,38 @@ fn a_cache_is_forked_and_truncated() {
     let actual = module.forward_cached(next, &mut cache).into_data();
     let expected = whole_row(&expected, 1);
     assert_close_to_largest("kept", &actual, &expected, TOLERANCE, 0.0);
+}
+
+/// What is taken back of a common beginning is copied to every sequence first, and each goes on from where it ends. A sequence joins them.
+#[test]
+fn a_common_beginning_is_taken_back() {
+    let device = devices::any();
+    let module = loaded(NAMES[1], &device);
+    let x: Tensor<3> = tensor([3, 9, 15], 1, &device);
+    let config = KvCacheConfig::new(40);
+    let first = x.clone().narrow(0, 0, 1).narrow(1, 0, 5);
+    let rest = x.clone().narrow(1, 5, 4);
+    let texts = Tensor::cat(vec![first.clone().repeat_dim(0, 3), rest.clone()], 1);
+    let whole = module.forward(texts.clone());
+    let token = |x: &Tensor<3>, b: usize, at: usize| x.clone().narrow(0, b, 1).narrow(1, at, 1);
+    for lengths in [[3, 7, 8], [0, 6, 5]] {
+        let mut cache = module.state(1, &config);
+        module.forward_cached(first.clone(), &mut cache);
+        cache.fork(3);
+        module.forward_cached(rest.clone(), &mut cache);
+        cache.truncate(&lengths);
+        let mut other = module.state(1, &config);
+        module.forward_cached(x.clone().narrow(0, 2, 1).narrow(1, 0, 6), &mut other);
+        cache.join(other);
+        let ends = || (0..).zip(lengths);
+        let mut next: Vec<_> = ends().map(|(b, at)| token(&texts, b, at)).collect();
+        next.push(token(&x, 2, 6));
+        let actual = module.forward_cached(Tensor::cat(next, 0), &mut cache);
+        let mut expected: Vec<_> = ends().map(|(b, at)| token(&whole, b, at)).collect();
+        expected.push(token(&module.forward(x.clone()), 2, 6));
+        let expected = Tensor::cat(expected, 0).into_data();
+        assert_close_to_largest("next", &actual.into_data(), &expected, TOLERANCE, 0.0);
+    }
 }
 
 /// Token `at` of the first sequence.
@@ -202,6 +239,34 @@ fn bad_input_is_refused() {
         sentence(|| module.forward(embedded)),
         "LatentAttention: a position embedding was given, which only queries and keys of the input itself can read"
     );
+    // One key of the same width, and a value of its own.
+    let attention = SelfAttentionConfig::new(15, 3)
+        .with_causal(true)
+        .with_n_kv_heads(1)
+        .with_d_head(11)
+        .with_d_value_head(7)
+        .init(&device);
+    let config_of_both = KvCacheConfig::new(40);
+    for (mut own, other, kinds) in [
+        (
+            module.state(1, &config_of_both),
+            attention.state(1, &config_of_both),
+            ["keys and values", "latent vectors"],
+        ),
+        (
+            attention.state(1, &config_of_both),
+            module.state(1, &config_of_both),
+            ["latent vectors", "keys and values"],
+        ),
+    ] {
+        let [theirs, ours] = kinds;
+        assert_eq!(
+            sentence(|| own.join(other)),
+            format!(
+                "KvCache: a cache of {theirs} cannot join one of {ours}: they were made for different layers"
+            )
+        );
+    }
     let alibi = PositionEncoding::alibi().init(3, 11, &device);
     assert_eq!(
         sentence(|| module.forward(SelfAttentionInput::new(x.clone()).position(alibi))),

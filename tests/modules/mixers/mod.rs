@@ -146,3 +146,26 @@ fn check_sequences<M: TokenMixer>(mixer: &M, x: Tensor<3>) {
     state.reorder(&[]);
     assert!(state.lengths().is_empty());
 }
+
+/// Sequences without tokens join one that has some, and the other way round.
+fn check_joins_of_fresh_sequences<M: TokenMixer>(mixer: &M, x: Tensor<3>) {
+    let row = |b, from, len| x.clone().narrow(0, b, 1).narrow(1, from, len);
+    for has_joined in [false, true] {
+        let mut state = mixer.state(1, &KvCacheConfig::new(20));
+        let mut other = state.clone();
+        let begun = usize::from(has_joined);
+        let of_begun = if has_joined { &mut other } else { &mut state };
+        mixer.forward_cached(row(begun, 0, 3), of_begun);
+        state.join(other);
+        let from = |b| if b == begun { 3 } else { 0 };
+        assert_eq!(state.lengths(), [from(0), from(1)]);
+        let next = [0, 1].map(|b| row(b, from(b), 2));
+        let actual = mixer.forward_cached(Tensor::cat(next.into(), 0), &mut state);
+        let expected = [0, 1].map(|b| {
+            let whole = mixer.forward(row(b, 0, from(b) + 2));
+            whole.narrow(1, from(b), 2)
+        });
+        let expected = Tensor::cat(expected.into(), 0).into_data();
+        assert_close_to_largest("joined", &actual.into_data(), &expected, TOLERANCE, 0.0);
+    }
+}

@@ -3,6 +3,7 @@
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic};
 
 use super::CacheStorage;
+use crate::parameter::is_same_device;
 
 /// Room for rows of all sequences.
 #[derive(Clone, Debug)]
@@ -26,9 +27,9 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Whether tensors of the buffer are on `device`. Devices are equal whether or not they record for autodiff.
+    /// Whether tensors of the buffer are on `device`.
     pub(super) fn is_on(&self, device: &Device) -> bool {
-        *device == self.device && device.is_autodiff() == self.device.is_autodiff()
+        is_same_device(device, &self.device)
     }
 }
 

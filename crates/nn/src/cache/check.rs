@@ -57,25 +57,38 @@ impl KvCache {
             "KvCache: {} counts of new tokens for {batch} sequences",
             counts.len()
         );
-        for (b, (&count, tokens)) in counts.iter().zip(&self.tokens).enumerate() {
-            let length = tokens.count();
+        for (b, &count) in counts.iter().enumerate() {
             assert!(
                 count <= new,
                 "KvCache: sequence {b} has {count} new tokens among {new}"
             );
-            if let Some(sinks) = self.sink_tokens {
-                let most = self.max_len - sinks;
-                assert!(
-                    count <= most || tokens.stored + count <= self.max_len,
-                    "KvCache: sequence {b} cannot take {count} tokens at once: beside {sinks} sink tokens, its max_len has room for {most}"
-                );
-                continue;
-            }
-            assert!(
-                length + count <= self.max_len,
-                "KvCache: sequence {b} has {length} tokens and cannot take {count} more: its max_len is {}",
-                self.max_len
-            );
         }
+        if let Some(reason) = self.refuses_tokens(counts) {
+            panic!("{reason}");
+        }
+    }
+
+    /// Why there is no room for `counts[b]` more tokens of each sequence `b`, if there is none.
+    pub(crate) fn refuses_tokens(&self, counts: &[usize]) -> Option<String> {
+        let max_len = self.max_len;
+        let mut sequences = counts.iter().zip(&self.tokens).enumerate();
+        sequences.find_map(|(b, (&count, tokens))| match self.sink_tokens {
+            Some(sinks) => {
+                let most = max_len - sinks;
+                (count > most && tokens.stored + count > max_len).then(|| {
+                    format!(
+                        "KvCache: sequence {b} cannot take {count} tokens at once: beside {sinks} sink tokens, its max_len has room for {most}"
+                    )
+                })
+            }
+            None => {
+                let length = tokens.count();
+                (length + count > max_len).then(|| {
+                    format!(
+                        "KvCache: sequence {b} has {length} tokens and cannot take {count} more: its max_len is {max_len}"
+                    )
+                })
+            }
+        })
     }
 }

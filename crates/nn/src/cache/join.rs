@@ -66,6 +66,16 @@ impl KvCache {
                 "KvCache: a cache of (heads, widths of keys and values, window) {others:?} cannot join one of {own:?}: they were made for different layers"
             ));
         }
+        if self.values.is_elsewhere() != other.values.is_elsewhere() {
+            let described = |cache: &Self| match cache.values.is_elsewhere() {
+                true => "latent vectors",
+                false => "keys and values",
+            };
+            let (own, others) = (described(self), described(other));
+            return Some(format!(
+                "KvCache: a cache of {others} cannot join one of {own}: they were made for different layers"
+            ));
+        }
         let of_config = |cache: &Self| {
             let storage = cache.keys.layout.storage;
             (cache.max_len, storage, cache.sink_tokens)

@@ -8,6 +8,9 @@ use crate::{KvCacheConfig, SelfAttentionInput};
 /// One of two [mixers of tokens](TokenMixer), for stacks whose layers are of two kinds, such as [`SelfAttention`](crate::SelfAttention) in some
 /// and [`GatedDeltaRule`](crate::GatedDeltaRule) in the others (Qwen3-Next): whichever is present.
 ///
+/// Of a [`KvCacheConfig`], each kind reads what fits its [state](TokenMixer::state): in such a stack, 8 bits and sink tokens are for the layers with
+/// attention.
+///
 /// It is a struct, not an enum, so that the names of its parameters in a file are those of its fields.
 ///
 /// ```
@@ -152,5 +155,9 @@ impl<A: MixerState, B: MixerState> MixerState for EitherState<A, B> {
             (Self::Second(own), Self::Second(others)) => own.refuses_join(others),
             _ => Some(OF_THE_OTHER.to_owned()),
         }
+    }
+
+    fn refuses_tokens(&self, counts: &[usize]) -> Option<String> {
+        of_either!(self, state => state.refuses_tokens(counts))
     }
 }

@@ -203,7 +203,7 @@ impl TokenMixer for GatedDeltaRule {
         let [values, _] = self.output.weight.dims();
         let (n_heads, dtype) = (self.n_value_heads(), x.dtype());
         let [d_key, d_value] = [self.d_key_head, values / n_heads];
-        state.check(batch, [kernel_len - 1, channels, n_heads, d_key, d_value]);
+        state.check(&x, [kernel_len - 1, channels, n_heads, d_key, d_value]);
         if batch == 0 || len == 0 {
             return x;
         }

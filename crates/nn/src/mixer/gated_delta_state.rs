@@ -3,10 +3,11 @@
 use burn::tensor::Tensor;
 
 use super::MixerState;
-use crate::positions::indices;
+use crate::{parameter::is_same_device, positions::indices};
 
 /// The state of a [`GatedDeltaRule`](crate::GatedDeltaRule) for a batch of sequences: the memory of every head, and the last tokens, which the
-/// convolution reads. Its size does not depend on the number of tokens, of which [`truncate`](MixerState::truncate) can only remove all or none.
+/// convolution reads. Its size does not depend on the number of tokens, of which [`truncate`](MixerState::truncate) can only remove all or none. It
+/// has room for any number, whatever the `max_len` of a [`KvCacheConfig`](crate::KvCacheConfig).
 #[derive(Clone, Debug)]
 pub struct GatedDeltaState {
     lengths: Vec<usize>,
@@ -44,6 +45,13 @@ impl Memory {
     }
 }
 
+/// The dtypes and devices of two tensors, if they differ.
+fn different_places(own: &Tensor<3>, other: &Tensor<3>) -> Option<[String; 2]> {
+    let is_same = own.dtype() == other.dtype() && is_same_device(&own.device(), &other.device());
+    let described = |x: &Tensor<3>| format!("in {:?} on {:?}", x.dtype(), x.device());
+    (!is_same).then(|| [described(own), described(other)])
+}
+
 impl GatedDeltaState {
     pub(super) fn new(batch: usize) -> Self {
         Self {
@@ -52,18 +60,22 @@ impl GatedDeltaState {
         }
     }
 
-    /// Panics unless the state is one of `batch` sequences of a module with these [sizes](Memory::sizes).
-    pub(super) fn check(&self, batch: usize, sizes: [usize; 5]) {
-        let own = self.lengths.len();
+    /// Panics unless the state is one of the sequences `x` of a module with these [sizes](Memory::sizes).
+    pub(super) fn check(&self, x: &Tensor<3>, sizes: [usize; 5]) {
+        let ([batch, _, _], own) = (x.dims(), self.lengths.len());
         assert!(
             batch == own,
             "GatedDeltaRule: {batch} sequences do not fit a state of {own}"
         );
-        let own = self.memory.as_ref().map_or(sizes, Memory::sizes);
+        let Some(memory) = &self.memory else { return };
+        let own = memory.sizes();
         assert!(
             own == sizes,
             "GatedDeltaRule: a state of {SIZES} {own:?} does not fit a layer of {sizes:?}: it was made for another layer"
         );
+        if let Some([own, new]) = different_places(&memory.tail, x) {
+            panic!("GatedDeltaRule: an input {new} does not fit a state {own}");
+        }
     }
 
     /// Adds the first `lengths[b]` of `len` tokens of each sequence `b`, after which the memory is `matrix`. `read` is what the convolution has
@@ -154,12 +166,15 @@ impl MixerState for GatedDeltaState {
 
     fn refuses_join(&self, other: &Self) -> Option<String> {
         let (own, others) = self.memory.as_ref().zip(other.memory.as_ref())?;
-        let (own, others) = (own.sizes(), others.sizes());
-        (own != others).then(|| {
-            format!(
-                "GatedDeltaState: a state of {SIZES} {others:?} cannot join one of {own:?}: \
-                 they were made for different layers"
-            )
-        })
+        let (own_sizes, sizes) = (own.sizes(), others.sizes());
+        if own_sizes != sizes {
+            return Some(format!(
+                "GatedDeltaState: a state of {SIZES} {sizes:?} cannot join one of {own_sizes:?}: they were made for different layers"
+            ));
+        }
+        let [own, others] = different_places(&own.tail, &others.tail)?;
+        Some(format!(
+            "GatedDeltaState: a state {others} cannot join one {own}"
+        ))
     }
 }

@@ -64,6 +64,12 @@ pub trait MixerState: Clone + Debug {
     fn refuses_join(&self, _other: &Self) -> Option<String> {
         None
     }
+
+    /// Why there is no room for `counts[b]` more tokens of each sequence `b`, if there is none: a stack asks all of its layers before the first
+    /// one reads the tokens. Default: there always is, as in states that do not grow.
+    fn refuses_tokens(&self, _counts: &[usize]) -> Option<String> {
+        None
+    }
 }
 
 impl MixerState for KvCache {
@@ -105,5 +111,9 @@ impl MixerState for KvCache {
 
     fn refuses_join(&self, other: &Self) -> Option<String> {
         self.refuses_join(other)
+    }
+
+    fn refuses_tokens(&self, counts: &[usize]) -> Option<String> {
+        self.refuses_tokens(counts)
     }
 }

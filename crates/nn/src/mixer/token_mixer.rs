@@ -183,8 +183,11 @@ impl TokenMixer for SelfAttention {
 
 impl SelfAttentionInput {
     /// The sequences, `[batch, len, d_model]`, and how many of the `len` tokens of each are no padding: all that a causal
-    /// [`TokenMixer`](crate::TokenMixer) without scores and positions reads. Panics, in the name of `mixer`, on a mask, a bias, a score function, an offset, positions of
-    /// keys or an embedding, and on lengths that do not fit.
+    /// [`TokenMixer`](crate::TokenMixer) without scores and positions reads. The order of the tokens is that in which they stand: their positions, and a
+    /// position encoding, are left to the layers with attention of the same stack, which passes both to all layers.
+    ///
+    /// Panics, in the name of `mixer`, on a mask, a bias, a score function, an offset, positions of keys or an embedding, and on lengths that do not
+    /// fit.
     pub fn sequences(self, mixer: &str) -> (Tensor<3>, Vec<usize>) {
         let context = self.context;
         let unused = [

@@ -62,9 +62,10 @@ impl<S: MixerState> LayerCache<S> {
     }
 }
 
-/// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer that has its own, the keys and values of its tokens, and of the memory if the stack
-/// has cross-attention. Made by [`TransformerStack::cache`](crate::TransformerStack::cache). Its methods do to every layer what those of
-/// [`KvCache`], which say what they cost, do to one; a layer that refuses makes them panic.
+/// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer that has its own, the keys and values of its tokens, or what else
+/// its mixer keeps of them, and those of the memory if the stack has cross-attention. Made by
+/// [`TransformerStack::cache`](crate::TransformerStack::cache). Its methods do to every layer what those of [`KvCache`], which say what they cost, or
+/// of another [`MixerState`] do to one; a layer that refuses makes them panic.
 ///
 /// Decoding in all its steps; the [crate's page](crate#speculative-decoding) has speculative decoding with tokens.
 ///
@@ -109,18 +110,18 @@ impl<S: MixerState> TransformerCache<S> {
         first.map_or_else(Vec::new, |layer| layer.tokens.lengths())
     }
 
-    /// Memory held for the tokens: keys, values and position biases (bytes).
+    /// Memory held for the tokens (bytes): keys, values and position biases, or the states of other mixers.
     pub fn bytes(&self) -> usize {
         self.layers.iter().map(|layer| layer.tokens.bytes()).sum()
     }
 
-    /// The caches of the layers that have keys and values of their own, first to last.
+    /// The caches of the layers that have one of their own, first to last.
     pub fn layers(&self) -> &[LayerCache<S>] {
         &self.layers
     }
 
     /// Sequence `b` becomes what sequence `rows[b]` was: [`KvCache::reorder`]. There may be more or fewer rows than before. A prompt that
-    /// many rows have in common is read once, and held once after [`fork`](Self::fork).
+    /// many rows have in common is read once, and, where there are keys and values, held once after [`fork`](Self::fork).
     pub fn reorder(&mut self, rows: &[usize]) {
         for layer in &mut self.layers {
             layer.reorder(rows);
@@ -130,7 +131,8 @@ impl<S: MixerState> TransformerCache<S> {
         }
     }
 
-    /// Each of `rows` sequences becomes what the only sequence was, whose tokens are held once in layers without a window: [`KvCache::fork`].
+    /// Each of `rows` sequences becomes what the only sequence was: [`KvCache::fork`], which holds the tokens once in layers without a window. States
+    /// of other mixers are copied, unless they say otherwise.
     pub fn fork(&mut self, rows: usize) {
         for layer in &mut self.layers {
             layer.fork(rows);
@@ -166,7 +168,8 @@ impl<S: MixerState> TransformerCache<S> {
         memory.map_or(0, ProjectedMemory::len)
     }
 
-    /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can undo: [`KvCache::reserve`].
+    /// Makes room for `new` more tokens of every sequence: [`KvCache::reserve`], which says what [`truncate`](Self::truncate) can then undo. States that
+    /// do not grow need no room.
     pub fn reserve(&mut self, new: usize) {
         for layer in &mut self.layers {
             layer.tokens.reserve(new);
@@ -179,7 +182,8 @@ impl<S: MixerState> TransformerCache<S> {
         layers.all(|layer| layer.tokens.refuses_truncation(lengths).is_none())
     }
 
-    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: [`KvCache::truncate`].
+    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: [`KvCache::truncate`], or, of another mixer,
+    /// [`MixerState::truncate`], which may keep all or nothing. Panics before any layer is changed.
     pub fn truncate(&mut self, lengths: &[usize]) {
         self.check(|tokens| tokens.refuses_truncation(lengths));
         for layer in &mut self.layers {
@@ -188,7 +192,7 @@ impl<S: MixerState> TransformerCache<S> {
     }
 
     /// Panics with the first reason against a change, before a layer is changed.
-    fn check(&self, refuses: impl Fn(&S) -> Option<String>) {
+    pub(super) fn check(&self, refuses: impl Fn(&S) -> Option<String>) {
         let mut layers = self.layers.iter();
         if let Some(reason) = layers.find_map(|layer| refuses(&layer.tokens)) {
             panic!("{reason}");

@@ -7,7 +7,8 @@ use crate::{KvCacheConfig, MixerCall, MixerState, TokenMixer, positions::check_l
 
 impl<M: TokenMixer> TransformerStack<M> {
     /// An empty cache for [`forward_cached`](Self::forward_cached). A stack with cross-attention needs a memory in it:
-    /// [`project_memory`](Self::project_memory). Panics when the stack is not causal, or no cache can be made: see [`KvCacheConfig`].
+    /// [`project_memory`](Self::project_memory). What `config` says of keys and values is for the layers that have some. Panics when `max_len` is beyond
+    /// a rotary table of the stack, and as [`TokenMixer::state`] does: [`SelfAttention::cache`](crate::SelfAttention::cache).
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache<M::State> {
         for position in &self.positions {
             position.check_max_len("TransformerStack", config.max_len);
@@ -82,6 +83,9 @@ impl<M: TokenMixer> TransformerStack<M> {
     /// As [`TransformerLayer::forward_cached`](crate::TransformerLayer::forward_cached), and when the cache has another number of
     /// layers, its layers have unequal numbers of tokens, or lengths of the memory are given beside those of the cache. Nothing else is
     /// compared: stacks of equal sizes cannot be told apart.
+    ///
+    /// Where a layer has no room for the tokens, no layer has read them. In a stack with several kinds of mixers, whatever else a later layer
+    /// refuses, the earlier ones have read; such a cache is of no use until [`reset`](TransformerCache::reset).
     pub fn forward_cached(
         &self,
         input: impl Into<LayerInput>,
@@ -89,6 +93,7 @@ impl<M: TokenMixer> TransformerStack<M> {
     ) -> Tensor<3> {
         self.check_cache(cache);
         let mut input = input.into();
+        check_room(&input, cache);
         if let Some(lengths) = &cache.memory_lengths {
             assert!(
                 input.more.memory_context.lengths.is_none(),
@@ -127,5 +132,19 @@ impl<M: TokenMixer> TransformerStack<M> {
                 "TransformerStack: the cache of layer {layer} has {lengths:?} tokens, but that of layer 0 has {expected:?}"
             );
         }
+    }
+}
+
+/// Panics when a layer has no room for the tokens of `input`, before any has read them.
+fn check_room<S: MixerState>(input: &LayerInput, cache: &TransformerCache<S>) {
+    let [batch, len, _] = input.x.dims();
+    let lengths = input.context.lengths.as_deref();
+    // Lengths that do not fit the sequences are refused by the first layer.
+    let counts = lengths.map_or_else(
+        || vec![len; batch],
+        |lengths| lengths.iter().map(|&length| length.min(len)).collect(),
+    );
+    if counts.len() == cache.lengths().len() {
+        cache.check(|tokens| tokens.refuses_tokens(&counts));
     }
 }
