@@ -1,9 +1,9 @@
 //! Mixtures of experts; their numbers are compared with published ones in `golden/transformers.rs`.
 
-use burn::tensor::{Bool, Tensor};
+use burn::tensor::{Bool, DType, FloatDType, Tensor};
 use burn_attn::{MixtureOfExperts, MixtureOfExpertsConfig, load_balancing_loss};
 use burn_attn_tests::{
-    compare::{assert_close, numbers},
+    compare::{self, assert_close, numbers},
     devices,
     numbers::{filled, tensor},
     parameters, sentence,
@@ -39,6 +39,38 @@ fn any_rank_and_nothing() {
             assert_eq!(output.states.dims(), shape);
             assert_eq!(output.router_logits.dims(), [0, N_EXPERTS]);
         }
+    }
+}
+
+/// In bf16 too: with the rounded numbers of that, but products and weights that are not rounded.
+#[test]
+fn a_router_may_compute_in_f32() {
+    for device in devices::with(DType::BF16) {
+        let module = |in_f32| {
+            let module = filled(config().with_router_in_f32(in_f32).init(&device), 1);
+            parameters::in_dtype(module, DType::BF16)
+        };
+        let x: Tensor<2> = tensor([5, D_MODEL], 3, &device);
+        let x = x.cast(FloatDType::BF16);
+        let [narrow, wide] = [false, true].map(|in_f32| {
+            let output = module(in_f32).forward_with_logits(x.clone());
+            assert_eq!(output.states.dtype(), DType::BF16);
+            output
+        });
+        assert_eq!(narrow.router_logits.dtype(), DType::BF16);
+        assert_eq!(wide.router_logits.dtype(), DType::F32);
+        let in_f32 = parameters::in_dtype(module(true), DType::F32);
+        let exact = in_f32.forward_with_logits(x.clone().cast(FloatDType::F32));
+        let error = |actual: Tensor<2>, expected: &Tensor<2>| {
+            let actual = actual.cast(FloatDType::F32).into_data();
+            compare::error(&actual, &expected.to_data())
+        };
+        assert!(error(wide.router_logits, &exact.router_logits) < 1e-6);
+        assert!(error(narrow.router_logits, &exact.router_logits) > 1e-3);
+        assert!(error(wide.states, &exact.states) < 0.02);
+        let nothing = Tensor::<2>::zeros([0, D_MODEL], (&device, DType::BF16));
+        let nothing = module(true).forward_with_logits(nothing);
+        assert_eq!(nothing.router_logits.dtype(), DType::F32);
     }
 }
 

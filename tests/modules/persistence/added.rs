@@ -145,6 +145,14 @@ fn layers_with_what_was_added() {
             .with_shared_gate(true),
     );
     loads(
+        "added/ExpertsConfigWithRouterInF32",
+        &values::experts().with_router_in_f32(true),
+    );
+    loads(
+        "added/MixtureOfExpertsConfigWithRouterInF32",
+        &values::mixture_of_experts().with_router_in_f32(true),
+    );
+    loads(
         "added/ExpertsConfigWithGroups",
         &ExpertsConfig::new(8, 3)
             .with_d_ff(17)

@@ -18,6 +18,9 @@ pub struct ExpertsConfig {
     /// Whether the router adds a learned bias.
     #[config(default = false)]
     pub router_bias: bool,
+    /// See [`MixtureOfExpertsConfig::router_in_f32`](crate::MixtureOfExpertsConfig::router_in_f32).
+    #[config(default = false, missing = false)]
+    pub router_in_f32: bool,
     /// See [`MixtureOfExpertsConfig::sigmoid`](crate::MixtureOfExpertsConfig::sigmoid).
     #[config(default = false, missing = false)]
     pub sigmoid: bool,

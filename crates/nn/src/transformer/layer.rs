@@ -109,7 +109,8 @@ impl TransformerLayerConfig {
         )
     }
 
-    /// As [`init`](Self::init), with another mixer of tokens than the self-attention that the fields describe, which are checked all the same.
+    /// As [`init`](Self::init), with another mixer of tokens than the self-attention that the fields describe. These are checked all the same, but
+    /// say nothing of the mixer: whether it is causal, its heads, window, biases, initialiser and dropout are its own.
     pub fn init_with<M: TokenMixer>(&self, mixer: M, device: &Device) -> TransformerLayer<M> {
         expect_valid(self.validate());
         let block = &self.block;
@@ -192,6 +193,7 @@ impl TransformerLayerConfig {
         let config = MixtureOfExpertsConfig::new(self.d_model, d_ff, n_experts, top_k)
             .with_norm_topk_prob(experts.norm_topk_prob)
             .with_router_bias(experts.router_bias)
+            .with_router_in_f32(experts.router_in_f32)
             .with_sigmoid(experts.sigmoid)
             .with_expert_bias(experts.expert_bias)
             .with_routed_scale(experts.routed_scale)
@@ -269,7 +271,7 @@ pub struct LayerOutput {
     /// `[batch, heads, len, len_kv]`, if weights were requested and the layer has cross-attention.
     pub cross_weights: Option<Tensor<4>>,
     /// `[batch · len, n_experts]`, if the layer has experts: for [`load_balancing_loss`](crate::load_balancing_loss), which is not for
-    /// routers with `sigmoid` or `expert_bias`.
+    /// all routers.
     pub router_logits: Option<Tensor<2>>,
     pub(super) trace: Trace,
 }

@@ -4,7 +4,7 @@ use burn::{
     module::{Module, Param},
     nn::{Initializer, Linear},
     tensor::{
-        Bool, Device, IndexingUpdateOp, Tensor,
+        Bool, DType, Device, IndexingUpdateOp, Tensor,
         activation::{sigmoid, softmax},
         assert_shape,
     },
@@ -41,6 +41,9 @@ pub struct MixtureOfExpertsConfig {
     /// Whether the router adds a learned bias.
     #[config(default = false)]
     pub router_bias: bool,
+    /// Whether the router computes in f32 in a model of a narrower dtype, and the experts' outputs are weighted in f32 (DeepSeek-V2).
+    #[config(default = false, missing = false)]
+    pub router_in_f32: bool,
     /// Whether an expert's weight is the sigmoid of its own logit instead of a softmax over the experts (DeepSeek-V3,
     /// arXiv:2412.19437, section 2.1.2).
     #[config(default = false, missing = false)]
@@ -155,6 +158,7 @@ impl MixtureOfExpertsConfig {
             experts: (0..self.n_experts).map(|_| network(self.d_ff)).collect(),
             shared: self.d_shared.map(network),
             shared_gate: self.shared_gate.then(|| linear(1, false)),
+            router_in_f32: self.router_in_f32,
             top_k: self.top_k,
             norm_topk_prob: self.norm_topk_prob,
             sigmoid: self.sigmoid,
@@ -211,6 +215,7 @@ pub struct MixtureOfExperts {
     pub shared: Option<FeedForward>,
     /// The gate on the output of the shared network: `[d_model, 1]`.
     pub shared_gate: Option<Linear>,
+    router_in_f32: bool,
     top_k: usize,
     norm_topk_prob: bool,
     sigmoid: bool,
@@ -225,8 +230,7 @@ pub struct MixtureOfExpertsOutput<const D: usize> {
     /// `[.., d_model]`, the result of [`MixtureOfExperts::forward`].
     pub states: Tensor<D>,
     /// `[positions, n_experts]`: the logit of each expert for each position, for
-    /// [`load_balancing_loss`](crate::load_balancing_loss), which is not for routers with [`sigmoid`](MixtureOfExpertsConfig::sigmoid) or
-    /// [`expert_bias`](MixtureOfExpertsConfig::expert_bias).
+    /// [`load_balancing_loss`](crate::load_balancing_loss), which is not for all routers.
     pub router_logits: Tensor<2>,
 }
 
@@ -251,14 +255,15 @@ impl MixtureOfExperts {
         let shape = x.shape();
         // Empty products: see `linear::apply`.
         if shape.num_elements() == 0 {
-            let router_logits = Tensor::zeros([0, n_experts], (&x.device(), x.dtype()));
+            let place = (&x.device(), self.router_dtype(x.dtype()));
+            let router_logits = Tensor::zeros([0, n_experts], place);
             return MixtureOfExpertsOutput {
                 states: x,
                 router_logits,
             };
         }
         let rows: Tensor<2> = x.reshape([shape.num_elements() / d_model, d_model]);
-        let router_logits = apply_to_rows(&self.router, rows.clone());
+        let router_logits = self.logits(rows.clone());
         let (weights, chosen) = self.weights(router_logits.clone());
         let shared = self.of_shared(&rows);
         let routed = match in_host_memory(&rows.device()) {
@@ -273,6 +278,24 @@ impl MixtureOfExperts {
             states: states.reshape(shape),
             router_logits,
         }
+    }
+
+    /// The dtype in which the router computes in a model of this `dtype`.
+    fn router_dtype(&self, dtype: DType) -> DType {
+        match self.router_in_f32 {
+            true => wide(dtype),
+            false => dtype,
+        }
+    }
+
+    fn logits(&self, rows: Tensor<2>) -> Tensor<2> {
+        let dtype = self.router_dtype(rows.dtype());
+        if dtype == rows.dtype() {
+            return apply_to_rows(&self.router, rows);
+        }
+        let Linear { weight, bias } = &self.router;
+        let bias = bias.as_ref().map(|bias| floats(bias).cast(dtype));
+        burn_attn_ops::linear(rows.cast(dtype), floats(weight).cast(dtype), bias)
     }
 
     /// The weight of each expert's output, 0 where it is not chosen, and whether it is chosen: `[positions, n_experts]` each.
@@ -333,7 +356,7 @@ impl MixtureOfExperts {
             // Masked, not multiplied by 0: infinity at a position that did not choose the expert must not reach the sum.
             let output = expert.forward(rows.clone());
             let output = output.mask_fill(others.expand(rows.dims()), 0.0);
-            sum = sum + output * weight;
+            sum = sum + weighted(output, weight);
         }
         sum
     }
@@ -359,11 +382,17 @@ impl MixtureOfExperts {
         let weights = weights
             .select(0, indices(pairs, &device))
             .unsqueeze_dim::<2>(1);
-        let outputs = Tensor::cat(outputs, 0) * weights;
+        let outputs = weighted(Tensor::cat(outputs, 0), weights);
         let places = indices(places, &device);
         rows.zeros_like()
             .select_assign(0, places, outputs, IndexingUpdateOp::Add)
     }
+}
+
+/// The product, in the dtype of the weights, and rounded to that of the output.
+fn weighted(output: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+    let dtype = output.dtype();
+    (output.cast(weight.dtype()) * weight).cast(dtype)
 }
 
 #[cfg(all(test, feature = "autodiff"))]

@@ -97,9 +97,10 @@ impl TransformerStackConfig {
         self.assemble(device, |_, layer| layer.init(device))
     }
 
-    /// As [`init`](Self::init), with other mixers of tokens than the self-attention that the fields describe, which are checked all the same:
-    /// `mixer(i)` is that of layer `i` of those with weights. The position encoding of the blocks, for heads of their width, is built once and
-    /// passed to all mixers. [`TokenMixer`] has an example.
+    /// As [`init`](Self::init), with other mixers of tokens than the self-attention that the fields describe: `mixer(i)` is that of layer `i` of those
+    /// with weights. The fields are checked all the same, but say nothing of the mixers, except for a rotary or relative position encoding: that of
+    /// blocks which agree in it and in the width of their heads is built once, and passed to the mixers of their layers. [`TokenMixer`] has an
+    /// example.
     pub fn init_with<M: TokenMixer>(
         &self,
         mixer: impl Fn(usize) -> M,
@@ -287,8 +288,7 @@ impl<M: TokenMixer> TransformerStack<M> {
 
     /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts).
     /// [`load_balancing_loss`](crate::load_balancing_loss) makes the loss of them, as
-    /// [`Transformer::forward_with_router_logits`](crate::Transformer::forward_with_router_logits) shows, but not of those of routers with
-    /// `sigmoid` or `expert_bias`.
+    /// [`Transformer::forward_with_router_logits`](crate::Transformer::forward_with_router_logits) shows, but not of those of all routers.
     pub fn forward_with_router_logits(
         &self,
         input: impl Into<LayerInput>,
