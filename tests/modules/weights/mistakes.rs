@@ -77,6 +77,18 @@ fn mistakes_in_tables() {
             )
         );
     }
+    let orders = "of interleaved [5], rotary_pairs [] and gated Some(1), a source takes one";
+    let both = row("vectors.1", same("a").interleaved([5]).gated(1));
+    assert_eq!(
+        table_error(&both, two()),
+        format!("vectors.1 and a, {orders}")
+    );
+    let orders = "of interleaved [1, 2], rotary_pairs [2] and gated None, a source takes one";
+    let both = row("vectors.1", same("a").interleaved([1, 2]).rotary_pairs([2]));
+    assert_eq!(
+        table_error(&both, two()),
+        format!("vectors.1 and a, {orders}")
+    );
     let apart = Table::new().row(["matrices.0", "matrices.1"], "a");
     assert_eq!(
         table_error(&apart, two()),

@@ -84,9 +84,20 @@ impl Layout {
             "parameters of shapes {side_by_side:?} are not one number"
         );
         let source = divided(columns, arrangement)?;
-        let groups = match (arrangement.rotary_pairs.as_slice(), arrangement.gated) {
-            ([], Some(d_head)) => gated(&source, d_head)?,
-            ([], None) => interleaved(columns, &arrangement.interleaved)?,
+        let Source {
+            interleaved: widths,
+            rotary_pairs: d_heads,
+            gated: of_gates,
+            ..
+        } = arrangement;
+        let orders = [!widths.is_empty(), !d_heads.is_empty(), of_gates.is_some()];
+        ensure!(
+            orders.into_iter().filter(|order| *order).count() <= 1,
+            "of interleaved {widths:?}, rotary_pairs {d_heads:?} and gated {of_gates:?}, a source takes one"
+        );
+        let groups = match (d_heads.as_slice(), of_gates) {
+            ([], Some(d_head)) => gated(&source, *d_head)?,
+            ([], None) => interleaved(columns, widths)?,
             (d_heads, _) => rotary_pairs(&source, d_heads)?,
         };
         Ok(Self {

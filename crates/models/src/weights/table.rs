@@ -96,7 +96,8 @@ impl Source {
     }
 
     /// Declares that in the first source tensor the outputs of every head, of width `d_head`, are followed by as many of its gate, while the
-    /// parameters have all gates last, behind the outputs of the other source tensors: the queries of Qwen3-Next.
+    /// parameters have all gates last, behind the outputs of the other source tensors: the queries of Qwen3-Next. Of `gated`,
+    /// [`interleaved`](Self::interleaved) and [`rotary_pairs`](Self::rotary_pairs), a source takes one.
     pub fn gated(mut self, d_head: usize) -> Self {
         self.gated = Some(d_head);
         self
