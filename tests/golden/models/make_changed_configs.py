@@ -29,10 +29,21 @@ GONE = object()
 # What burn-attn refuses although transformers computes it: options that it does not have, and numbers that it wants to be said.
 NOT_HERE = {
     "bert": {"hidden_act": "tanh", "is_decoder": True},
+    # transformers ignores some of these; that other code for the model reads them says the file is for that.
+    "deepseek_v2": {
+        "head_dim": 6,
+        "hidden_act": "gelu",
+        "moe_layer_freq": 2,
+        "norm_topk_prob": True,
+        "partial_rotary_factor": 0.5,
+        "scoring_func": "sigmoid",
+        "tie_word_embeddings": True,
+    },
     "gemma3": {"hidden_activation": "relu", "sliding_window": GONE, "use_bidirectional_attention": True},
     "gpt2": {"activation_function": "tanh", "n_ctx": 11, "scale_attn_by_inverse_layer_idx": True, "scale_attn_weights": False},
     "gpt_oss": {"attention_bias": GONE, "rope_scaling": GONE},
     "llama": {"hidden_act": "gelu", "max_position_embeddings": GONE, "qk_norm": True, "rms_norm_eps": GONE, "sliding_window": 3},
+    "qwen3_next": {"use_sliding_window": True},
     "mistral": {"hidden_act": "gelu", "layer_types": ["sliding_attention", "full_attention"], "max_window_layers": 1},
     "t5_gated": {"dense_act_fn": "relu"},
 }
@@ -47,6 +58,9 @@ def older(config):
     for field in ["layer_types", "_sliding_window_pattern", "transformers_version", "use_bidirectional_attention", "is_decoder"]:
         config.pop(field, None)
     config["torch_dtype"] = config.pop("dtype")
+    if config["model_type"] == "deepseek_v2":
+        for field in ["head_dim", "qk_head_dim", "mlp_bias"]:
+            config.pop(field, None)
     if config["model_type"] == "qwen3_moe":
         config["num_experts"] = config.pop("num_local_experts")
     rope = config.pop("rope_parameters", None)
@@ -62,6 +76,8 @@ def older(config):
             config["rotary_pct"] = rope.pop("partial_rotary_factor")
         else:
             config["rope_theta"] = base
+        if config["model_type"] == "qwen3_next":
+            config["partial_rotary_factor"] = rope.pop("partial_rotary_factor")
         config["rope_scaling"] = rope if rope["rope_type"] != "default" else None
     return config
 
@@ -432,6 +448,114 @@ def rows():
         for scaling in [yarn, {**yarn, "beta_fast": 2.0, "beta_slow": 0.2}, llama3]:
             yield model, True, {"rope_scaling": scaling}
             yield model, False, {"rope_parameters": {**scaling, "rope_theta": 70.0, "partial_rotary_factor": 0.75}}
+    # Version 4 does not scale the scores of DeepSeek-V2 by YaRN's temperature.
+    of_all = {**yarn, "rope_theta": 70.0, "beta_fast": 1.5, "beta_slow": 0.25}
+    for fields in [
+        {"topk_method": "greedy"},
+        {"topk_method": "greedy", "n_group": None, "topk_group": None},
+        {"topk_method": "noaux_tc"},
+        {"topk_method": GONE},
+        {"topk_group": 2},
+        {"n_group": 3, "topk_group": 2},
+        {"num_experts_per_tok": 3},
+        {"routed_scaling_factor": GONE},
+        {"routed_scaling_factor": 16.0},
+        {"n_shared_experts": 1},
+        {"n_shared_experts": GONE},
+        {"first_k_dense_replace": 0},
+        {"first_k_dense_replace": GONE},
+        {"norm_topk_prob": True},
+        {"scoring_func": "softmax", "moe_layer_freq": 1},
+        {"scoring_func": "sigmoid"},
+        {"moe_layer_freq": 2},
+        {"aux_loss_alpha": 0.5, "seq_aux": False, "ep_size": 2, "pretraining_tp": 2},
+        {"rope_parameters": of_all},
+        {"rope_parameters": {**of_all, "mscale": 0.7}},
+        {"rope_parameters": {**of_all, "mscale_all_dim": 0.7}},
+        {"rope_parameters": {**of_all, "mscale": 1.0, "mscale_all_dim": 1.0}},
+        {"rope_parameters": {**of_all, "attention_factor": 1.25}},
+        {"rope_parameters": {**of_all, "partial_rotary_factor": 1.0}},
+        {"rope_parameters": {**of_all, "partial_rotary_factor": 0.5}},
+        {"rope_parameters": {**linear, "rope_theta": 70.0}},
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0}},
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0, "partial_rotary_factor": 0.5}},
+        {"rope_parameters": GONE},
+        {"partial_rotary_factor": 1.0},
+        {"partial_rotary_factor": 0.5},
+        {"max_position_embeddings": 19},
+        {"rms_norm_eps": 0.1},
+        {"rms_norm_eps": GONE},
+        {"head_dim": 6},
+        {"head_dim": GONE, "qk_head_dim": GONE},
+        {"num_key_value_heads": 1},
+        {"num_key_value_heads": GONE},
+        {"q_lora_rank": None},
+        {"q_lora_rank": GONE},
+        {"kv_lora_rank": GONE},
+        {"attention_bias": True},
+        {"mlp_bias": True},
+        {"mlp_bias": GONE},
+        {"hidden_act": "gelu"},
+        {"tie_word_embeddings": True},
+        {"num_hidden_layers": 2},
+    ]:
+        yield "deepseek_v2", False, fields
+    for fields in [
+        {"rope_scaling": linear},
+        {"rope_scaling": before},
+        {"rope_scaling": {**linear, "partial_rotary_factor": 1.0}},
+        {"rope_theta": 70.0},
+        {"rope_theta": GONE},
+        {"attention_bias": GONE},
+        {"n_group": 1, "topk_group": 1, "topk_method": "greedy"},
+        {"num_key_value_heads": GONE},
+        {"rms_norm_eps": 0.1},
+    ]:
+        yield "deepseek_v2_lite", True, fields
+    partial = {"partial_rotary_factor": 1.0}
+    for form, fields in [
+        (True, partial),
+        (True, {"partial_rotary_factor": GONE}),
+        (True, {"partial_rotary_factor": 0.75}),
+        (True, {"rope_scaling": linear}),
+        (True, {"rope_scaling": {**linear, **partial}}),
+        (True, {"rope_scaling": {**linear, **partial}, **partial}),
+        (True, {"rope_scaling": {**linear, "partial_rotary_factor": 0.5}}),
+        (True, {"rope_scaling": {**linear, **partial}, "partial_rotary_factor": GONE}),
+        (True, {"rope_scaling": {**linear, "partial_rotary_factor": 0.25}, "partial_rotary_factor": GONE}),
+        (True, {"rope_scaling": yarn}),
+        (True, {"rope_theta": 70.0}),
+        (True, {"rope_theta": GONE}),
+        (True, {"full_attention_interval": 4}),
+        (True, {"full_attention_interval": 2}),
+        (True, {"layer_types": ["linear_attention"] * 3 + ["full_attention"]}),
+        (True, {"layer_types": ["full_attention"] * 4}),
+        (True, {"decoder_sparse_step": 2, "mlp_only_layers": []}),
+        (True, {"mlp_only_layers": GONE}),
+        (True, {"norm_topk_prob": False}),
+        (True, {"norm_topk_prob": GONE}),
+        (True, {"num_experts_per_tok": 1}),
+        (True, {"num_experts_per_tok": GONE}),
+        (True, {"num_experts": 0}),
+        (True, {"use_sliding_window": True}),
+        (True, {"linear_conv_kernel_dim": GONE}),
+        (True, {"linear_conv_kernel_dim": 3}),
+        (True, {"linear_num_key_heads": 4}),
+        (True, {"head_dim": GONE}),
+        (True, {"attention_bias": True}),
+        (True, {"hidden_act": "gelu"}),
+        (True, {"rms_norm_eps": 0.1}),
+        (True, {"rms_norm_eps": GONE}),
+        (True, {"tie_word_embeddings": True}),
+        (False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0, **partial}}),
+        (False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0}}),
+        (False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0}, **partial}),
+        (False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0, "partial_rotary_factor": 0.5}, **partial}),
+        (False, {"rope_parameters": {**linear, "rope_theta": 70.0, **partial}}),
+        (False, {"rope_parameters": {**yarn, "rope_theta": 70.0, **partial}}),
+        (False, {"rope_parameters": GONE}),
+    ]:
+        yield "qwen3_next", form, fields
     # Null where a number or a flag has to be.
     for model, fields in [
         ("llama", ["rms_norm_eps", "hidden_act", "vocab_size", "attention_dropout", "max_position_embeddings", "tie_word_embeddings"]),
@@ -460,6 +584,11 @@ def is_here(model, form, fields):
         if model == "gpt_neox" and kinds & {"yarn", "llama3"}:
             return False
         if model == "gemma3" and field == "rope_parameters" and kinds:
+            return False
+        part = value.get("partial_rotary_factor", 1.0)
+        if model == "deepseek_v2" and part != 1.0:
+            return False
+        if model == "qwen3_next" and fields.get("partial_rotary_factor", GONE) not in [part, GONE]:
             return False
     if model == "gpt_oss" and fields.get("rope_parameters", {}) in [None, GONE]:
         return False

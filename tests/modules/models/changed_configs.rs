@@ -6,9 +6,10 @@ use std::{fs, path::Path};
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn_models::{
     bert::{Bert, BertInput},
+    deepseek_v2,
     language_model::LanguageModel,
     pretrained::PretrainedError,
-    t5,
+    qwen3_next, t5,
 };
 use burn_attn_tests::{compare::difference_to_largest, devices, golden};
 use serde::Deserialize;
@@ -101,6 +102,8 @@ fn computed(kind: &str, folder: &Path) -> Result<TensorData, PretrainedError> {
             let target = tokens.clone().flip([1]);
             t5::from_pretrained(folder, &device)?.forward(tokens, lengths, target)
         }
+        "deepseek_v2" => deepseek_v2::from_pretrained(folder, &device)?.forward(tokens),
+        "qwen3_next" => qwen3_next::from_pretrained(folder, &device)?.forward(tokens),
         _ => LanguageModel::from_pretrained(folder, &device)?.forward(tokens),
     };
     Ok(numbers.narrow(1, TOKENS.len() - 1, 1).into_data())

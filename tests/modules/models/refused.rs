@@ -4,7 +4,9 @@ use std::{fs, path::Path};
 
 use burn_attn_models::{
     bert::Bert,
-    detr, gpt_neox, llama,
+    detr, gpt_neox,
+    language_model::LanguageModel,
+    llama,
     pretrained::{self, PretrainedError},
     segformer, vit, wav2vec2, whisper,
 };
@@ -281,6 +283,24 @@ fn fewer_or_more_layers_than_anybody_has() {
             &format!(
                 "config.json: num_hidden_layers is {layers}, but BERT supports 1 to 10000 layers"
             ),
+        );
+    }
+}
+
+/// Their models are of other types.
+#[test]
+fn models_with_other_mixers_have_readers_of_their_own() {
+    for name in ["deepseek_v2", "qwen3_next"] {
+        let folder = folder(name);
+        let error = LanguageModel::from_pretrained(&folder, &devices::any());
+        let path = folder.join("config.json");
+        assert_eq!(
+            error.expect_err("it is refused").to_string(),
+            format!(
+                "{}: model_type is \"{name}\", but LanguageModel supports models of self-attention alone; {name}::from_pretrained \
+                 loads this one",
+                path.display()
+            )
         );
     }
 }

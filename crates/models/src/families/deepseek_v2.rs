@@ -10,13 +10,14 @@
 use std::path::Path;
 
 use burn_attn::{
-    BlockConfig, ExpertsConfig, FeedForwardActivation, HeadsConfig, LatentAttention,
-    LatentAttentionConfig, LayerPattern, NormConfig, NormPlacement,
+    ExpertsConfig, FeedForwardActivation, HeadsConfig, LatentAttention, LatentAttentionConfig,
+    NormConfig,
     positions::{PositionEncoding, RotaryConfig, RotaryLayout},
 };
 use serde_json::json;
 
 use super::{
+    decoder::decoder,
     files::{GATED, experts_and_shared, gated_feed_forward},
     llama::{experts::check_count, rotary, table::around_layers},
     loading::loaded_with,
@@ -101,7 +102,7 @@ fn config(
     let activations = [("silu", FeedForwardActivation::SwiGlu)];
     let activation = file.choice("hidden_act", &activations)?;
     file.only("mlp_bias", json!(false))?;
-    // For training, for and for how it was split among machines.
+    // For training, and for how it was split among machines.
     file.ignore(
         "aux_loss_alpha seq_aux output_router_logits router_aux_loss_coef pretraining_tp ep_size",
     );
@@ -117,6 +118,8 @@ fn config(
     let rotary = RotaryConfig::new()
         .with_max_len(file.positions("max_position_embeddings")?)
         .with_layout(RotaryLayout::Interleaved);
+    // All of `qk_rope_head_dim`; inside the parameters, it is compared with the rest of them.
+    file.only("partial_rotary_factor", json!(1.0))?;
     let rotary = rotary::read(file, rotary)?;
     let dropout = file.number_if_any("attention_dropout")?.unwrap_or(0.0);
     file.needs("q_lora_rank")?;
@@ -133,42 +136,19 @@ fn config(
     let n_layers = file.layers("num_hidden_layers")?;
     let experts = experts(file, n_layers)?;
     let n_dense = file.size_or("first_k_dense_replace", 0)?;
-    let max_len = rotary.max_len;
     let epsilon = file.number("rms_norm_eps", 1e-6)?;
-    let block = BlockConfig::new()
-        .with_norm(NormConfig::rms_norm().with_epsilon(epsilon))
-        .with_norm_placement(NormPlacement::Pre)
-        .with_activation(activation)
-        .with_bias(false)
-        .with_dropout(0.0)
-        .with_heads(HeadsConfig::new().with_d_head(Some(d_rotary)))
-        .with_position(PositionEncoding::Rotary(rotary));
-    let of_layer = |layer: usize| {
-        let experts = (layer >= n_dense).then(|| experts.clone());
-        block.clone().with_experts(experts)
-    };
-    let layers: Vec<BlockConfig> = (0..n_layers).map(of_layer).collect();
-    let config = LanguageModelConfig::new(file.size("vocab_size")?)
-        .with_d_model(d_model)
-        .with_n_heads(n_heads)
-        .with_n_layers(n_layers)
-        .with_d_ff(file.size("intermediate_size")?)
-        .with_max_len(max_len)
-        .with_block(block)
-        .with_pattern(LayerPattern::Cycle(layers))
-        .with_scaled_embedding(false)
-        .with_tied(file.flag("tie_word_embeddings", false)?);
+    let norm = NormConfig::rms_norm().with_epsilon(epsilon);
+    let heads = HeadsConfig::new().with_d_head(Some(d_rotary));
+    let experts = (0..n_layers).map(|layer| (layer >= n_dense).then(|| experts.clone()));
+    let experts = experts.collect();
+    let config = decoder(file, (norm, activation), (heads, rotary), experts)?;
     Ok((config, attention))
 }
 
 /// Scores are multiplied by what YaRN makes of the temperature, apart from its factor on cosine and sine.
 fn scale(file: &mut ConfigFile, d_query: usize) -> Result<f64, PretrainedError> {
     let plain = (d_query as f64).powf(-0.5);
-    let parameters = match file.object("rope_parameters")? {
-        Some(parameters) => Some(parameters),
-        None => file.object("rope_scaling")?,
-    };
-    let Some(mut parameters) = parameters else {
+    let Some(mut parameters) = rotary::parameters(file)? else {
         return Ok(plain);
     };
     let factor = parameters.number_if_any("factor")?;
@@ -202,6 +182,10 @@ fn experts(file: &mut ConfigFile, n_layers: usize) -> Result<ExpertsConfig, Pret
     Ok(experts
         .with_d_ff(d_ff)
         .with_norm_topk_prob(false)
+        .with_router_in_f32(true)
         .with_routed_scale(file.number("routed_scaling_factor", 1.0)?)
         .with_d_shared(d_ff.saturating_mul(file.size_or("n_shared_experts", 2)?)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use burn_attn::{
 };
 use serde_json::{Value, json};
 
-use super::loading::loaded;
+use super::{decoder::sizes, loading::loaded};
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
@@ -111,15 +111,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_dropout(file.number("hidden_dropout", 0.0)?)
         .with_attention_dropout(file.number("attention_dropout", 0.0)?)
         .with_feed_forward_dropout(0.0);
-    Ok(LanguageModelConfig::new(file.size("vocab_size")?)
-        .with_d_model(d_model)
-        .with_n_heads(n_heads)
-        .with_n_layers(file.layers("num_hidden_layers")?)
-        .with_d_ff(file.size("intermediate_size")?)
-        .with_max_len(max_len)
-        .with_block(block)
-        .with_scaled_embedding(false)
-        .with_tied(file.flag("tie_word_embeddings", false)?))
+    Ok(sizes(file, false)?.with_max_len(max_len).with_block(block))
 }
 
 /// The rotary positions of heads of width `d_head`. Their fields have moved and been renamed over the years. Version 4 of transformers writes the base

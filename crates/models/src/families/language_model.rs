@@ -8,6 +8,9 @@ use crate::{
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
 };
 
+/// The families with other mixers of tokens, whose models are of other types.
+const OF_OTHER_MIXERS: [&str; 2] = ["deepseek_v2", "qwen3_next"];
+
 impl LanguageModel {
     /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json`, and
     /// `model.safetensors`, its shards, or `pytorch_model.bin`. The `model_type` is that of [`gpt2::from_pretrained`],
@@ -32,6 +35,14 @@ impl LanguageModel {
     ) -> Result<Self, PretrainedError> {
         let mut file = ConfigFile::read(source.as_ref(), "LanguageModel")?;
         file.needs("model_type")?;
+        let kind = file.parsed("model_type", "a text", |kind| {
+            kind.as_str().map(str::to_owned)
+        });
+        if let Some(other) = kind?.filter(|kind| OF_OTHER_MIXERS.contains(&kind.as_str())) {
+            let supported =
+                format!("models of self-attention alone; {other}::from_pretrained loads this one");
+            return Err(file.unsupported("model_type", supported));
+        }
         let llamas = llama::FAMILIES.map(|spec| spec.model_type);
         let families = ["gpt2", "gpt_neox"].into_iter().chain(llamas);
         let families: Vec<_> = families.map(|name| (name, name)).collect();

@@ -9,6 +9,7 @@ macro_rules! sizes {
 
 pub mod bert;
 pub mod clip;
+mod decoder;
 pub mod deepseek_v2;
 pub mod detr;
 mod files;

@@ -13,14 +13,14 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use burn_attn::{
-    BlockConfig, ConfigError, EitherMixer, ExpertsConfig, FeedForwardActivation, GatedDeltaRule,
-    GatedDeltaRuleConfig, HeadsConfig, LayerPattern, NormConfig, NormPlacement, ProjectionBias,
-    QkNormConfig, SelfAttention, SelfAttentionConfig,
-    positions::{PositionEncoding, RotaryConfig},
+    ConfigError, EitherMixer, ExpertsConfig, FeedForwardActivation, GatedDeltaRule,
+    GatedDeltaRuleConfig, HeadsConfig, NormConfig, ProjectionBias, QkNormConfig, SelfAttention,
+    SelfAttentionConfig, positions::RotaryConfig,
 };
 use serde_json::json;
 
 use super::{
+    decoder::decoder,
     files::{GATED, experts_and_shared, gated_feed_forward},
     llama::{
         experts::{check_count, sparse},
@@ -150,7 +150,6 @@ fn config(file: &mut ConfigFile) -> Result<Model, PretrainedError> {
     let d_head = file.size("head_dim")?;
     let max_len = file.positions("max_position_embeddings")?;
     let rotary = rotary(file, d_head, max_len)?;
-    let max_len = rotary.max_len;
     let epsilon = file.number("rms_norm_eps", 1e-6)?;
     let norm = NormConfig::rms_norm()
         .with_epsilon(epsilon)
@@ -184,30 +183,10 @@ fn config(file: &mut ConfigFile) -> Result<Model, PretrainedError> {
     let n_layers = file.layers("num_hidden_layers")?;
     let has_attention = has_attention(file, n_layers)?;
     let experts = experts(file, n_layers)?;
-    let block = BlockConfig::new()
-        .with_norm(norm)
-        .with_norm_placement(NormPlacement::Pre)
-        .with_activation(activation)
-        .with_bias(false)
-        .with_dropout(0.0)
-        .with_heads(heads)
-        .with_position(PositionEncoding::Rotary(rotary));
     let sparse = sparse(file, n_layers)?.into_iter();
-    let of_layer = |is_sparse| {
-        let experts = experts.clone().filter(|_| is_sparse);
-        block.clone().with_experts(experts)
-    };
-    let layers: Vec<BlockConfig> = sparse.map(of_layer).collect();
-    let config = LanguageModelConfig::new(file.size("vocab_size")?)
-        .with_d_model(d_model)
-        .with_n_heads(n_heads)
-        .with_n_layers(n_layers)
-        .with_d_ff(file.size("intermediate_size")?)
-        .with_max_len(max_len)
-        .with_block(block)
-        .with_pattern(LayerPattern::Cycle(layers))
-        .with_scaled_embedding(false)
-        .with_tied(file.flag("tie_word_embeddings", false)?);
+    let experts = sparse.map(|is_sparse| experts.clone().filter(|_| is_sparse));
+    let experts = experts.collect();
+    let config = decoder(file, (norm, activation), (heads, rotary), experts)?;
     Ok(Model {
         config,
         attention,
@@ -222,17 +201,22 @@ fn rotary(
     d_head: usize,
     max_len: usize,
 ) -> Result<RotaryConfig, PretrainedError> {
-    let outside = file.number_if_any("partial_rotary_factor")?;
-    let inside = match file.object("rope_parameters")? {
-        Some(mut parameters) => parameters.number_if_any("partial_rotary_factor")?,
-        None => None,
+    const FIELD: &str = "partial_rotary_factor";
+    let outside = file.number_if_any(FIELD)?;
+    let is_newer = file.has("rope_parameters");
+    let parameters = rotary::parameters(file)?;
+    let mut parameters = parameters.unwrap_or_else(|| file.empty());
+    let inside = parameters.number_if_any(FIELD)?;
+    // Version 4 of transformers does not look for it inside.
+    let rotated = match is_newer {
+        true => inside.or(outside),
+        false => outside,
     };
-    let rotated = inside.or(outside).unwrap_or(0.25);
-    file.check(
-        "partial_rotary_factor",
-        outside.is_none_or(|outside| outside == rotated),
-        || rotated.to_string(),
-    )?;
+    let rotated = rotated.unwrap_or(0.25);
+    for (file, said) in [(&*file, outside), (&parameters, inside)] {
+        let agrees = said.is_none_or(|said| said == rotated);
+        file.check(FIELD, agrees, || rotated.to_string())?;
+    }
     // Rounded down, as there.
     let rotary_dim = (d_head as f64 * rotated) as usize;
     let rotary = RotaryConfig::new()
@@ -269,3 +253,6 @@ fn experts(
         .with_shared_gate(true);
     Ok((n_experts > 0).then_some(experts))
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,19 +16,20 @@ pub struct LanguageModelState<S = KvCache> {
 }
 
 impl<S: MixerState> LanguageModelState<S> {
-    /// Memory held for keys, values and position biases (bytes).
+    /// Memory held for the tokens (bytes): keys, values and position biases, or what else the mixers keep.
     pub fn bytes(&self) -> usize {
         self.cache.bytes()
     }
 
     /// Makes room for `new` more tokens of every row, so that [`truncate`](Self::truncate) can forget any of them, in however many calls they are read.
-    /// Without windows and sink tokens it always can. The cost is that of [`KvCache::reserve`](burn_attn::KvCache::reserve) for every layer;
+    /// Without windows and sink tokens it always can, and with layers whose mixer has no [`KvCache`] it can forget all tokens or none. The cost is that of [`KvCache::reserve`](burn_attn::KvCache::reserve) for every layer;
     /// [`generate`](crate::generate#rolling-back) has an example.
     pub fn reserve(&mut self, new: usize) {
         self.cache.reserve(new);
     }
 
-    /// Whether [`truncate`](Self::truncate) to these lengths is possible: layers with a window may have dropped what the next token would see.
+    /// Whether [`truncate`](Self::truncate) to these lengths is possible: layers with a window may have dropped what the next token would see, and
+    /// mixers without a [`KvCache`] may keep no token apart.
     pub fn can_truncate(&self, lengths: &[usize]) -> bool {
         self.cache.can_truncate(lengths)
     }
@@ -37,7 +38,7 @@ impl<S: MixerState> LanguageModelState<S> {
     ///
     /// # Panics
     ///
-    /// As [`KvCache::truncate`](burn_attn::KvCache::truncate), but not for tokens after [`reserve`](Self::reserve).
+    /// Unless [`can_truncate`](Self::can_truncate).
     pub fn truncate(&mut self, lengths: &[usize]) {
         self.cache.truncate(lengths);
     }

@@ -46,9 +46,18 @@ impl ConfigFile {
             let fields = object(&path, MODEL_CONFIG)?;
             (path, fields)
         };
+        Ok(Self::of_model(path, family, fields))
+    }
+
+    /// The fields of the `config.json` of a model.
+    pub(crate) fn of_model(
+        path: PathBuf,
+        family: &'static str,
+        fields: Map<String, Value>,
+    ) -> Self {
         let known = of_no_matter(&fields);
         let file = Self::of_fields(path, family, fields);
-        Ok(Self { known, ..file })
+        Self { known, ..file }
     }
 
     /// The fields of another file than the `config.json` of the model.

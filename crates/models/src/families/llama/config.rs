@@ -12,6 +12,7 @@ use super::{
     rotary,
 };
 use crate::{
+    families::decoder,
     language_model::LanguageModelConfig,
     pretrained::{ConfigFile, PretrainedError},
 };
@@ -64,11 +65,7 @@ pub(super) fn read(
     let layers: Vec<BlockConfig> = layers.collect();
     let first = layers.first().cloned().unwrap_or_else(|| block.clone());
     let differ = kinds.windows(2).any(|pair| pair[0] != pair[1]);
-    let config = LanguageModelConfig::new(file.size("vocab_size")?)
-        .with_d_model(file.size("hidden_size")?)
-        .with_n_heads(file.size("num_attention_heads")?)
-        .with_n_layers(n_layers)
-        .with_d_ff(file.size("intermediate_size")?)
+    let config = decoder::sizes(file, spec.scaled_embedding)?
         .with_max_len(max_len)
         .with_block(first)
         .with_pattern(match differ {
@@ -76,7 +73,6 @@ pub(super) fn read(
             false => LayerPattern::Uniform,
         })
         .with_scaled_embedding(spec.scaled_embedding)
-        .with_tied(file.flag("tie_word_embeddings", spec.scaled_embedding)?)
         .with_logit_softcap(match spec.logit_softcap {
             true => file.number_if_any("final_logit_softcapping")?,
             false => None,

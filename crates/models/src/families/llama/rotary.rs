@@ -44,6 +44,16 @@ pub(in crate::families) fn read(
     scaled(file, rotary.with_base(base), says)
 }
 
+/// The object with the parameters of a file: `rope_parameters`, or, before version 5, `rope_scaling`.
+pub(in crate::families) fn parameters(
+    file: &mut ConfigFile,
+) -> Result<Option<ConfigFile>, PretrainedError> {
+    match file.object("rope_parameters")? {
+        Some(parameters) => Ok(Some(parameters)),
+        None => file.object("rope_scaling"),
+    }
+}
+
 /// The rotary positions of layers with a window and of layers without, with these bases if the file has none. `max_len` is the length after
 /// scaling.
 pub(super) fn of_two_kinds(
