@@ -16,8 +16,8 @@ use crate::{
     oracle::implementations,
 };
 
-/// What a function has captured: a factor for each head, and numbers of keys, of pairs and of distances.
-type Leaves = [Tensor<4>; 4];
+/// What a function has captured: a factor for each head, numbers of keys, of pairs and of distances, and one as a whole.
+type Leaves = [Tensor<4>; 5];
 
 /// With `poison` where all pairs are hidden by a causal mask of this alignment.
 fn leaves(case: &Case, alignment: CausalAlignment, poison: f64, device: &Device) -> Leaves {
@@ -42,44 +42,53 @@ fn leaves(case: &Case, alignment: CausalAlignment, poison: f64, device: &Device)
             at % len_kv > first + at / len_kv
         }),
         leaf(43, [1, heads, 1, distances], &|at| at % distances < zero),
+        leaf(44, [1; 4], &|_| false),
     ]
 }
 
 fn capture(
     function: ScoreFunction,
-    [factors, of_keys, of_pairs, distances]: Leaves,
+    [factors, of_keys, of_pairs, distances, whole]: Leaves,
 ) -> ScoreFunction {
     function
         .capture(Captured::per_head(factors.reshape([-1])))
         .capture(Captured::per_key(of_keys.squeeze_dims(&[0, 1])))
         .capture(Captured::per_pair(of_pairs))
         .capture(Captured::by_distance(distances.squeeze_dims(&[0, 2])))
+        .capture(Captured::whole(whole))
 }
 
 fn log_of_distance(pairs: &Pairs, dtype: FloatDType) -> Tensor<4> {
     (pairs.distances() + 1).cast(dtype).log()
 }
 
-const FUNCTIONS: [(&str, Blocks); 5] = [
+const FUNCTIONS: [(&str, Blocks); 6] = [
     ("divided by a number of the key", |scores, pairs| {
-        let [factor, of_key, _, _] = pairs.floats();
+        let [factor, of_key, ..] = pairs.floats::<5>();
         scores / of_key * factor
     }),
     ("divided by a number of the pair", |scores, pairs| {
-        let [factor, _, of_pair, _] = pairs.floats();
+        let [factor, _, of_pair, ..] = pairs.floats::<5>();
         scores * factor / of_pair
     }),
     ("divided by a number by distance", |scores, pairs| {
-        let [factor, _, _, of_distance] = pairs.floats();
+        let [factor, _, _, of_distance, _] = pairs.floats();
         scores * factor / of_distance
     }),
+    (
+        "divided by numbers of pairs, times one for all",
+        |scores, pairs| {
+            let [_, of_key, of_pair, of_distance, whole] = pairs.floats();
+            scores / (of_key * of_pair * of_distance) * whole
+        },
+    ),
     ("a logarithm of the distance", |scores, pairs| {
-        let [factor, ..] = pairs.floats::<4>();
+        let [factor, ..] = pairs.floats::<5>();
         let dtype = scores.dtype().into();
         scores - log_of_distance(pairs, dtype) * factor
     }),
     ("a logarithm of the score", |scores, pairs| {
-        let [factor, ..] = pairs.floats::<4>();
+        let [factor, ..] = pairs.floats::<5>();
         scores.clone() + scores.abs().log() * factor
     }),
 ];
@@ -94,12 +103,13 @@ fn alone(case: &Case, alignment: CausalAlignment, blocks: Blocks) -> Results {
     let zero = p.len_kv - 1 - first;
     let rows = (0..p.len_q).map(|row| {
         let count = first + row + 1;
-        let [factors, of_keys, of_pairs, distances] = leaves.clone();
+        let [factors, of_keys, of_pairs, distances, whole] = leaves.clone();
         let seen = [
             factors,
             of_keys.narrow(3, 0, count),
             of_pairs.narrow(2, row, 1).narrow(3, 0, count),
             distances.narrow(3, zero, count),
+            whole,
         ];
         let function = capture(ScoreFunction::new("alone", blocks), seen);
         let query = query.clone().narrow(2, row, 1);

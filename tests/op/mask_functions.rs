@@ -271,32 +271,6 @@ fn steps_count_as_the_call_does() {
     }
 }
 
-/// A scalar form gets the positions that offsets name, and is asked about blocks at them.
-#[test]
-fn mask_functions_count_from_query_offsets() {
-    let case = Case {
-        query_offsets: Some(vec![3, -2]),
-        ..Case::new("offsets", SIZES)
-    };
-    let expected = Case {
-        causal: Some(CausalAlignment::BottomRight),
-        ..case.clone()
-    };
-    for (body, device) in implementations(DType::F64) {
-        let add = |options: AttentionOptions, device: &Device| {
-            options.mask(AttentionMask::function((forms()[0].function)(device)))
-        };
-        let actual = case.run_with(body, &device, [DType::F64; 2], add);
-        for (name, expected, actual) in pairs(expected.oracle(), actual) {
-            let off = difference_to_largest(&actual, &expected);
-            assert!(
-                off <= 1e-13,
-                "{name} by {body:?} on {device:?} is off by {off:e}"
-            );
-        }
-    }
-}
-
 /// What `attention` says of scores by a function.
 fn refused(function: ScoreFunction, device: &Device) -> String {
     let case = Case::new("refused", SIZES);

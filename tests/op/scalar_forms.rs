@@ -7,12 +7,17 @@ use std::sync::{
 
 use burn::tensor::{DType, Device, Tensor};
 use burn_attn::{
-    AttentionMask, AttentionOptions, Captured, MaskFunction, Number, Pair, PairBlock, ScoreForm,
-    ScoreFunction, Shown, VisibleForm, ops,
+    AttentionMask, AttentionOptions, Captured, CausalAlignment, MaskFunction, Number, Pair,
+    PairBlock, ScoreForm, ScoreFunction, Shown, VisibleForm, ops,
 };
-use burn_attn_tests::{devices, sentence};
+use burn_attn_tests::{compare::difference_to_largest, devices, sentence};
 
-use crate::{body::Body, case::Case, mask_functions::SIZES};
+use crate::{
+    body::Body,
+    case::Case,
+    mask_functions::{SIZES, forms},
+    oracle::{implementations, pairs},
+};
 
 macro_rules! forms {
     ($($name:ident<$n:literal>: |$score:ident, $pair:ident, $captured:pat_param| $result:expr, $derivatives:expr;)*) => {$(
@@ -174,5 +179,31 @@ fn gradient_checkpointing_changes_no_gradient() {
         let plain = gradient(device.clone().autodiff());
         assert!(plain.iter::<f32>().all(|x| x != 0.0));
         assert_eq!(gradient(device.autodiff().gradient_checkpointing()), plain);
+    }
+}
+
+/// A scalar form gets the positions that offsets name, and is asked about blocks at them.
+#[test]
+fn mask_functions_count_from_query_offsets() {
+    let case = Case {
+        query_offsets: Some(vec![3, -2]),
+        ..Case::new("offsets", SIZES)
+    };
+    let expected = Case {
+        causal: Some(CausalAlignment::BottomRight),
+        ..case.clone()
+    };
+    for (body, device) in implementations(DType::F64) {
+        let add = |options: AttentionOptions, device: &Device| {
+            options.mask(AttentionMask::function((forms()[0].function)(device)))
+        };
+        let actual = case.run_with(body, &device, [DType::F64; 2], add);
+        for (name, expected, actual) in pairs(expected.oracle(), actual) {
+            let off = difference_to_largest(&actual, &expected);
+            assert!(
+                off <= 1e-13,
+                "{name} by {body:?} on {device:?} is off by {off:e}"
+            );
+        }
     }
 }
