@@ -117,7 +117,7 @@ fn attention_by(
     let (output, logsumexp) = body(inputs, value);
     let output = Tensor::from_dispatch(output);
     let logsumexp = Tensor::from_dispatch(logsumexp);
-    // A NaN among the visible scores of a row is in its logsumexp, and so is an infinite one, which is not refused.
+    // A NaN among the visible scores of a row makes its logsumexp NaN. So does +∞, which is not refused.
     if let Some((inputs, value)) = checked
         && blockwise::any(Tensor::<3>::is_nan(logsumexp.clone()))
     {

@@ -30,7 +30,7 @@ type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
 ///
 /// In the call of attention, with a sentence that names the function: when it returns another shape or precision than it got, when it uses a tensor
 /// with autodiff that it has not captured, when a captured tensor does not fit the scores, and, on flex and ndarray, when it returns NaN for a visible pair whose numbers
-/// are not. On every other backend a check for NaN would wait for the device.
+/// are not. On every other backend a check for NaN would wait for the device. +∞ is not refused: without a softcap it makes the row NaN.
 ///
 /// # Cost
 ///
