@@ -19,6 +19,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_VERBOSITY"] = "critical"
 import torch
 import transformers
+from changed_mixers import rows_of_mixers
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 HERE = Path(__file__).resolve().parent
@@ -448,114 +449,7 @@ def rows():
         for scaling in [yarn, {**yarn, "beta_fast": 2.0, "beta_slow": 0.2}, llama3]:
             yield model, True, {"rope_scaling": scaling}
             yield model, False, {"rope_parameters": {**scaling, "rope_theta": 70.0, "partial_rotary_factor": 0.75}}
-    # Version 4 does not scale the scores of DeepSeek-V2 by YaRN's temperature.
-    of_all = {**yarn, "rope_theta": 70.0, "beta_fast": 1.5, "beta_slow": 0.25}
-    for fields in [
-        {"topk_method": "greedy"},
-        {"topk_method": "greedy", "n_group": None, "topk_group": None},
-        {"topk_method": "noaux_tc"},
-        {"topk_method": GONE},
-        {"topk_group": 2},
-        {"n_group": 3, "topk_group": 2},
-        {"num_experts_per_tok": 3},
-        {"routed_scaling_factor": GONE},
-        {"routed_scaling_factor": 16.0},
-        {"n_shared_experts": 1},
-        {"n_shared_experts": GONE},
-        {"first_k_dense_replace": 0},
-        {"first_k_dense_replace": GONE},
-        {"norm_topk_prob": True},
-        {"scoring_func": "softmax", "moe_layer_freq": 1},
-        {"scoring_func": "sigmoid"},
-        {"moe_layer_freq": 2},
-        {"aux_loss_alpha": 0.5, "seq_aux": False, "ep_size": 2, "pretraining_tp": 2},
-        {"rope_parameters": of_all},
-        {"rope_parameters": {**of_all, "mscale": 0.7}},
-        {"rope_parameters": {**of_all, "mscale_all_dim": 0.7}},
-        {"rope_parameters": {**of_all, "mscale": 1.0, "mscale_all_dim": 1.0}},
-        {"rope_parameters": {**of_all, "attention_factor": 1.25}},
-        {"rope_parameters": {**of_all, "partial_rotary_factor": 1.0}},
-        {"rope_parameters": {**of_all, "partial_rotary_factor": 0.5}},
-        {"rope_parameters": {**linear, "rope_theta": 70.0}},
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0}},
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0, "partial_rotary_factor": 0.5}},
-        {"rope_parameters": GONE},
-        {"partial_rotary_factor": 1.0},
-        {"partial_rotary_factor": 0.5},
-        {"max_position_embeddings": 19},
-        {"rms_norm_eps": 0.1},
-        {"rms_norm_eps": GONE},
-        {"head_dim": 6},
-        {"head_dim": GONE, "qk_head_dim": GONE},
-        {"num_key_value_heads": 1},
-        {"num_key_value_heads": GONE},
-        {"q_lora_rank": None},
-        {"q_lora_rank": GONE},
-        {"kv_lora_rank": GONE},
-        {"attention_bias": True},
-        {"mlp_bias": True},
-        {"mlp_bias": GONE},
-        {"hidden_act": "gelu"},
-        {"tie_word_embeddings": True},
-        {"num_hidden_layers": 2},
-    ]:
-        yield "deepseek_v2", False, fields
-    for fields in [
-        {"rope_scaling": linear},
-        {"rope_scaling": before},
-        {"rope_scaling": {**linear, "partial_rotary_factor": 1.0}},
-        {"rope_theta": 70.0},
-        {"rope_theta": GONE},
-        {"attention_bias": GONE},
-        {"n_group": 1, "topk_group": 1, "topk_method": "greedy"},
-        {"num_key_value_heads": GONE},
-        {"rms_norm_eps": 0.1},
-    ]:
-        yield "deepseek_v2_lite", True, fields
-    partial = {"partial_rotary_factor": 1.0}
-    for form, fields in [
-        (True, partial),
-        (True, {"partial_rotary_factor": GONE}),
-        (True, {"partial_rotary_factor": 0.75}),
-        (True, {"rope_scaling": linear}),
-        (True, {"rope_scaling": {**linear, **partial}}),
-        (True, {"rope_scaling": {**linear, **partial}, **partial}),
-        (True, {"rope_scaling": {**linear, "partial_rotary_factor": 0.5}}),
-        (True, {"rope_scaling": {**linear, **partial}, "partial_rotary_factor": GONE}),
-        (True, {"rope_scaling": {**linear, "partial_rotary_factor": 0.25}, "partial_rotary_factor": GONE}),
-        (True, {"rope_scaling": yarn}),
-        (True, {"rope_theta": 70.0}),
-        (True, {"rope_theta": GONE}),
-        (True, {"full_attention_interval": 4}),
-        (True, {"full_attention_interval": 2}),
-        (True, {"layer_types": ["linear_attention"] * 3 + ["full_attention"]}),
-        (True, {"layer_types": ["full_attention"] * 4}),
-        (True, {"decoder_sparse_step": 2, "mlp_only_layers": []}),
-        (True, {"mlp_only_layers": GONE}),
-        (True, {"norm_topk_prob": False}),
-        (True, {"norm_topk_prob": GONE}),
-        (True, {"num_experts_per_tok": 1}),
-        (True, {"num_experts_per_tok": GONE}),
-        (True, {"num_experts": 0}),
-        (True, {"use_sliding_window": True}),
-        (True, {"linear_conv_kernel_dim": GONE}),
-        (True, {"linear_conv_kernel_dim": 3}),
-        (True, {"linear_num_key_heads": 4}),
-        (True, {"head_dim": GONE}),
-        (True, {"attention_bias": True}),
-        (True, {"hidden_act": "gelu"}),
-        (True, {"rms_norm_eps": 0.1}),
-        (True, {"rms_norm_eps": GONE}),
-        (True, {"tie_word_embeddings": True}),
-        (False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0, **partial}}),
-        (False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0}}),
-        (False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0}, **partial}),
-        (False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0, "partial_rotary_factor": 0.5}, **partial}),
-        (False, {"rope_parameters": {**linear, "rope_theta": 70.0, **partial}}),
-        (False, {"rope_parameters": {**yarn, "rope_theta": 70.0, **partial}}),
-        (False, {"rope_parameters": GONE}),
-    ]:
-        yield "qwen3_next", form, fields
+    yield from rows_of_mixers(GONE, linear, before, yarn)
     # Null where a number or a flag has to be.
     for model, fields in [
         ("llama", ["rms_norm_eps", "hidden_act", "vocab_size", "attention_dropout", "max_position_embeddings", "tie_word_embeddings"]),
