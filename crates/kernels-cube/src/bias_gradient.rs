@@ -1,8 +1,9 @@
 //! The gradients of the dense bias and of the distance bias.
 //!
-//! A cube adds up the score gradients of all tiles that its part of the bias was added to, in a fixed order. These are, for the dense
-//! bias, one tile per batch item and head that share the part, and more tiles where the bias is broadcast over queries or keys; for the
-//! distance bias, one diagonal of tiles of one batch item and head. A second kernel adds up the batch items of the distance bias.
+//! A cube adds up the score gradients of all tiles that its part of the bias was added to, in a fixed order, or of a [`share`](crate::share) of
+//! them. These are, for the dense bias, one tile per batch item and head that share the part, and more tiles where the bias is broadcast over
+//! queries or keys; for the distance bias, one diagonal of tiles of one batch item and head. A second kernel adds up the batch items of the
+//! distance bias.
 
 use burn_attn_kernels_cpu::Problem;
 use cubecl::{ir::ElemType, prelude::*};
@@ -12,6 +13,7 @@ use crate::{
     operands::dims,
     score::{scored, sum_of},
     scoring::{Config, Scoring},
+    share::{Share, Tiles, shared},
     tile::{Four, side, store_scores, unit, zeros},
     visible::{clamped, has_visible, pairs, place, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
@@ -43,7 +45,7 @@ impl Sums {
     }
 }
 
-/// `gradient` is contiguous: the shape of the bias, or `[batch, heads, diagonals of tiles, 2 * tile.size]`.
+/// `gradient` is contiguous: the shape of the bias, of which there is one for each split, or `[batch, heads, diagonals of tiles, 2 * tile.size]`.
 #[cube(launch_unchecked)]
 pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     query: &Tensor<Vector<F, N>>,
@@ -69,85 +71,96 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let len_kv = key.shape(2);
     let tiles_q = len_q.div_ceil(size);
     let tiles_kv = len_kv.div_ceil(size);
-    // Batch item and head of the gradient. The grid is rounded up: extra cubes repeat the last head.
+    // Head and batch item of the gradient, and the split of which it is. The grid is rounded up: extra cubes repeat the last head.
     let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
     let own_heads = gradient.shape(1);
     let own_head = ((cube / tiles_of_head) as usize).min(gradient.shape(0) * own_heads - 1);
-    let mut batches = own_head / own_heads;
-    let mut batches_end = batches + 1;
+    let own_tile = (cube % tiles_of_head) as usize;
+    let mut own_items = query.shape(0);
     if comptime!(summed.batches) {
-        batches = 0usize.runtime();
-        batches_end = query.shape(0);
+        own_items = 1usize.runtime();
     }
-    let mut heads_start = own_head % own_heads;
-    let mut heads_end = heads_start + 1;
+    let own_item = own_head / own_heads;
+    let share = Share {
+        tile: own_tile,
+        split: own_item / own_items,
+        splits: gradient.shape(0) / own_items,
+    };
+    // What is added up: from the first on, so many.
+    let (mut first_item, mut items) = (own_item % own_items, 1usize.runtime());
+    if comptime!(summed.batches) {
+        first_item = 0usize.runtime();
+        items = query.shape(0);
+    }
+    let (mut first_head, mut members) = (own_head % own_heads, 1usize.runtime());
     if comptime!(summed.heads) {
-        heads_start = 0usize.runtime();
-        heads_end = heads;
+        first_head = 0usize.runtime();
+        members = heads;
     }
     // Tiles of queries; a tile of keys belongs to each, or all do.
-    let own_tile = (cube % tiles_of_head) as usize;
-    let mut queries_start = 0usize.runtime();
-    let mut queries_end = tiles_q;
-    let mut keys_first = 0usize.runtime();
-    let mut keys_count = 1usize.runtime();
+    let (mut first_q, mut count_q) = (0usize.runtime(), tiles_q);
+    let (mut first_kv, mut count_kv) = (0usize.runtime(), 1usize.runtime());
     if comptime!(summed.diagonal) {
-        queries_start = (own_tile + 1).max(tiles_kv) - tiles_kv;
-        queries_end = tiles_q.min(own_tile + 1);
+        first_q = (own_tile + 1).max(tiles_kv) - tiles_kv;
+        count_q = tiles_q.min(own_tile + 1) - first_q;
     } else {
         if comptime!(summed.keys) {
-            keys_count = tiles_kv;
+            count_kv = tiles_kv;
             if comptime!(!summed.queries) {
-                queries_start = own_tile;
-                queries_end = own_tile + 1;
+                first_q = own_tile;
+                count_q = 1usize.runtime();
             }
         } else if comptime!(summed.queries) {
-            keys_first = own_tile;
+            first_kv = own_tile;
         } else {
-            keys_first = own_tile % tiles_kv;
-            queries_start = own_tile / tiles_kv;
-            queries_end = queries_start + 1;
+            first_kv = own_tile % tiles_kv;
+            first_q = own_tile / tiles_kv;
+            count_q = 1usize.runtime();
         }
     }
 
     let one = f32::new(1.0);
     let mut unit = unit(tile);
     let mut sums = zeros(vectors_per_unit);
-    for batch in batches..batches_end {
-        for head in heads_start..heads_end {
-            let place = place::<M>(scoring, batch, head, len_q, len_kv);
-            for tile_q in queries_start..queries_end {
-                let first = tile_q * size;
-                let queries = side::<F, N>(query, batch, head, first, scoring.scale);
-                let upstream = side::<F, N>(output_gradient, batch, head, first, one);
-                let own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
-                let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
-                let delta = load_statistics(statistics, own, DELTA);
-                let seen = tiles_of_keys::<M>(scoring, place, first, config);
-                let mut from = keys_first;
-                if comptime!(summed.diagonal) {
-                    from = tile_q + tiles_kv - 1 - own_tile;
-                }
-                // Only the tiles of keys that some query sees.
-                let start = seen.start.max(from);
-                let end = seen.end.min(from + keys_count);
-                for tile_kv in start..end {
-                    if has_visible::<M>(scoring, place, tile_q, tile_kv, config) {
-                        let start = tile_kv * size;
-                        let keys = side::<F, N>(key, batch, head / group, start, one);
-                        let values = side::<F, N>(value, batch, head / group, start, one);
-                        let mut scored = scored::<F, M, N>(
-                            queries, keys, scoring, place, &mut unit, false, config,
-                        );
-                        weights(&mut scored, &logsumexp);
-                        let gradients = score_gradients::<F, M, N>(
-                            &scored, upstream, values, &delta, scoring, &mut unit, false,
-                        );
-                        #[unroll]
-                        for i in 0..vectors_per_unit {
-                            sums[i] += gradients[i];
-                        }
-                    }
+    let all = Tiles {
+        start: 0usize.runtime(),
+        end: items * members * count_q * count_kv,
+    };
+    let tiles = shared(all, share, 0usize, 1usize, config);
+    for row in tiles.start / count_kv..tiles.end.div_ceil(count_kv) {
+        let tile_q = first_q + row % count_q;
+        let head = first_head + row / count_q % members;
+        let batch = first_item + row / count_q / members;
+        let place = place::<M>(scoring, batch, head, len_q, len_kv);
+        let first = tile_q * size;
+        let queries = side::<F, N>(query, batch, head, first, scoring.scale);
+        let upstream = side::<F, N>(output_gradient, batch, head, first, one);
+        let own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+        let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
+        let delta = load_statistics(statistics, own, DELTA);
+        let seen = tiles_of_keys::<M>(scoring, place, first, config);
+        let mut from = first_kv;
+        if comptime!(summed.diagonal) {
+            from = tile_q + tiles_kv - 1 - own_tile;
+        }
+        // Only the cube's tiles of keys that some query sees.
+        let before = row * count_kv;
+        let start = seen.start.max(from + tiles.start.max(before) - before);
+        let end = seen.end.min(from + (tiles.end - before).min(count_kv));
+        for tile_kv in start..end {
+            if has_visible::<M>(scoring, place, tile_q, tile_kv, config) {
+                let start = tile_kv * size;
+                let keys = side::<F, N>(key, batch, head / group, start, one);
+                let values = side::<F, N>(value, batch, head / group, start, one);
+                let mut scored =
+                    scored::<F, M, N>(queries, keys, scoring, place, &mut unit, false, config);
+                weights(&mut scored, &logsumexp);
+                let gradients = score_gradients::<F, M, N>(
+                    &scored, upstream, values, &delta, scoring, &mut unit, false,
+                );
+                #[unroll]
+                for i in 0..vectors_per_unit {
+                    sums[i] += gradients[i];
                 }
             }
         }
@@ -201,14 +214,14 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
             } else if index < quads {
                 #[unroll]
                 for i in 0..4usize {
-                    let row = queries_start * size + index * 4 + i;
+                    let row = first_q * size + index * 4 + i;
                     if row < len_q {
                         gradient[own_head * out_q + row] = sum.extract(i);
                     }
                 }
             }
         } else if comptime!(summed.queries) {
-            let column = keys_first * size + index;
+            let column = first_kv * size + index;
             if index < size && column < len_kv {
                 let mut sum = Four::new(0.0f32);
                 for quad in 0..quads {
@@ -219,10 +232,10 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
         } else {
             #[unroll]
             for i in 0..rows {
-                let row = queries_start * size + unit.y * rows + i;
+                let row = first_q * size + unit.y * rows + i;
                 #[unroll]
                 for j in 0..4usize {
-                    let column = keys_first * size + unit.x * 4 + j;
+                    let column = first_kv * size + unit.x * 4 + j;
                     if row < len_q && column < len_kv {
                         gradient[(own_head * out_q + row) * out_kv + column] = sums[i].extract(j);
                     }

@@ -320,9 +320,13 @@ impl<'a> Backward<'a> {
 
     fn bias(&self, gradient: &Operand) {
         let [batch, heads, len_q, len_kv] = dims(gradient);
-        let [tiles_q, tiles_kv] = [len_q, len_kv].map(|len| self.call.config.tile.cover(len));
-        let summed = Sums::of(gradient, &self.call.problem);
-        self.bias_tiles(gradient, summed, tiles_q * tiles_kv, batch * heads);
+        let call = &self.call;
+        let [tiles_q, tiles_kv] = [len_q, len_kv].map(|len| call.config.tile.cover(len));
+        let summed = Sums::of(gradient, &call.problem);
+        let parts = call.parts_of(gradient);
+        let heads = call.splits * batch * heads;
+        self.bias_tiles(&parts, summed, tiles_q * tiles_kv, heads);
+        call.add_up(&parts, gradient);
     }
 
     fn bias_tiles(&self, gradient: &Operand, summed: Sums, tiles: usize, heads: usize) {

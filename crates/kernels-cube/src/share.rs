@@ -19,8 +19,8 @@ pub(crate) struct Share {
     /// The tile.
     pub(crate) tile: usize,
     /// Which of how many splits.
-    split: usize,
-    splits: usize,
+    pub(crate) split: usize,
+    pub(crate) splits: usize,
 }
 
 /// Of a grid of tiles times splits by heads.

@@ -7,9 +7,9 @@ use crate::{
     Operand,
     call::Call,
     forward::normalized,
-    operands::optional,
+    operands::{dims, optional},
     scoring::LEAST,
-    supports::{LARGEST_TENSOR, Pass},
+    supports::{LARGEST_TENSOR, Pass, is_in_software},
     tile::UNTILED_UNITS,
 };
 
@@ -19,6 +19,10 @@ const ENOUGH: usize = 264;
 
 /// Rows of the other side that a split has at least: with fewer, reading its own ones once more costs more than it gains.
 const LEAST_ROWS: usize = 128;
+
+/// Rows of the other side that a split has at most on a driver in software: Mesa's lavapipe, until 22.3 at the least, leaves all loops of a kernel after 65,535
+/// rounds, of which a tile of 64 rows takes up to 400.
+const MOST_ROWS: usize = 8192;
 
 /// Units that have a row of the output.
 const MERGING_UNITS: usize = 64;
@@ -43,18 +47,33 @@ impl Call<'_> {
                 let elements = p.key_elements().max(p.value_elements());
                 (p.batch * p.heads_kv * tiles_kv, rows, elements)
             }
-            Pass::Bias => return 1,
+            Pass::Bias => {
+                let Some(bias) = &self.inputs.bias else {
+                    return 1;
+                };
+                let [batch, heads, len_q, len_kv] = dims(bias);
+                let tile = self.config.tile;
+                let tiles = batch * heads * tile.cover(len_q) * tile.cover(len_kv);
+                let others = (p.batch * p.heads_q * tiles_q).saturating_mul(tiles_kv) / tiles;
+                let elements = bias.shape.iter().copied().fold(1, usize::saturating_mul);
+                (tiles, others.saturating_mul(tile.size), elements)
+            }
         };
         #[cfg(test)]
         if let Some(splits) = FORCED_SPLITS.get() {
             return splits;
         }
-        if 2 * tiles > ENOUGH {
-            return 1;
-        }
+        let enough = match 2 * tiles > ENOUGH {
+            true => 1,
+            false => ENOUGH.div_ceil(tiles).min(rows / LEAST_ROWS),
+        };
+        let least = match is_in_software(self.client) {
+            true => rows.div_ceil(MOST_ROWS),
+            false => 1,
+        };
         let page = self.client.properties().memory.max_page_size as usize / 4;
-        let most = (rows / LEAST_ROWS).min(LARGEST_TENSOR.min(page) / elements);
-        ENOUGH.div_ceil(tiles).min(most).max(1)
+        let most = LARGEST_TENSOR.min(page) / elements;
+        enough.max(least).min(most).max(1)
     }
 
     /// Memory for what the splits have of `result`, `[splits · batch, …]` in f32; `result` itself where there is one.

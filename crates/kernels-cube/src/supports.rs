@@ -162,7 +162,7 @@ fn has_planes(client: &Client) -> bool {
 }
 
 /// Whether the device is a software driver.
-fn is_in_software(client: &Client) -> bool {
+pub(crate) fn is_in_software(client: &Client) -> bool {
     let together = client.properties().hardware.plane_size_max as usize;
     !has_planes(client) && together <= WIDEST_VECTOR
 }

@@ -3,11 +3,11 @@
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
 use super::{
-    case::{Case, check, computed},
-    device::{F32, client, plain, unwritten},
+    case::{Case, check, computed, numbers},
+    device::{F32, client, floats, plain, read, unwritten},
     matrix::halves,
 };
-use crate::{call::Call, supports::Pass};
+use crate::{Gradients, Inputs, Upstream, backward, call::Call, forward, supports::Pass};
 
 fn split(case: &Case) {
     for splits in [2, 5] {
@@ -84,6 +84,26 @@ fn the_same_bits_every_time() {
     assert_eq!(first, second);
 }
 
+/// Whatever a bias is broadcast over.
+#[test]
+fn gradients_of_biases() {
+    let case = Case::new([2, 4, 2, 150, 200, 16, 24]);
+    for whole in [
+        [false; 4],
+        [true, false, true, false],
+        [false, true, false, true],
+        [false, false, true, true],
+        [true; 4],
+    ] {
+        split(&Case {
+            bias: Some(whole),
+            alibi: true,
+            causal: Some(CausalAlignment::BottomRight),
+            ..case.clone()
+        });
+    }
+}
+
 /// As many as two for each of 132 multiprocessors, where the other side is long enough.
 #[test]
 fn a_call_has_enough_cubes() {
@@ -110,4 +130,49 @@ fn a_call_has_enough_cubes() {
     assert_eq!(cubes([1, 1, 64, 64], Pass::Forward), 1);
     assert_eq!(cubes([8, 8, 1088, 1088], Pass::Forward), 8 * 17);
     assert_eq!(cubes([1, 1, 64, 1024], Pass::Bias), 1);
+    let splits = |shape: [usize; 4]| {
+        let tensor = || unwritten(&client, F32, &[2, 8, 1024, 64]);
+        let inputs = Inputs {
+            bias: Some(unwritten(&client, F32, &shape)),
+            ..plain(tensor(), tensor(), tensor(), 0.1)
+        };
+        Call::new(&client, &inputs, Pass::Bias).splits
+    };
+    assert_eq!(splits([1; 4]), 264);
+    assert_eq!(splits([1, 8, 1, 1]), 33);
+    assert_eq!(splits([1, 1, 1, 1024]), 17);
+    assert_eq!(splits([1, 8, 1024, 1024]), 1);
+}
+
+/// A bias of one number changes the logsumexp of every row as much as itself, and no output: its gradient is the sum of those of the rows.
+///
+/// Mesa's lavapipe leaves all loops of a kernel after 65,535 rounds, which one cube would need here.
+#[test]
+fn a_bias_of_one_number_over_many_tiles() {
+    let Some(client) = client() else { return };
+    let tensor = |seed| floats(&client, &numbers(8 * 1024 * 64, seed), &[1, 8, 1024, 64]);
+    let [query, key, value, output_gradient] = [1, 2, 3, 4].map(tensor);
+    let bias = floats(&client, &[0.5], &[1; 4]);
+    let inputs = Inputs {
+        bias: Some(bias),
+        ..plain(query, key, value, 0.125)
+    };
+    let output = unwritten(&client, F32, &[1, 8, 1024, 64]);
+    let logsumexp = unwritten(&client, F32, &[1, 8, 1024]);
+    forward(&client, &inputs, &output, &logsumexp).unwrap();
+    let of_rows = numbers(8 * 1024, 5);
+    let upstream = Upstream {
+        output,
+        logsumexp,
+        output_gradient,
+        logsumexp_gradient: floats(&client, &of_rows, &[1, 8, 1024]),
+    };
+    let gradient = unwritten(&client, F32, &[1; 4]);
+    let gradients = Gradients {
+        bias: Some(gradient.clone()),
+        ..Gradients::default()
+    };
+    backward(&client, &inputs, &upstream, &gradients).unwrap();
+    let (actual, expected) = (read(&client, &gradient)[0], of_rows.iter().sum::<f64>());
+    assert!((actual - expected).abs() < 1e-3, "{actual}, not {expected}");
 }
