@@ -32,6 +32,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    /// Panics unless the inputs are as their documentation says, and supported.
     pub(crate) fn new(client: &'a Client, inputs: &'a Inputs, pass: Pass) -> Self {
         let [batch, heads_q, len_q, dim_qk] = dims(&inputs.query);
         let [_, heads_kv, len_kv, dim_v] = dims(&inputs.value);
@@ -53,6 +54,16 @@ impl<'a> Call<'a> {
             mask.map(|mask| format!(" and masks of {mask}"))
                 .unwrap_or_default()
         );
+        Self::of(client, inputs, problem, pass)
+    }
+
+    /// The same for the kernels of another pass.
+    pub(crate) fn of_pass(&self, pass: Pass) -> Self {
+        Self::of(self.client, self.inputs, self.problem, pass)
+    }
+
+    fn of(client: &'a Client, inputs: &'a Inputs, problem: Problem, pass: Pass) -> Self {
+        let elem = inputs.query.elem;
         let (tile, matrix) = match Matrix::of(client.properties(), &problem, elem, pass) {
             Some((tile, matrix)) => (tile, Some(matrix)),
             None => {
@@ -63,8 +74,8 @@ impl<'a> Call<'a> {
         let config = Config {
             tile,
             matrix,
-            parts_qk: tile.cover(dim_qk),
-            parts_v: tile.cover(dim_v),
+            parts_qk: tile.cover(problem.dim_qk),
+            parts_v: tile.cover(problem.dim_v),
             queries: tile.rows,
             softcap: inputs.softcap.is_some(),
             dropout: inputs.dropout.is_some(),

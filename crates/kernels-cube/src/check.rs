@@ -1,16 +1,20 @@
-//! The layouts that the kernels rely on: they read without checks of bounds.
+//! What the kernels rely on: they read without checks of bounds.
 
-use burn_attn_kernels_cpu::Problem;
+use burn_attn_kernels_cpu::{BlockSize, Problem};
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 
-use crate::{Gradients, Inputs, Operand, Upstream, supports::LARGEST_TENSOR};
+use crate::{
+    Gradients, Inputs, Operand, Upstream,
+    supports::{LARGEST_TENSOR, SCALES, SOFTCAPS},
+};
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
 const I32: ElemType = ElemType::Int(IntKind::I32);
 
-/// Panics unless every operand of `inputs` has the shape and layout that its documentation says.
+/// Panics unless `inputs` are as their documentation says.
 pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
     let p = problem;
+    scalars(inputs);
     let (batch, heads_q, heads_kv) = (p.batch, p.heads_q, p.heads_kv);
     assert!(
         heads_q.is_multiple_of(heads_kv),
@@ -67,6 +71,31 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
         if let Some(operand) = operand {
             row_major(name, operand, shape, elem);
         }
+    }
+}
+
+/// Panics unless the numbers of a call are in range.
+fn scalars(inputs: &Inputs) {
+    let size = inputs.scale.abs();
+    assert!(
+        size == 0.0 || SCALES.contains(&size),
+        "scale is {}, but must be 0 or of a size in {SCALES:?}",
+        inputs.scale
+    );
+    if let Some(softcap) = inputs.softcap {
+        assert!(
+            SOFTCAPS.contains(&softcap),
+            "softcap is {softcap}, but must be in {SOFTCAPS:?}"
+        );
+    }
+    if let Some(dropout) = inputs.dropout {
+        dropout.validate().unwrap_or_else(|error| panic!("{error}"));
+    }
+    if let Some((_, BlockSize { queries, keys })) = inputs.visible_blocks {
+        assert!(
+            queries > 0 && keys > 0,
+            "visible_blocks are of {queries} queries and {keys} keys, but must have at least one of each"
+        );
     }
 }
 

@@ -39,7 +39,7 @@ const WIDEST_OF_TWO_FRAGMENTS: usize = 64;
 ///
 /// # Panics
 ///
-/// With the offending shapes or strides if an operand is not as its documentation says, and if [`supports`](crate::supports) says no.
+/// With the offending values if an input is not as its documentation says, and if [`supports`](crate::supports) says no.
 pub fn forward(
     client: &Client,
     inputs: &Inputs,
@@ -251,7 +251,7 @@ macro_rules! launch {
 impl<'a> Backward<'a> {
     /// The same for the kernels of another pass, whose tiles may have other sizes.
     fn of_pass(&self, pass: Pass) -> Backward<'a> {
-        let call = Call::new(self.call.client, self.call.inputs, pass);
+        let call = self.call.of_pass(pass);
         // Sizes of tiles are powers of two: as many of other sizes are one, of which there are no kinds.
         let known = self.call.tile_kinds.clone();
         let call = match known.filter(|_| call.tiles() == self.call.tiles()) {

@@ -7,7 +7,7 @@
 //!
 //! | to | call |
 //! | --- | --- |
-//! | know whether a device and a call are for these kernels | [`supports`] |
+//! | know whether a device and a call are for these kernels | [`supports`], [`supports_scalars`] |
 //! | compute output and logsumexp | [`forward`] |
 //! | compute gradients from them | [`backward`] |
 //!
@@ -64,4 +64,4 @@ mod weights;
 pub use launch::{backward, forward};
 pub use operands::{Gradients, Inputs, Operand, Upstream};
 pub use refusal::Refusal;
-pub use supports::supports;
+pub use supports::{supports, supports_scalars};

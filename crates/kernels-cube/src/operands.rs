@@ -39,8 +39,8 @@ pub struct Inputs {
     pub sinks: Option<Operand>,
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where not 0. Any type of integers that the device has.
     pub masked: Option<Operand>,
-    /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`, and the size of the blocks: hides where 0. Of the type of
-    /// `masked`, if both are given.
+    /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`, and the size of the blocks, which is not 0: hides where 0. Of
+    /// the type of `masked`, if both are given.
     pub visible_blocks: Option<(Operand, BlockSize)>,
     /// `[batch]` in i32; counted as 0 if negative, as `len_kv` if larger.
     pub key_lengths: Option<Operand>,
@@ -54,11 +54,11 @@ pub struct Inputs {
     pub segments: Option<Operand>,
     /// Causal mask and window.
     pub by_position: PositionMask,
-    /// Factor on the dot products.
+    /// Factor on the dot products; [`supports_scalars`](crate::supports_scalars) says which.
     pub scale: f64,
-    /// Bound on the scores.
+    /// Bound on the scores, likewise.
     pub softcap: Option<f64>,
-    /// Dropout on the weights.
+    /// Dropout on the weights, of a probability that is [valid](AttentionDropout::validate).
     pub dropout: Option<AttentionDropout>,
 }
 
@@ -143,9 +143,10 @@ pub(crate) fn vector_size<const N: usize>(operands: [&Operand; N]) -> VectorSize
 }
 
 pub(crate) fn dims(operand: &Operand) -> [usize; 4] {
-    operand.shape[..]
+    let shape = &operand.shape;
+    shape[..]
         .try_into()
-        .expect("the operand has four dimensions")
+        .unwrap_or_else(|_| panic!("an operand is {shape:?}, but must have four dimensions"))
 }
 
 pub(crate) fn optional<T: LaunchArg<RuntimeArg = TensorArg>>(

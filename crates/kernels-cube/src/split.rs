@@ -9,7 +9,7 @@ use crate::{
     forward::normalized,
     operands::{dims, optional},
     scoring::LEAST,
-    supports::{LARGEST_TENSOR, Pass, is_in_software},
+    supports::{Pass, is_in_software, largest_scratch},
     tile::UNTILED_UNITS,
 };
 
@@ -71,8 +71,7 @@ impl Call<'_> {
             true => rows.div_ceil(MOST_ROWS),
             false => 1,
         };
-        let page = self.client.properties().memory.max_page_size as usize / 4;
-        let most = LARGEST_TENSOR.min(page) / elements;
+        let most = largest_scratch(self.client) / elements;
         enough.max(least).min(most).max(1)
     }
 

@@ -1,5 +1,7 @@
 //! Which calls a device can compute, and with which tiles.
 
+use core::ops::RangeInclusive;
+
 use burn_attn_kernels_cpu::Problem;
 use cubecl::{
     client::Client,
@@ -35,6 +37,19 @@ pub(crate) const LARGEST_TENSOR: usize = i32::MAX as usize;
 /// No key is farther away from a query, so that sums of positions fit into 32 bits.
 pub(crate) const FARTHEST: usize = LARGEST_TENSOR / 4;
 
+/// Sizes of a scale that is not 0: f32 holds it as it is, and twice as much.
+pub(crate) const SCALES: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=(f32::MAX / 2.0) as f64;
+
+/// Softcaps of which multiples, and to which ratios, are far from the limits of f32.
+pub(crate) const SOFTCAPS: RangeInclusive<f64> = 1.0 / (1_u64 << 60) as f64..=(1_u64 << 60) as f64;
+
+/// Whether f32, in which the kernels compute scores, has the range for this scale and softcap.
+#[must_use]
+pub fn supports_scalars(scale: f64, softcap: Option<f64>) -> bool {
+    (scale == 0.0 || SCALES.contains(&scale.abs()))
+        && softcap.is_none_or(|softcap| SOFTCAPS.contains(&softcap))
+}
+
 /// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `mask` is
 /// [`Inputs::mask_elem`](crate::Inputs::mask_elem), `optional` is [`Inputs::optional`](crate::Inputs::optional).
 #[must_use]
@@ -62,7 +77,8 @@ pub fn supports(
     // Of the gradient of a distance bias, which may be among the optional tensors.
     let diagonals = lens
         .saturating_add(2 * LARGEST_TILE)
-        .saturating_mul(2 * problem.batch)
+        .saturating_mul(2)
+        .saturating_mul(problem.batch)
         .saturating_mul(problem.heads_q);
     let longest = problem.len_q.max(problem.len_kv);
     float
@@ -73,8 +89,9 @@ pub fn supports(
                 .contains(TypeUsage::Buffer)
         })
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
+        && problem.heads_q.is_multiple_of(problem.heads_kv)
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
-        && (optional == 0 || diagonals <= LARGEST_TENSOR)
+        && (optional == 0 || diagonals <= largest_scratch(client))
         && longest <= FARTHEST
         && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
         && problem.batch.saturating_mul(problem.heads_q)
@@ -82,6 +99,11 @@ pub fn supports(
         && has_room(client, optional)
         && hardware.max_units_per_cube as usize >= UNTILED_UNITS
         && Tile::of(client, problem, Pass::Query).is_some()
+}
+
+/// Numbers of f32 that the kernels may have in one piece of memory of their own: as much as the device gives at a time.
+pub(crate) fn largest_scratch(client: &Client) -> usize {
+    LARGEST_TENSOR.min(client.properties().memory.max_page_size as usize / 4)
 }
 
 /// Whether the device binds so many tensors besides those that the kernels need.

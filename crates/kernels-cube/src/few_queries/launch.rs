@@ -8,7 +8,7 @@ use super::{
 };
 #[cfg(test)]
 use crate::supports::FORCED;
-use crate::{Operand, call::Call, scoring::Config, supports::LARGEST_TENSOR};
+use crate::{Operand, call::Call, scoring::Config, supports::largest_scratch};
 
 #[allow(unsafe_code, reason = "launches without bounds checks")]
 impl Call<'_> {
@@ -22,13 +22,10 @@ impl Call<'_> {
         let scratch = [self.splits_of_keys(), p.dim_v.max(2)]
             .into_iter()
             .try_fold(p.query_rows(), usize::checked_mul);
-        let properties = self.client.properties();
-        let shared = properties.hardware.max_shared_memory_size;
+        let shared = self.client.properties().hardware.max_shared_memory_size;
         let heads = heads_of_cube(p.group_size(), p.len_q, shared)?;
-        // As much as the device gives at a time.
-        let most = LARGEST_TENSOR.min(properties.memory.max_page_size as usize / 4);
         scratch
-            .is_some_and(|elements| elements <= most)
+            .is_some_and(|elements| elements <= largest_scratch(self.client))
             .then(|| Self {
                 config: Config {
                     tile: tile(heads, p.len_q),

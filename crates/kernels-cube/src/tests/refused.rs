@@ -5,6 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use burn_attn_kernels_cpu::{AttentionDropout, BlockSize};
 use cubecl::{
     client::Client,
     ir::{ElemType, FloatKind},
@@ -12,11 +13,11 @@ use cubecl::{
 
 use super::{
     case::Case,
-    device::{F32, client, floats, forced, plain, unwritten},
+    device::{F32, U32, client, floats, forced, plain, unwritten},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
-    tile::Tile,
+    supports_scalars, tile::Tile,
 };
 
 #[test]
@@ -34,13 +35,33 @@ fn what_the_kernels_cannot_do_is_declined() {
     assert!(!can([1, 1, 1, 8, 8, 257, 16], FloatKind::F32, 0));
     assert!(!can([1, 1, 1, 8, 8, 16, 257], FloatKind::F32, 0));
     assert!(!can([1, 1, 1, 1, 1 << 28, 1, 1], FloatKind::F32, 0));
+    assert!(!can([1, 3, 2, 8, 8, 16, 16], FloatKind::F32, 0));
+    assert!(!can([1, 3, 0, 8, 8, 16, 16], FloatKind::F32, 0));
+    assert!(!can([usize::MAX, 1, 1, 8, 8, 16, 16], FloatKind::F32, 1));
+}
+
+#[test]
+fn scalars_beyond_f32_are_declined() {
+    let least = f64::from(f32::MIN_POSITIVE);
+    for scale in [0.0, 0.125, -3.0, least, 1.7e38] {
+        assert!(supports_scalars(scale, None), "scale {scale}");
+    }
+    for scale in [least / 2.0, 1.8e38, f64::INFINITY, f64::NAN] {
+        assert!(!supports_scalars(scale, None), "scale {scale}");
+    }
+    for softcap in [1e-18, 30.0, 1e18] {
+        assert!(supports_scalars(1.0, Some(softcap)), "softcap {softcap}");
+    }
+    for softcap in [0.0, -30.0, 1e-19, 1e19, f64::NAN] {
+        assert!(!supports_scalars(1.0, Some(softcap)), "softcap {softcap}");
+    }
 }
 
 /// WGSL has no narrow integers; wide ones are up to the device.
 #[cfg(not(feature = "vulkan"))]
 #[test]
 fn masks_of_a_type_that_the_device_lacks_are_declined() {
-    use super::device::{I32, U32, upload};
+    use super::device::{I32, upload};
     use cubecl::ir::{IntKind, UIntKind};
 
     let Some(client) = client() else { return };
@@ -199,5 +220,54 @@ fn operands_that_do_not_fit_are_refused() {
             inputs.masked = Some(Operand { shape, ..query });
         }),
         "masked is of f32, but must be of integers"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.query.shape = vec![2, 5, 4]),
+        "an operand is [2, 5, 4], but must have four dimensions"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.query.shape[1] = 0),
+        "these kernels cannot compute attention of f32 with Problem { batch: 1, heads_q: 0, heads_kv: 1, len_q: 5, len_kv: 7, dim_qk: 4, dim_v: 4 }, 0 optional tensors besides sinks on this device"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.value.shape[1] = 3),
+        "2 heads of queries cannot share 3 heads of keys"
+    );
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let Some(client) = client() else { return };
+    let refused = |spoil: fn(&mut Inputs)| {
+        let mut inputs = small(&client);
+        spoil(&mut inputs);
+        let [output, logsumexp] = results(&client);
+        sentence(|| forward(&client, &inputs, &output, &logsumexp))
+    };
+    assert_eq!(
+        refused(|inputs| inputs.scale = f64::NAN),
+        "scale is NaN, but must be 0 or of a size in 1.1754943508222875e-38..=1.7014117331926443e38"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.softcap = Some(0.0)),
+        "softcap is 0, but must be in 8.673617379884035e-19..=1.152921504606847e18"
+    );
+    assert_eq!(
+        refused(|inputs| {
+            let seed = 7;
+            inputs.dropout = Some(AttentionDropout {
+                probability: 1.0,
+                seed,
+            });
+        }),
+        "the dropout probability must be at least 0 and less than 1, but is 1"
+    );
+    assert_eq!(
+        refused(|inputs| {
+            let mut table = inputs.value.clone();
+            table.elem = U32;
+            inputs.visible_blocks = Some((table, BlockSize::from([0, 64])));
+        }),
+        "visible_blocks are of 0 queries and 64 keys, but must have at least one of each"
     );
 }

@@ -3,8 +3,6 @@
 #[cfg(all(test, feature = "wgpu", feature = "flex"))]
 mod tests;
 
-use core::ops::RangeInclusive;
-
 use burn::{
     backend::{
         Backend, TensorMetadata,
@@ -48,6 +46,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         mask.query_segments.as_ref().is_some(),
     ];
     let bools = mask.masked.as_ref().or(mask.visible_blocks.as_ref());
+    check_pairs(inputs);
     readable(inputs, value)
         && kernels::supports(
             &inputs.query.device().client(),
@@ -58,8 +57,19 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         )
 }
 
-/// Softcaps of which f32 holds the inverse, and what the kernels multiply by it.
-const SOFTCAPS: RangeInclusive<f64> = 1.0 / (1_u64 << 60) as f64..=(1_u64 << 60) as f64;
+/// Panics if of two inputs that are nothing without each other there is one: every body would do without both.
+fn check_pairs<B: Backend>(inputs: &ScoreInputs<B>) {
+    let mask = &inputs.mask;
+    let segments = [&mask.query_segments, &mask.key_segments].map(|it| it.as_ref().is_some());
+    let table = mask.visible_blocks.as_ref().is_some();
+    let blocks = [table, inputs.scalars.block_size.is_some()];
+    for (what, [first, second]) in [
+        ("segments of queries and of keys", segments),
+        ("visible_blocks and their size", blocks),
+    ] {
+        assert!(first == second, "attention: of {what} there is only one");
+    }
+}
 
 /// Whether the interface of the kernels can express the call.
 fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool {
@@ -87,14 +97,10 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
         let dtype = x.dtype();
         Some(dtype) == of_bools && dtype != DType::Bool(BoolDType::Native) && indexable(&x.shape())
     });
-    // Numbers that f32 holds as they are, also multiplied by log2 e.
-    let size = inputs.scalars.scale.abs();
-    let scale =
-        size == 0.0 || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX / 2.0)).contains(&size);
-    inputs.scalars.body == Body::Fastest
+    let scalars = &inputs.scalars;
+    scalars.body == Body::Fastest
         && !inputs.has_function()
-        && scale
-        && inputs.scalars.softcap.is_none_or(|softcap| SOFTCAPS.contains(&softcap))
+        && kernels::supports_scalars(scalars.scale, scalars.softcap)
         && matches!(query.dtype(), F32 | F16 | BF16)
         && [key.dtype(), value.dtype()] == [query.dtype(); 2]
         && shapes.iter().all(indexable)
