@@ -6,14 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn_attn::FeedForwardActivation;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::{
     PretrainedError, Result,
     error::MODEL_CONFIG,
-    fields::{ACTIVATIONS, is_equal, of_no_matter},
+    fields::{is_equal, of_no_matter},
     gguf,
     json::object,
     source::folder_with,
@@ -31,7 +30,7 @@ pub(super) const MOST_POSITIONS: usize = 1 << 24;
 pub(crate) struct ConfigFile {
     path: PathBuf,
     family: &'static str,
-    fields: Map<String, Value>,
+    pub(super) fields: Map<String, Value>,
     known: BTreeSet<String>,
 }
 
@@ -263,19 +262,6 @@ impl ConfigFile {
         Self::of_fields(self.path.clone(), self.family, Map::new())
     }
 
-    /// The meanings of a list of these texts, if the field is there and not null.
-    pub(crate) fn choices<T: Clone>(
-        &mut self,
-        field: &str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<Vec<T>>> {
-        let expected = format!("a list of {}", names(choices));
-        self.parsed(field, &expected, |value| {
-            let items = value.as_array()?.iter();
-            items.map(|item| chosen(item, choices)).collect()
-        })
-    }
-
     pub(crate) fn real(&mut self, field: &str) -> Result<f64> {
         let number = self.number_if_any(field)?;
         self.needed(field, number)
@@ -323,42 +309,6 @@ impl ConfigFile {
         Ok(())
     }
 
-    /// The meaning of one of these texts; that of the first if the field is missing. Null is refused, as by transformers.
-    pub(crate) fn choice<T: Clone>(&mut self, field: &str, choices: &[(&str, T)]) -> Result<T> {
-        let expected = names(choices);
-        self.check_not_null(field, &expected)?;
-        let choice = self.parsed(field, &expected, |value| chosen(value, choices))?;
-        Ok(choice.unwrap_or_else(|| choices[0].1.clone()))
-    }
-
-    /// One of these texts, in the field `name` or in the field with its older name; if it is in both, they have to agree: version 4 of transformers
-    /// prefers the older name in most families, version 5 nowhere.
-    pub(crate) fn kind(
-        &mut self,
-        [name, older]: [&str; 2],
-        kinds: &[&'static str],
-    ) -> Result<&'static str> {
-        let choices: Vec<_> = kinds.iter().map(|kind| (*kind, *kind)).collect();
-        if !self.has(name) {
-            return self.choice(older, &choices);
-        }
-        let kind = self.choice(name, &choices)?;
-        self.only(older, kind.into())?;
-        Ok(kind)
-    }
-
-    /// The activation of a feed-forward network, or `missing` if the field is not there.
-    pub(crate) fn activation(
-        &mut self,
-        field: &str,
-        missing: FeedForwardActivation,
-    ) -> Result<FeedForwardActivation> {
-        match self.fields.contains_key(field) {
-            true => self.choice(field, &ACTIVATIONS),
-            false => Ok(missing),
-        }
-    }
-
     /// Fields, with spaces between them, that have to have this value, or be missing.
     pub(crate) fn only(&mut self, fields: &str, value: Value) -> Result<()> {
         let mut fields = fields.split_whitespace();
@@ -388,18 +338,6 @@ impl ConfigFile {
             }),
         }
     }
-}
-
-/// The meaning of a text that is one of these.
-fn chosen<T: Clone>(value: &Value, choices: &[(&str, T)]) -> Option<T> {
-    let mut choices = choices.iter();
-    let (_, choice) = choices.find(|(name, _)| value.as_str() == Some(name))?;
-    Some(choice.clone())
-}
-
-fn names<T>(choices: &[(&str, T)]) -> String {
-    let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-    names.join(", ")
 }
 
 /// The first characters of a value, which can be as long as the file.

@@ -56,6 +56,7 @@
 //! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME` |
 //! | `HF_ENDPOINT` | another server |
 
+mod choices;
 mod config_file;
 mod error;
 mod fields;
