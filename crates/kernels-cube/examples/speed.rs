@@ -27,13 +27,8 @@ fn operand(client: &Client, shape: &[usize], kind: FloatKind, seed: u32) -> Oper
             .collect(),
         _ => numbers.flat_map(f32::to_le_bytes).collect(),
     };
-    let stride = |axis| shape[axis + 1..].iter().product();
-    Operand {
-        handle: client.create(Bytes::from_bytes_vec(bytes)),
-        shape: shape.to_vec(),
-        strides: (0..shape.len()).map(stride).collect(),
-        elem: ElemType::Float(kind),
-    }
+    let handle = client.create(Bytes::from_bytes_vec(bytes));
+    Operand::row_major(handle, shape, ElemType::Float(kind))
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
@@ -67,27 +62,13 @@ fn main() {
             for causal in [false, true] {
                 let tensor = |seed| operand(&client, &[1, heads, len, dim], kind, seed);
                 let rows = |seed| operand(&client, &[1, heads, len], FloatKind::F32, seed);
+                let scale = 1.0 / (dim as f64).sqrt();
                 let inputs = Inputs {
-                    query: tensor(1),
-                    key: tensor(2),
-                    value: tensor(3),
-                    bias: None,
-                    distance_bias: None,
-                    sinks: None,
-                    masked: None,
-                    visible_blocks: None,
-                    key_lengths: None,
-                    first_keys: None,
-                    first_keys_are_causal: false,
-                    query_offsets: None,
-                    segments: None,
                     by_position: PositionMask::new(
                         causal.then_some(CausalAlignment::BottomRight),
                         None,
                     ),
-                    scale: 1.0 / (dim as f64).sqrt(),
-                    softcap: None,
-                    dropout: None,
+                    ..Inputs::new(tensor(1), tensor(2), tensor(3), scale)
                 };
                 let upstream = Upstream {
                     output: tensor(4),

@@ -175,16 +175,8 @@ impl<'a> Call<'a> {
 
     /// Memory for f32, row-major.
     pub(crate) fn scratch(&self, shape: &[usize]) -> Operand {
-        let mut strides = vec![1; shape.len()];
-        for axis in (1..shape.len()).rev() {
-            strides[axis - 1] = strides[axis] * shape[axis];
-        }
-        Operand {
-            handle: self.client.empty(4 * shape.iter().product::<usize>()),
-            shape: shape.to_vec(),
-            strides,
-            elem: ElemType::Float(FloatKind::F32),
-        }
+        let handle = self.client.empty(4 * shape.iter().product::<usize>());
+        Operand::row_major(handle, shape, ElemType::Float(FloatKind::F32))
     }
 
     /// At least as many cubes, in two dimensions.

@@ -11,8 +11,9 @@ use crate::{
     score::{largest_of, mark_seen, scored, sum_of, zero_where},
     scoring::{Config, LEAST, Scoring},
     share::{batch_of_results, shared},
+    store::store_rows,
     tile::{Four, Unit, add_weighted_rows, clear_flags, side, unit, zeros},
-    visible::{has_visible, site, tiles_of_keys},
+    visible::{has_visible, pairs, site, tiles_of_keys},
 };
 
 #[cube(launch_unchecked)]
@@ -32,7 +33,6 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     let rows = comptime!(tile.rows);
     let parts = comptime!(config.parts_v);
     let groups = comptime!(tile.groups());
-    let dim_v = value.shape(3);
     let site = site::<F, M, N>(query, key, scoring, config);
     let (place, first) = (site.place, site.first);
     let (batch, head) = (place.batch, place.head);
@@ -109,39 +109,27 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     let to_batch = batch_of_results(site.share, batch, query.shape(0), config);
     sync_cube();
     reduce_rows(&mut totals, &mut unit, 0usize, false);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    own.place.batch = to_batch;
     #[unroll]
     for index in 0..rows {
-        let row = first + unit.y * rows + index;
-        if row < place.len_q {
-            let result = ended(
-                maxima[index],
-                totals[index],
-                sinks,
-                head,
-                minus_infinity,
-                config,
-            );
-            let to = to_batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
-            #[unroll]
-            for part in 0..comptime!(parts * groups) {
-                let four = sums[comptime!(index * parts * groups + part)];
-                let skip = comptime!(part / groups * tile.size + tile.skip(part % groups));
-                #[unroll]
-                for j in 0..4usize {
-                    let column = comptime!(skip + j) + unit.x * 4;
-                    if column < dim_v {
-                        let number = four.extract(j) * result.factor;
-                        let number = select(result.empty, f32::new(0.0), number);
-                        output[to + column] = O::cast_from(number);
-                    }
-                }
-            }
-            if unit.x == 0 {
-                let at = (to_batch * query.shape(1) + head) * place.len_q + row;
-                store_statistics(logsumexp, at, result, totals[index], config);
+        let (maximum, total) = (maxima[index], totals[index]);
+        let result = ended(maximum, total, sinks, head, minus_infinity, config);
+        #[unroll]
+        for part in 0..comptime!(parts * groups) {
+            let at = comptime!(index * parts * groups + part);
+            sums[at] *= Four::new(result.factor);
+            if result.empty {
+                sums[at] = Four::new(0.0f32);
             }
         }
+        let row = own.row + index;
+        if unit.x == 0 && row < place.len_q {
+            let at = (to_batch * query.shape(1) + head) * place.len_q + row;
+            store_statistics(logsumexp, at, result, total, config);
+        }
     }
+    store_rows::<O>(&sums, one, output, own, 0usize, parts);
 }
 
 /// The largest number of each row of the tile, or the sum, from those of its units, through the pool from `from` on. Has a barrier inside.

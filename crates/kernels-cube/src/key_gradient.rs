@@ -7,10 +7,10 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::drop_weights,
-    query_gradient::store_gradient,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, share, shared},
+    store::store_rows,
     tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
     visible::{has_visible, head_of_cube, pairs, place, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
@@ -106,10 +106,10 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_key {
-        store_gradient::<O>(&key_sums, scoring.scale, gradient, own, 0usize, key_parts);
+        store_rows::<O>(&key_sums, scoring.scale, gradient, own, 0usize, key_parts);
     }
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_value {
-        store_gradient::<O>(&value_sums, one, gradient, own, 0usize, value_parts);
+        store_rows::<O>(&value_sums, one, gradient, own, 0usize, value_parts);
     }
 }

@@ -252,7 +252,7 @@ impl<'a> Backward<'a> {
     /// The same for the kernels of another pass, whose tiles may have other sizes.
     fn of_pass(&self, pass: Pass) -> Backward<'a> {
         let call = self.call.of_pass(pass);
-        // Sizes of tiles are powers of two: as many of other sizes are one, of which there are no kinds.
+        // Sizes of tiles are powers of two: a length that is as many tiles of another size is one of each.
         let known = self.call.tile_kinds.clone();
         let call = match known.filter(|_| call.tiles() == self.call.tiles()) {
             Some(kinds) => Call {

@@ -1,7 +1,7 @@
 //! Attention on GPUs: fused CubeCL kernels, forward and backward, linear in memory.
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
-//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It runs wherever CubeCL finds 8.1 KiB of shared memory, 256 units for a cube and 6 storage
+//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It runs wherever CubeCL finds 8,320 bytes of shared memory, 256 units for a cube and 6 storage
 //! buffers beside that of its scalars, one more for every optional tensor but the sinks; [`supports`] asks. The contract (layout,
 //! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].
 //!
@@ -15,9 +15,10 @@
 //! same call gives the same bits every time. Statistics and sums are f32, whatever the type of the tensors. All kernels
 //! but those on matrix units use shared memory and barriers, and nothing that a device may lack: neither plane operations nor atomics.
 //!
-//! In f16 and bf16 heads are multiplied by matrix units: output and logsumexp of more than four queries, and the
-//! gradients of query, key and value. The device must have planes of one size, and list products of that type with f32 sums, of 16 x 16 x 16 or
-//! of 8 x 8 x 8 numbers. Weights and gradients of scores are then rounded to the type before they are multiplied, and the scale is applied to
+//! In f16 and bf16 heads are multiplied by matrix units: for the gradients of query, key and value, and for output and logsumexp unless `few_queries`
+//! has them: those of at most four queries, if the device has the memory (4 KiB of shared memory a query, and all partial results at once). The device
+//! must have planes of one size, list products of that type with f32 sums, of 16 x 16 x 16 or of 8 x 8 x 8 numbers, and have shared memory and units for
+//! a tile. Weights and gradients of scores are then rounded to the type before they are multiplied, and the scale is applied to
 //! the dot products, which in bf16 may overflow where scaled queries would not. The environment variable `BURN_ATTN_MATRIX_UNITS=off` turns
 //! that off for a process.
 //!
@@ -33,6 +34,7 @@
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
 //! | `share`, `split` | where several cubes share a tile, and how their results are put together |
+//! | `store` | what the kernels write |
 //! | `matrix` | the kernels on matrix units |
 //! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_statistics` | all other kernels |
 
@@ -53,6 +55,7 @@ mod score;
 mod scoring;
 mod share;
 mod split;
+mod store;
 mod supports;
 #[cfg(all(test, feature = "wgpu"))]
 mod tests;

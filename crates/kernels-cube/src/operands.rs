@@ -63,6 +63,30 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// Without any option.
+    #[must_use]
+    pub fn new(query: Operand, key: Operand, value: Operand, scale: f64) -> Self {
+        Self {
+            query,
+            key,
+            value,
+            bias: None,
+            distance_bias: None,
+            sinks: None,
+            masked: None,
+            visible_blocks: None,
+            key_lengths: None,
+            first_keys: None,
+            first_keys_are_causal: false,
+            query_offsets: None,
+            segments: None,
+            by_position: PositionMask::default(),
+            scale,
+            softcap: None,
+            dropout: None,
+        }
+    }
+
     /// Which optional tensors there are, the sinks last.
     pub(crate) fn present(&self) -> [bool; 9] {
         [
@@ -156,6 +180,21 @@ pub(crate) fn optional<T: LaunchArg<RuntimeArg = TensorArg>>(
 }
 
 impl Operand {
+    /// A row-major tensor.
+    #[must_use]
+    pub fn row_major(handle: Handle, shape: &[usize], elem: ElemType) -> Self {
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        Self {
+            handle,
+            shape: shape.to_vec(),
+            strides,
+            elem,
+        }
+    }
+
     #[allow(
         unsafe_code,
         reason = "a tensor of a kernel is raw memory with a shape"

@@ -11,8 +11,9 @@ use crate::{
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
-    tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
-    visible::{Pairs, has_visible, pairs, site, tiles_of_keys},
+    store::store_rows,
+    tile::{add_weighted_rows, clear_flags, side, unit, zeros},
+    visible::{has_visible, pairs, site, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
@@ -63,43 +64,5 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     }
 
     own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
-    store_gradient::<O>(&sums, scoring.scale, gradient, own, 0usize, parts);
-}
-
-/// Writes a unit's part of a gradient, times `factor`: its rows, and of each `parts` parts as wide as the tile, from part `first` on. The head
-/// of `pairs` is that of the gradient.
-#[cube]
-pub(crate) fn store_gradient<F: Float>(
-    sums: &Array<Four>,
-    factor: f32,
-    gradient: &mut Tensor<F>,
-    pairs: Pairs,
-    #[comptime] first: usize,
-    #[comptime] parts: usize,
-) {
-    let tile = comptime!(pairs.config.tile);
-    let place = pairs.place;
-    let to = place.batch * gradient.stride(0) + place.head * gradient.stride(1);
-    let end = gradient.shape(2);
-    let dim = gradient.shape(3);
-    let stride = gradient.stride(2);
-    #[unroll]
-    for i in 0..comptime!(tile.rows) {
-        let row = pairs.row + i;
-        if row < end {
-            #[unroll]
-            for part in 0..comptime!(parts * tile.groups()) {
-                let four = sums[comptime!(i * parts * tile.groups() + part)];
-                let group = comptime!(part % tile.groups());
-                let skip = comptime!((first + part / tile.groups()) * tile.size + tile.skip(group));
-                #[unroll]
-                for j in 0..4usize {
-                    let at = comptime!(skip + j) + pairs.column;
-                    if at < dim {
-                        gradient[to + row * stride + at] = F::cast_from(four.extract(j) * factor);
-                    }
-                }
-            }
-        }
-    }
+    store_rows::<O>(&sums, scoring.scale, gradient, own, 0usize, parts);
 }

@@ -24,7 +24,7 @@ const MANY_SCORES: usize = 1 << 18;
 /// Software drivers have planes of at most 8 units, one per lane of a processor's vector. V3D, a GPU without plane operations, has 16.
 pub(crate) const WIDEST_VECTOR: usize = 8;
 
-/// Rows of the largest tile.
+/// Rows of the largest tile but on [`matrix`](crate::matrix) units.
 const LARGEST_TILE: usize = 64;
 
 /// Tensors of the kernels that have most, besides the optional ones: forward query, key, value, sinks, output and logsumexp; backward query, key,

@@ -25,7 +25,7 @@ pub(crate) struct Tile {
     pub(crate) size: usize,
     /// Rows of a unit: 4 or 8, with few queries all of them, with [`matrix`](crate::matrix) units 1.
     pub(crate) rows: usize,
-    /// Columns of a unit: 4 or 8, with [`matrix`](crate::matrix) units more.
+    /// Columns of a unit: 4 or 8, with [`matrix`](crate::matrix) units a row's, divided among those that share it.
     pub(crate) columns: usize,
 }
 
@@ -96,17 +96,16 @@ pub(crate) struct Unit {
     pub(crate) tile: Tile,
 }
 
-/// 32 neighbouring units are four groups of rows times eight of columns, or eight times four, so that they read few different vectors.
+/// 32 neighbouring units are four groups of rows times eight of columns, so that they read few different vectors.
 #[cube]
 pub(crate) fn unit(#[comptime] tile: Tile) -> Unit {
     let index = UNIT_POS as usize;
     let lane = index % 32;
     let block = index / 32;
-    let x = comptime!(tile.across().min(8));
-    let across = comptime!(tile.across() / x);
+    let across = comptime!(tile.across() / 8);
     Unit {
-        y: block / across * comptime!(32 / x) + lane / x,
-        x: block % across * x + lane % x,
+        y: block / across * 4 + lane / 8,
+        x: block % across * 8 + lane % 8,
         pool: Shared::<[Four]>::new_slice(comptime!(tile.pool())),
         seen: Shared::<[u32]>::new_slice(comptime!(tile.size)),
         tile,

@@ -21,8 +21,9 @@ use crate::{
     score::{largest_of, mark_seen, scored_products, sum_of, zero_hidden},
     scoring::{Config, LEAST, Scoring},
     share::{batch_of_results, shared},
+    store::store_rows,
     tile::{Four, side},
-    visible::{site, tiles_of_keys},
+    visible::{pairs, site, tiles_of_keys},
 };
 
 /// How much larger than the base of its row a score may be: 8 powers of two.
@@ -175,28 +176,22 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
         config,
     );
     let factor = result.factor * keep_scale::<M>(scoring, config);
-    let row = first + unit.y;
     let to_batch = batch_of_results(site.share, batch, query.shape(0), config);
-    let to = to_batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    own.place.batch = to_batch;
     #[unroll]
     for part in 0..comptime!(matrix.parts(dim_v)) {
-        let numbers = part_of_sums(&mut sums, &mut unit, part, dim_v, matrix);
-        #[unroll]
-        for group in 0..groups {
-            let skip = comptime!(part * tile.size + tile.skip(group));
+        let mut numbers = part_of_sums(&mut sums, &mut unit, part, dim_v, matrix);
+        if result.empty {
             #[unroll]
-            for j in 0..4usize {
-                let column = comptime!(skip + j) + unit.x * 4;
-                if row < place.len_q && column < value.shape(3) {
-                    let number = numbers[group].extract(j) * factor;
-                    let number = select(result.empty, f32::new(0.0), number);
-                    output[to + column] = O::cast_from(number);
-                }
+            for group in 0..groups {
+                numbers[group] = Four::new(0.0f32);
             }
         }
+        store_rows::<O>(&numbers, factor, output, own, part, 1usize);
     }
-    if unit.x == 0 && row < place.len_q {
-        let at = (to_batch * query.shape(1) + head) * place.len_q + row;
+    if unit.x == 0 && own.row < place.len_q {
+        let at = (to_batch * query.shape(1) + head) * place.len_q + own.row;
         store_statistics(logsumexp, at, result, total, config);
     }
 }

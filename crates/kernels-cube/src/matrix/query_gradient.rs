@@ -13,10 +13,10 @@ use super::{
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
-    query_gradient::store_gradient,
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
+    store::store_rows,
     tile::{Unit, side},
     visible::{Pairs, pairs, site, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, to_score_gradients, weights},
@@ -168,6 +168,6 @@ pub(crate) fn store_sums<F: Float>(
     #[unroll]
     for part in 0..comptime!(matrix.parts(dim)) {
         let numbers = part_of_sums(sums, unit, part, dim, matrix);
-        store_gradient::<F>(&numbers, factor, gradient, pairs, part, 1usize);
+        store_rows::<F>(&numbers, factor, gradient, pairs, part, 1usize);
     }
 }

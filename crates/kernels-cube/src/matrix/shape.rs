@@ -10,7 +10,7 @@ use crate::{
     tile::Tile,
 };
 
-/// Rows of operands are as wide as so many numbers, of which every size of a product is a divisor.
+/// Rows of operands are filled up to a multiple of this, of which every size of a product is a divisor.
 const WHOLE: usize = 16;
 
 /// The widest head of which two operands fit into shared memory beside the scores.
@@ -42,7 +42,7 @@ pub(crate) struct Matrix {
     pub(crate) together: usize,
     /// Operands that are in shared memory at a time: 1 or 2.
     pub(crate) operands: usize,
-    /// Whether gradients of scores need a factor: f16 has too few exponents for them.
+    /// Whether weights and gradients of scores need a factor: f16 has too few exponents for them.
     pub(crate) scaled: bool,
     /// Numbers of a row of queries and keys, and of values, rounded up to whole products.
     pub(crate) dim_qk: usize,
@@ -72,7 +72,7 @@ impl Matrix {
             .filter(|it| it.a_type == elem && it.b_type == elem && it.cd_type == f32)
             .map(|it| [it.m, it.n, it.k].map(|size| size as usize));
         let [m, n, k] = sizes
-            .filter(|&[m, n, k]| m == n && n == k && WHOLE.is_multiple_of(m))
+            .filter(|&[m, n, k]| m == n && n == k && [8, 16].contains(&m))
             .filter(|&[m, ..]| plane.is_multiple_of(m))
             .max()?;
         let unrolled = plane > WIDEST_VECTOR;
@@ -114,8 +114,7 @@ impl Matrix {
             })
             .map(|matrix| (matrix.tile(), matrix))
             .find(|(tile, matrix)| {
-                matrix.columns.is_multiple_of(m)
-                    && tile.columns.is_multiple_of(4)
+                tile.columns.is_multiple_of(4)
                     && matrix.bytes() <= hardware.max_shared_memory_size
                     && tile.units() <= hardware.max_units_per_cube as usize
             })

@@ -5,7 +5,7 @@ use cubecl::prelude::*;
 use super::operands::{Ahead, Operands, read_ahead, write_ahead};
 use crate::{
     scoring::{Config, Scoring},
-    tile::{Unit, side},
+    tile::{Side, Unit, side},
     visible::{Place, next_visible},
 };
 
@@ -34,6 +34,18 @@ pub(crate) fn source<'a, F: Float, N: Size>(
     }
 }
 
+/// Tile `number` of a tensor of the source.
+#[cube]
+fn rows<'a, F: Float, N: Size>(
+    source: Source<'_, F, N>,
+    tensor: &'a Tensor<Vector<F, N>>,
+    number: usize,
+    #[comptime] config: Config,
+) -> Side<'a, F, N> {
+    let first = number * comptime!(config.tile.size);
+    side::<F, N>(tensor, source.batch, source.head, first, f32::new(1.0))
+}
+
 /// Waits for the cube, begins to read the first tile from `from` on with something visible, and returns its number, or `end` or more. `own` is
 /// the number of the cube's own tile.
 #[cube]
@@ -50,21 +62,8 @@ pub(crate) fn fetch_tile<F: Float, M: Numeric, N: Size>(
     sync_cube();
     let next = next_visible::<M>(scoring, place, from, end, own, config);
     if next < end {
-        let start = next * comptime!(config.tile.size);
-        let first = side::<F, N>(
-            source.first,
-            source.batch,
-            source.head,
-            start,
-            f32::new(1.0),
-        );
-        let second = side::<F, N>(
-            source.second,
-            source.batch,
-            source.head,
-            start,
-            f32::new(1.0),
-        );
+        let first = rows::<F, N>(source, source.first, next, config);
+        let second = rows::<F, N>(source, source.second, next, config);
         read_ahead(first, second, ahead, comptime!(config.matrix.unwrap()));
     }
     next
@@ -81,21 +80,8 @@ pub(crate) fn put_tile<F: Float, N: Size>(
     #[comptime] config: Config,
 ) {
     sync_cube();
-    let start = number * comptime!(config.tile.size);
-    let first = side::<F, N>(
-        source.first,
-        source.batch,
-        source.head,
-        start,
-        f32::new(1.0),
-    );
-    let second = side::<F, N>(
-        source.second,
-        source.batch,
-        source.head,
-        start,
-        f32::new(1.0),
-    );
+    let first = rows::<F, N>(source, source.first, number, config);
+    let second = rows::<F, N>(source, source.second, number, config);
     write_ahead(
         first,
         second,

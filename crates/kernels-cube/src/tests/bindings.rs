@@ -34,6 +34,7 @@ fn options(case: &Case) -> Vec<Case> {
     with(|case| case.masked = Some([true, false, true, true]));
     with(|case| case.blocks = Some([3, 11]));
     with(|case| case.lengths = true);
+    with(|case| case.first_keys = Some(true));
     with(|case| case.offsets = Some(3));
     with(|case| case.segments = true);
     cases

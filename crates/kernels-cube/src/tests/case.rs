@@ -379,11 +379,20 @@ pub fn check(case: &Case) {
     let Some([expected, actual]) = forced(case.tile, case.splits, || both(case)) else {
         return;
     };
-    compare(case, "output", &expected.output, &actual.output);
-    compare(case, "logsumexp", &expected.logsumexp, &actual.logsumexp);
+    let p = &case.problem;
+    compare(case, "output", p.dim_v, &expected.output, &actual.output);
+    let (of_oracle, of_kernels) = (&expected.logsumexp, &actual.logsumexp);
+    compare(case, "logsumexp", p.len_q, of_oracle, of_kernels);
     assert_eq!(expected.gradients.len(), actual.gradients.len());
     for ((name, expected), (same, actual)) in expected.gradients.iter().zip(&actual.gradients) {
         assert_eq!(name, same);
-        compare(case, name, expected, actual);
+        let row = match (*name, case.bias) {
+            ("query" | "key", _) => p.dim_qk,
+            ("value", _) => p.dim_v,
+            ("bias", Some([.., true])) => p.len_kv,
+            ("bias", Some([.., true, false])) => p.len_q,
+            _ => p.heads_q,
+        };
+        compare(case, name, row, expected, actual);
     }
 }

@@ -4,21 +4,30 @@ use cubecl::ir::{ElemType, FloatKind};
 
 use super::case::Case;
 
-/// Fails unless the numbers agree within the tolerance of the case's type.
-pub fn compare(case: &Case, name: &str, expected: &[f64], actual: &[f64]) {
+/// Fails unless the numbers agree within the tolerance of the case's type, relative to the largest of all, and to four times that of their row.
+pub fn compare(case: &Case, name: &str, row: usize, expected: &[f64], actual: &[f64]) {
     assert_eq!(expected.len(), actual.len(), "{name} of {case:?}");
-    let finite = expected.iter().filter(|number| number.is_finite());
+    let largest_of = |numbers: &[f64], least: f64| {
+        let finite = numbers.iter().filter(|number| number.is_finite());
+        finite.fold(least, |largest, number| largest.max(number.abs()))
+    };
     // Sums of thousands of products that cancel are no more exact than their terms.
     let least = 0.05 * case.upstream.min(1.0);
-    let largest = finite.fold(least, |largest, number| largest.max(number.abs()));
-    let tolerance = largest * tolerance(case.elem) + least_step(case.elem);
-    for (at, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-        let both_nan = expected.is_nan() && actual.is_nan();
-        let same = both_nan || expected == actual || (expected - actual).abs() <= tolerance;
-        assert!(
-            same,
-            "{name}[{at}] is {actual}, not {expected}, of {case:?}"
-        );
+    let of_all = largest_of(expected, least);
+    let rows = expected.chunks(row).zip(actual.chunks(row));
+    for (at, (expected, actual)) in rows.enumerate() {
+        // Nor is a row, by itself, whose terms may be larger than it is.
+        let largest = of_all.min(4.0 * largest_of(expected, least));
+        let tolerance = largest * tolerance(case.elem) + least_step(case.elem);
+        let mut pairs = expected.iter().zip(actual);
+        let differ = pairs.position(|(expected, actual)| {
+            let both_nan = expected.is_nan() && actual.is_nan();
+            !(both_nan || expected == actual || (expected - actual).abs() <= tolerance)
+        });
+        if let Some(column) = differ {
+            let (expected, actual) = (expected[column], actual[column]);
+            panic!("{name}[{at}][{column}] is {actual}, not {expected}, of {case:?}");
+        }
     }
 }
 

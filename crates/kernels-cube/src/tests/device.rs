@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use burn_attn_kernels_cpu::PositionMask;
 use cubecl::{
     Device,
     bytes::Bytes,
@@ -17,7 +16,7 @@ use cubecl::{
 use half::{bf16, f16};
 
 use super::wgsl::instead;
-use crate::{Inputs, Operand, split::FORCED_SPLITS, supports::FORCED, tile::Tile};
+use crate::{Operand, split::FORCED_SPLITS, supports::FORCED, tile::Tile};
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
@@ -62,14 +61,6 @@ pub fn client() -> Option<Client> {
     Some(instead().unwrap_or_else(|| Device::default().client()))
 }
 
-fn strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
-    for axis in (1..shape.len()).rev() {
-        strides[axis - 1] = strides[axis] * shape[axis];
-    }
-    strides
-}
-
 pub fn upload<T: CubeElement>(
     client: &Client,
     data: &[T],
@@ -77,12 +68,8 @@ pub fn upload<T: CubeElement>(
     elem: ElemType,
 ) -> Operand {
     assert_eq!(data.len(), shape.iter().product::<usize>());
-    Operand {
-        handle: client.create(Bytes::from_bytes_vec(T::as_bytes(data).to_vec())),
-        shape: shape.to_vec(),
-        strides: strides(shape),
-        elem,
-    }
+    let handle = client.create(Bytes::from_bytes_vec(T::as_bytes(data).to_vec()));
+    Operand::row_major(handle, shape, elem)
 }
 
 pub fn floats(client: &Client, data: &[f64], shape: &[usize]) -> Operand {
@@ -121,29 +108,6 @@ pub fn interleaved(
         shape: shape.to_vec(),
         strides: vec![len * heads * row, row, heads * row, 1],
         ..reals(client, &memory, elem, &[batch, len, heads, row])
-    }
-}
-
-/// Without any option.
-pub fn plain(query: Operand, key: Operand, value: Operand, scale: f64) -> Inputs {
-    Inputs {
-        query,
-        key,
-        value,
-        bias: None,
-        distance_bias: None,
-        sinks: None,
-        masked: None,
-        visible_blocks: None,
-        key_lengths: None,
-        first_keys: None,
-        first_keys_are_causal: false,
-        query_offsets: None,
-        segments: None,
-        by_position: PositionMask::new(None, None),
-        scale,
-        softcap: None,
-        dropout: None,
     }
 }
 

@@ -17,7 +17,7 @@ use cubecl_cpp::{
     target::{Cuda, Metal},
 };
 
-use super::device::{F32, I32, U32, client, plain, reals, unwritten, upload};
+use super::device::{F32, I32, U32, client, reals, unwritten, upload};
 use crate::{
     Inputs,
     call::Call,
@@ -96,7 +96,7 @@ fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
         upload(client, &data, shape, U32)
     };
     let tensor = || unwritten(client, F32, &[1, 2, 128, 64]);
-    let plain = || plain(tensor(), tensor(), tensor(), 0.1);
+    let plain = || Inputs::new(tensor(), tensor(), tensor(), 0.1);
     let mut options = Vec::new();
     let mut with = |name, change: &dyn Fn(&mut Inputs)| {
         let mut inputs = plain();
@@ -201,7 +201,7 @@ fn all_products_are_on_matrix_units() {
     // Causality changes numbers that a kernel reads, not the kernel.
     let plain = [64, 128, 256].map(|dim| {
         let tensor = || unwritten(&client, F32, &[1, 2, 128, dim]);
-        ("", plain(tensor(), tensor(), tensor(), 0.1))
+        ("", Inputs::new(tensor(), tensor(), tensor(), 0.1))
     });
     let calls: Vec<_> = plain.into_iter().chain(options(&client)).collect();
     for language in LANGUAGES {

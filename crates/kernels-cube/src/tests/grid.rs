@@ -4,9 +4,9 @@ use cubecl::client::Client;
 
 use super::{
     case::{Case, check},
-    device::{F32, client, floats, plain, read, unwritten},
+    device::{F32, client, floats, read, unwritten},
 };
-use crate::{Operand, forward, tile::Tile};
+use crate::{Inputs, Operand, forward, tile::Tile};
 
 /// The device, and so many heads, all of them batch items; `None` without an adapter, or where the grid is too large for a test.
 fn too_many() -> Option<(Client, usize)> {
@@ -49,7 +49,7 @@ fn few_queries_of_many_heads() {
     let keys = [0.5, -1.0, 0.0, 1.0, 0.0, 0.0, 2.0, 1.0];
     let key = repeated(&keys, 2);
     let query = repeated(&[1.0, 2.0, 3.0, 4.0], 1);
-    let inputs = plain(query, key.clone(), key, 0.1);
+    let inputs = Inputs::new(query, key.clone(), key, 0.1);
     let output = unwritten(&client, F32, &[batch, 1, 1, 4]);
     let logsumexp = unwritten(&client, F32, &[batch, 1, 1]);
     forward(&client, &inputs, &output, &logsumexp).unwrap();

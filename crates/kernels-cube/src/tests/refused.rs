@@ -13,7 +13,7 @@ use cubecl::{
 
 use super::{
     case::Case,
-    device::{F32, U32, client, floats, forced, plain, unwritten},
+    device::{F32, U32, client, floats, forced, unwritten},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
@@ -101,7 +101,7 @@ fn sentence<T: Debug>(call: impl FnOnce() -> T) -> String {
 fn small(client: &Client) -> Inputs {
     let tensor = |shape: &[usize]| floats(client, &vec![0.5; shape.iter().product()], shape);
     let [key, value] = [(); 2].map(|()| tensor(&[1, 1, 7, 4]));
-    plain(tensor(&[1, 2, 5, 4]), key, value, 1.0)
+    Inputs::new(tensor(&[1, 2, 5, 4]), key, value, 1.0)
 }
 
 /// Where output and logsumexp of [`small`] go.

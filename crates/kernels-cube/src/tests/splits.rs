@@ -4,10 +4,15 @@ use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
 use super::{
     case::{Case, check, computed, numbers},
-    device::{F32, client, floats, plain, read, unwritten},
-    matrix::halves,
+    device::{F32, client, floats, read, unwritten},
+    matrix::in_halves,
 };
-use crate::{Gradients, Inputs, Upstream, backward, call::Call, forward, supports::Pass};
+use crate::{
+    Gradients, Inputs, Operand, Upstream, backward,
+    call::Call,
+    forward,
+    supports::{Pass, is_in_software},
+};
 
 fn split(case: &Case) {
     for splits in [2, 5] {
@@ -21,11 +26,8 @@ fn split(case: &Case) {
 /// In f32 and, where matrix units are, in half precision.
 fn of_all_products(case: &Case) {
     split(case);
-    for elem in halves() {
-        split(&Case {
-            elem,
-            ..case.clone()
-        });
+    for case in in_halves(case) {
+        split(&case);
     }
 }
 
@@ -84,6 +86,30 @@ fn the_same_bits_every_time() {
     assert_eq!(first, second);
 }
 
+/// Tiles that a table hides whole, which one split has more of than another.
+#[test]
+fn masks_of_whole_tiles() {
+    of_all_products(&Case {
+        blocks: Some([64, 64]),
+        lengths: true,
+        padding_is_nan: true,
+        ..Case::new([2, 4, 2, 100, 330, 16, 16])
+    });
+}
+
+/// As many splits as the calls have of their own: in every pass but the forward one of few queries.
+#[test]
+fn splits_of_the_call() {
+    for [len_q, len_kv] in [[3, 700], [5, 700], [700, 5]] {
+        check(&Case {
+            sinks: true,
+            bias: Some([true, false, true, false]),
+            masked: Some([true, false, true, true]),
+            ..Case::new([2, 4, 1, len_q, len_kv, 16, 24])
+        });
+    }
+}
+
 /// Whatever a bias is broadcast over.
 #[test]
 fn gradients_of_biases() {
@@ -111,7 +137,7 @@ fn a_call_has_enough_cubes() {
     let cubes = |[heads_q, heads_kv, len_q, len_kv]: [usize; 4], pass| {
         let tensor = |heads, len| unwritten(&client, F32, &[1, heads, len, 64]);
         let (query, key) = (tensor(heads_q, len_q), tensor(heads_kv, len_kv));
-        let inputs = plain(query, key.clone(), key, 0.1);
+        let inputs = Inputs::new(query, key.clone(), key, 0.1);
         let call = Call::new(&client, &inputs, pass);
         let [_, _, tiles_q, tiles_kv] = call.tiles();
         let tiles = match pass {
@@ -130,11 +156,20 @@ fn a_call_has_enough_cubes() {
     assert_eq!(cubes([1, 1, 64, 64], Pass::Forward), 1);
     assert_eq!(cubes([8, 8, 1088, 1088], Pass::Forward), 8 * 17);
     assert_eq!(cubes([1, 1, 64, 1024], Pass::Bias), 1);
+    // Nothing to share but the rounds of a driver in software.
+    let repeated = |len| Operand {
+        shape: vec![1, 140, len, 4],
+        strides: vec![0, 0, 0, 1],
+        ..unwritten(&client, F32, &[4])
+    };
+    let inputs = Inputs::new(repeated(16_385), repeated(64), repeated(64), 0.1);
+    let splits = Call::new(&client, &inputs, Pass::KeyAndValue).splits;
+    assert_eq!(splits, if is_in_software(&client) { 3 } else { 1 });
     let splits = |shape: [usize; 4]| {
         let tensor = || unwritten(&client, F32, &[2, 8, 1024, 64]);
         let inputs = Inputs {
             bias: Some(unwritten(&client, F32, &shape)),
-            ..plain(tensor(), tensor(), tensor(), 0.1)
+            ..Inputs::new(tensor(), tensor(), tensor(), 0.1)
         };
         Call::new(&client, &inputs, Pass::Bias).splits
     };
@@ -155,7 +190,7 @@ fn a_bias_of_one_number_over_many_tiles() {
     let bias = floats(&client, &[0.5], &[1; 4]);
     let inputs = Inputs {
         bias: Some(bias),
-        ..plain(query, key, value, 0.125)
+        ..Inputs::new(query, key, value, 0.125)
     };
     let output = unwritten(&client, F32, &[1, 8, 1024, 64]);
     let logsumexp = unwritten(&client, F32, &[1, 8, 1024]);
