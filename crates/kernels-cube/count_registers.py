@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Registers, spills and instructions of the kernels on matrix units, as NVIDIA's compiler makes them. Needs no GPU, but
-`pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm nvidia-cuda-runtime nvidia-cuda-crt`.
+"""Registers, bytes on the stack (spilled registers and arrays) and instructions of the kernels on matrix units, as NVIDIA's compiler
+makes them. Needs no GPU, but `pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm nvidia-cuda-runtime nvidia-cuda-crt`.
 
     BURN_ATTN_SOURCES=/tmp/cuda cargo test -p burn-attn-kernels-cube --features wgpu generated
     count_registers.py /tmp/cuda [sm_90]
@@ -43,7 +43,7 @@ def said(program, *arguments):
 
 
 def main(folder, arch="sm_90"):
-    print("| kernel | registers | bytes spilled | HMMA | LDSM | FFMA | all |\n| --- | --- | --- | --- | --- | --- | --- |")
+    print("| kernel | registers | stack | HMMA | LDSM | FFMA | all |\n| --- | --- | --- | --- | --- | --- | --- |")
     for path in sorted(pathlib.Path(folder).glob("*.cu")):
         cubin = compiled(path, arch)
         usage = re.search(r"REG:(\d+) STACK:(\d+)", said("cuobjdump", "-res-usage", cubin))
