@@ -52,3 +52,27 @@ fn functions_train_in_linear_memory() {
         "{short} and {long}"
     );
 }
+
+/// Bytes in use at once while the table of a mask that differs between heads is made.
+fn bytes_of_table(len: usize) -> usize {
+    let device = devices::any();
+    peak(move || {
+        let mask = MaskFunction::new("every second head", |pairs| {
+            let shown = (pairs.distances() * (pairs.heads() - 1)).lower_equal_elem(0);
+            shown.expand(pairs.sizes())
+        });
+        drop(mask.in_blocks([1, 8, len, len], 64, &device));
+    })
+}
+
+#[test]
+fn tables_of_blocks_are_made_row_by_row() {
+    let _alone = alone();
+    bytes_of_table(256);
+    let [short, long] = [1024, 2048].map(bytes_of_table);
+    println!(
+        "{short} and {long} bytes, where all pairs have {}",
+        8 * 2048 * 2048
+    );
+    assert!(long < 5 * short / 2, "{short} and {long}");
+}

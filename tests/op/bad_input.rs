@@ -2,7 +2,8 @@
 
 use burn::tensor::{Bool, Device, Int, Tensor};
 use burn_attn::{
-    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets,
+    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, MaskFunction, Pairs,
+    RelativeBuckets, ScoreFunction,
     ops::{attention, attention_weights, linear},
 };
 use burn_attn_tests::{devices, sentence};
@@ -300,4 +301,35 @@ fn numbers_out_of_range() {
         sentence(options().dropout(-0.1, 0)),
         "attention: dropout must be in [0, 1), got -0.1"
     );
+}
+
+#[test]
+fn functions_that_return_tensors_of_another_device() {
+    let named = devices::cpu();
+    let pairs = named
+        .iter()
+        .flat_map(|own| named.iter().map(move |other| (own, other)));
+    for ((own, device), (name, other)) in pairs.filter(|(own, other)| own.0 != other.0) {
+        let (of_score, of_mask) = (other.clone(), other.clone());
+        let score = ScoreFunction::new("mine", move |scores, _| {
+            Tensor::zeros(scores.dims(), &of_score)
+        });
+        let mask = MaskFunction::new("mine", move |pairs: &Pairs| {
+            Tensor::full(pairs.sizes(), true, &of_mask)
+        });
+        let options = AttentionOptions::default();
+        for (kind, options) in [
+            ("score", options.clone().score_function(score)),
+            ("mask", options.mask(AttentionMask::function(mask))),
+        ] {
+            let [query, key, value] = GOOD.map(|shape| zeros(shape, device));
+            assert_eq!(
+                sentence(|| attention(query, key, value, options)),
+                format!(
+                    "attention: the {kind} function 'mine' returned a tensor on {other:?} in a call on {device:?}"
+                ),
+                "{own}, {name}"
+            );
+        }
+    }
 }

@@ -37,7 +37,8 @@ impl AttentionOptions {
     ///
     /// # Panics
     ///
-    /// When the number of offsets is neither 1 nor the batch, a bias by [distances](crate::AttentionBias::distances) has no entry for a distance that occurs, or a bias does not fit the query.
+    /// When the number of offsets is neither 1 nor the batch, a bias by [distances](crate::AttentionBias::distances) has no entry for a distance that occurs, a bias does not fit the query, or there is a function
+    /// beside an offset that is not from `−len_q` to `len_kv`.
     ///
     /// # Cost
     ///

@@ -104,12 +104,11 @@ impl Plan {
     }
 
     pub(super) fn may_see(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
-        let seen = self.keys_of(queries);
-        let shown = self
-            .tables
-            .iter()
-            .all(|table| table.shows_any(queries, keys));
-        shown && seen.start < keys.end && keys.start < seen.end
+        let seen = self.sizes.reach.keys(queries, self.sizes.len_kv);
+        let mut tables = self.tables.iter();
+        seen.start < keys.end
+            && keys.start < seen.end
+            && tables.all(|table| table.shows_any(queries, keys))
     }
 
     pub(super) fn part(&self, queries: &Range<usize>, keys: &Range<usize>) -> Part {

@@ -78,9 +78,20 @@ pub(crate) fn hidden<B: Backend>(
             "attention: the mask function '{}' returned {dims:?}, which does not broadcast to the block {sizes:?} [batch, heads, queries, keys]",
             call.frame.name
         );
+        check_device(("mask", &call.frame), visible.device(), &pairs.block);
         routed::bool_primitive::<B, 4>(visible.bool_not())
     });
     hidden.reduce(either::<B>)
+}
+
+/// Panics unless a function has returned a tensor of the call's device.
+fn check_device((kind, frame): (&str, &Frame), found: Device, block: &Block) {
+    let expected = block.first_position.device();
+    assert!(
+        found == expected,
+        "attention: the {kind} function '{}' returned a tensor on {found:?} in a call on {expected:?}",
+        frame.name
+    );
 }
 
 /// The entries of a captured tensor that belong to a part.
@@ -203,6 +214,7 @@ impl ScorePart {
             dtype == of_scores,
             "attention: the score function '{name}' returned {dtype:?} for scores of {of_scores:?}"
         );
+        check_device(("score", &self.call.frame), result.device(), &pairs.block);
         let floats = self.pairs.floats.iter();
         let tracks = floats.chain([&self.scores]).any(Tensor::is_autodiff);
         assert!(

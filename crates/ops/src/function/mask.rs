@@ -21,7 +21,7 @@ type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
 ///
 /// # Panics
 ///
-/// In the call of attention, with a sentence that names the function: when the shape that it returns does not broadcast to the block, and when a captured tensor
+/// In the call of attention, with a sentence that names the function: when the shape that it returns does not broadcast to the block, when it returns a tensor on another device, and when a captured tensor
 /// does not fit the scores.
 ///
 /// # Cost

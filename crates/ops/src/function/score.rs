@@ -22,13 +22,13 @@ type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
 ///
 /// # Hidden pairs
 ///
-/// Where the mask hides a pair, the function sees a score of 1, and in the backward pass captured floats of 1. What it makes of the pair, NaN and infinite derivatives
+/// Where the mask hides a pair, the function sees a score of 1, and in the backward pass captured floats of 1; a [form for single numbers](Self::scalar) sees what is there. What it makes of the pair, NaN and infinite derivatives
 /// included, reaches no result and no gradient: it is selected, not multiplied by 0. A penalty by the logarithm of the distance needs no care for later keys. The one exception is the gradient of a tensor
 /// captured [whole](crate::Captured::whole), which a function may read at any index: it is NaN if the derivative by it is not finite for a hidden pair.
 ///
 /// # Panics
 ///
-/// In the call of attention, with a sentence that names the function: when it returns another shape or precision than it got, when it uses a tensor
+/// In the call of attention, with a sentence that names the function: when it returns another shape or precision than it got, or a tensor on another device, when it uses a tensor
 /// with autodiff that it has not captured, when a captured tensor does not fit the scores, and, on flex and ndarray, when it returns NaN for a visible pair whose numbers
 /// are not. On every other backend a check for NaN would wait for the device. +∞ is not refused: without a softcap it makes the row NaN.
 ///

@@ -30,25 +30,21 @@ impl BlockTable {
     ) -> Self {
         let [_, _, len_q, len_kv] = scores;
         let [rows, columns] = size.table(len_q, len_kv);
-        let mut dims = [1, 1, rows, columns];
-        let mut strips = Vec::new();
-        for row in 0..rows {
+        let strips = (0..rows).map(|row| {
             let first = row * size.queries;
-            let visible = visible(first..len_q.min(first + size.queries));
-            let [batch, heads, _, _] = visible.dims();
-            dims = [dims[0].max(batch), dims[1].max(heads), rows, columns];
-            strips.push(Strip::new(visible));
-        }
-        let [batch, heads, _, _] = dims;
-        let rows = (0..batch * heads).flat_map(|row| strips.iter().map(move |strip| (row, strip)));
-        let blocks = rows.flat_map(|(row, strip)| {
-            let at = [row / heads, row % heads];
-            (0..columns).map(move |column| {
-                let first = column * size.keys;
-                strip.shown(at, first..len_kv.min(first + size.keys))
-            })
+            Strip::new(
+                visible(first..len_q.min(first + size.queries)),
+                size,
+                len_kv,
+            )
         });
-        let blocks: Vec<Shown> = blocks.collect();
+        let strips: Vec<Strip> = strips.collect();
+        let most = |count: fn(&Strip) -> usize| strips.iter().map(count).max().unwrap_or(1);
+        let [batch, heads] = [most(|strip| strip.batch), most(|strip| strip.heads)];
+        let dims = [batch, heads, rows, columns];
+        let rows = (0..batch * heads).flat_map(|row| strips.iter().map(move |strip| (row, strip)));
+        let blocks = rows.flat_map(|(row, strip)| strip.row([row / heads, row % heads], columns));
+        let blocks: Vec<Shown> = blocks.copied().collect();
         let any = blocks.iter().map(|&shown| shown != Shown::Nothing);
         Self {
             scores,
@@ -112,40 +108,51 @@ impl BlockTable {
     }
 }
 
-/// What a row of blocks sees.
+/// What a row of blocks sees: for each of its batch items and heads, all its columns.
 struct Strip {
-    dims: [usize; 4],
-    visible: Vec<bool>,
+    batch: usize,
+    heads: usize,
+    blocks: Vec<Shown>,
 }
 
 impl Strip {
-    fn new(visible: Tensor<4, Bool>) -> Self {
+    /// Of the pairs of one row, `[batch or 1, heads_q or 1, queries or 1, len_kv or 1]`, which are not kept.
+    fn new(visible: Tensor<4, Bool>, size: BlockSize, len_kv: usize) -> Self {
+        let [batch, heads, queries, of_keys] = visible.dims();
+        let visible: Vec<bool> = visible.into_data().iter::<bool>().collect();
+        let blocks = visible.chunks(queries * of_keys).flat_map(|visible| {
+            (0..len_kv).step_by(size.keys).map(move |first| {
+                let keys = match of_keys {
+                    1 => 0..1,
+                    _ => first..len_kv.min(first + size.keys),
+                };
+                let rows = visible.chunks(of_keys);
+                shown(rows.flat_map(|row| &row[keys.clone()]))
+            })
+        });
         Self {
-            dims: visible.dims(),
-            visible: visible.into_data().iter::<bool>().collect(),
+            batch,
+            heads,
+            blocks: blocks.collect(),
         }
     }
 
-    fn shown(&self, [batch_item, head]: [usize; 2], keys: Range<usize>) -> Shown {
-        let [batch, heads, queries, len_kv] = self.dims;
-        let row = batch_item.min(batch - 1) * heads + head.min(heads - 1);
-        let keys = match len_kv {
-            1 => 0..1,
-            _ => keys,
-        };
-        let rows = (0..queries).map(|query| {
-            let first = (row * queries + query) * len_kv;
-            &self.visible[first + keys.start..first + keys.end]
-        });
-        let (mut some, mut all) = (false, true);
-        for visible in rows.flatten() {
-            some |= visible;
-            all &= visible;
-        }
-        match (some, all) {
-            (_, true) => Shown::All,
-            (true, _) => Shown::Some,
-            _ => Shown::Nothing,
-        }
+    fn row(&self, [batch_item, head]: [usize; 2], columns: usize) -> &[Shown] {
+        let item = batch_item.min(self.batch - 1);
+        let row = item * self.heads + head.min(self.heads - 1);
+        &self.blocks[row * columns..][..columns]
+    }
+}
+
+fn shown<'a>(visible: impl Iterator<Item = &'a bool>) -> Shown {
+    let (mut some, mut all) = (false, true);
+    for &visible in visible {
+        some |= visible;
+        all &= visible;
+    }
+    match (some, all) {
+        (_, true) => Shown::All,
+        (true, _) => Shown::Some,
+        _ => Shown::Nothing,
     }
 }

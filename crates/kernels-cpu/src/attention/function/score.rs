@@ -199,7 +199,7 @@ impl<R: Number, F: ScoreForm<N>, const N: usize> WithSimd for Gradients<'_, '_, 
                 let gradient = of_scores[lane];
                 let (by_score, by_captured) =
                     self.form.derivatives(scores[lane] * ln_2, pair, captured);
-                // Selected: the score of a hidden pair may be anything, and the derivative NaN.
+                // Selected: where a pair is hidden, or weighs nothing, the score may be anything, and the derivative NaN.
                 let select = |product| if gradient == zero { zero } else { product };
                 of_scores[lane] = select(gradient * by_score);
                 for (sums, by) in of_captured.iter_mut().zip(by_captured) {
