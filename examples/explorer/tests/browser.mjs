@@ -21,6 +21,8 @@ export async function open() {
     "--disable-component-update",
     "--disable-sync",
     "--hide-scrollbars",
+    // A fast machine changes the address more than 200 times in 10 s, after which Chromium would drop changes.
+    "--disable-ipc-flooding-protection",
     "--remote-debugging-port=0",
     `--user-data-dir=${profile}`,
     "about:blank",
