@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::{
     AttentionBias, AttentionMask, BlockConfig, CacheStorage, KvCache, KvCacheConfig, LayerInput,
-    SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerStackConfig,
+    ScoreFunction, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerStackConfig,
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -211,10 +211,12 @@ fn what_does_not_go_with_sinks() {
     let input = |len| SelfAttentionInput::new(tensor([1, len, D_MODEL], 1, &device));
     let beside = "KvCache: a mask, a bias, a function or positions were given beside a cache with sink tokens, in which tokens move";
     let bias = AttentionBias::alibi(Tensor::ones([6], &device));
+    let function = ScoreFunction::new("twice", |scores, _| scores * 2.0);
     for (input, expected) in [
         (input(1).mask(AttentionMask::window(3, 0)), beside),
         (input(1).bias(bias), beside),
         (input(1).positions(vec![vec![4]]), beside),
+        (input(1).score_function(function), beside),
         (
             input(8),
             "KvCache: sequence 0 cannot take 8 tokens at once: beside 2 sink tokens, its max_len has room for 7",

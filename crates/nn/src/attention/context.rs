@@ -4,7 +4,7 @@ use burn_attn_ops::{AttentionBias, AttentionMask, ScoreFunction};
 
 use crate::positions::{Position, Positions, QueryOffset};
 
-/// What an attention reads apart from its sequences: masks, biases, lengths, and where the tokens stand.
+/// What an attention reads apart from its sequences: masks, biases, a score function, lengths, and where the tokens stand.
 ///
 /// The inputs of the attention modules and of layers have the same builders, and take a whole context by `context`. A value that does
 /// not fit makes `forward` panic, with one sentence that names it. Masks that cannot be combined panic at once
@@ -52,7 +52,7 @@ impl AttentionContext {
         self
     }
 
-    /// Changes the scaled scores by `function`: see [`AttentionOptions::score_function`](burn_attn_ops::AttentionOptions::score_function).
+    /// Changes the scaled scores by `function`, in place of one given before: see [`AttentionOptions::score_function`](burn_attn_ops::AttentionOptions::score_function).
     ///
     /// It counts tokens, as a mask function does, and as causality: a function that is to count between given [`positions`](Self::positions)
     /// captures them.

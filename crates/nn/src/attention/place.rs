@@ -41,7 +41,10 @@ pub(super) fn at_positions(
         pairs.map(|(query, key)| query - key).collect()
     });
     match offsets {
-        Some(offsets) if !options.is_causal() => (options, Some(offsets)),
+        // A function counts tokens, whatever a window or a bias beside it counts.
+        Some(offsets) if !options.is_causal() && !options.has_functions() => {
+            (options, Some(offsets))
+        }
         // The default offset is 0 too.
         Some(offsets)
             if (may_be_one_sequence || options.mask.named_alignment().is_none())

@@ -75,7 +75,7 @@ impl KvCache {
         sequences.find_map(|(b, (&count, tokens))| match self.sink_tokens {
             Some(sinks) => {
                 let most = max_len - sinks;
-                (count > most && tokens.stored + count > max_len).then(|| {
+                (count > most && count > max_len.saturating_sub(tokens.stored)).then(|| {
                     format!(
                         "KvCache: sequence {b} cannot take {count} tokens at once: beside {sinks} sink tokens, its max_len has room for {most}"
                     )
@@ -83,7 +83,7 @@ impl KvCache {
             }
             None => {
                 let length = tokens.count();
-                (length + count > max_len).then(|| {
+                (count > max_len.saturating_sub(length)).then(|| {
                     format!(
                         "KvCache: sequence {b} has {length} tokens and cannot take {count} more: its max_len is {max_len}"
                     )

@@ -10,7 +10,7 @@ use super::{
 
 impl KvCache {
     /// Each of `rows` sequences becomes what the only sequence was: several answers to one prompt, requests that begin alike. The
-    /// tokens so far are held once. Without masks and biases, the queries of all sequences attend to them in one product. Panics when
+    /// tokens so far are held once. Without masks, biases and functions, the queries of all sequences attend to them in one product. Panics when
     /// there is not one sequence.
     ///
     /// It costs a copy of the tokens. In a cache with a window, sink tokens or tokens at given positions, they are copied for every sequence,

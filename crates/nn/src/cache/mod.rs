@@ -37,9 +37,10 @@ use prefix::Prefix;
 /// A call panics when the input has an offset, its mask, bias, lengths or positions do not fit, a token is beyond a rotary table, or the
 /// cache is full, has another window, or differs from the new keys and values in batch size, heads, widths, dtype or device (with or
 /// without autodiff). It also does for positions on several axes beside anything that counts distances (a window, ALiBi, a relative bias),
-/// for positions whose window reaches tokens that have been dropped, and for masks, biases or positions beside sink tokens. Nothing else
-/// is compared: layers of equal sizes cannot be told apart. Refused tokens leave the cache as it was, but where a bias by distances has no
-/// number for a given position, or positions are more than 2³⁰ apart: [`truncate`](Self::truncate) removes them.
+/// for positions whose window reaches tokens that have been dropped, and for masks, biases, functions or positions beside sink tokens. Nothing
+/// else is compared: layers of equal sizes cannot be told apart. Refused tokens leave the cache as it was, but where a bias by distances has no
+/// number for a given position, positions are more than 2³⁰ apart, or a function returns what it may not: [`truncate`](Self::truncate) removes
+/// them.
 ///
 /// It takes `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
 /// where `len_kv` counts the tokens so far, within the window if there is one. Beyond the cache, on flex, one token per sequence takes no
@@ -85,7 +86,7 @@ use prefix::Prefix;
 /// `max_len` tokens; more layers pass on something of those before.
 ///
 /// Such a cache is for modules without a window. It stores keys before their norm and rotation, and so normalises and rotates all of them in
-/// every call. When it is full, a call also copies what is kept. Masks, biases and positions in a call are refused, and so are more than
+/// every call. When it is full, a call also copies what is kept. Masks, biases, functions and positions in a call are refused, and so are more than
 /// `max_len − sink_tokens` tokens at once where some have to be dropped. [`truncate`](Self::truncate) does not bring back what later
 /// tokens have dropped.
 ///

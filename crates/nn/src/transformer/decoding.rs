@@ -84,8 +84,8 @@ impl<M: TokenMixer> TransformerStack<M> {
     /// layers, its layers have unequal numbers of tokens, or lengths of the memory are given beside those of the cache. Nothing else is
     /// compared: stacks of equal sizes cannot be told apart.
     ///
-    /// Where a layer has no room for the tokens, no layer has read them. In a stack with several kinds of mixers, whatever else a later layer
-    /// refuses, the earlier ones have read; such a cache is of no use until [`reset`](TransformerCache::reset).
+    /// Where a layer has no room for the tokens, no layer has read them. Whatever else a layer refuses, the layers before it, and its own
+    /// mixer before its cross-attention, may have read; such a cache is of no use until [`reset`](TransformerCache::reset).
     pub fn forward_cached(
         &self,
         input: impl Into<LayerInput>,

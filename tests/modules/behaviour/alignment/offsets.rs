@@ -6,6 +6,7 @@ use burn::{
 };
 use burn_attn::{
     AttentionBias, AttentionMask, CausalAlignment, CrossAttentionInput, MultiHeadAttentionInput,
+    ScoreFunction,
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -187,5 +188,40 @@ fn an_f64_model_rotates_by_f64_angles_from_any_offset() {
         let input = CrossAttentionInput::new(queries.clone(), padded).mask(seen);
         let shifted = module.forward(input.mask(AttentionMask::mask_pad(hidden)).offset(0));
         assert_close(name, &context.into_data(), &shifted.into_data(), 1e-14);
+    }
+}
+
+/// Whatever a window counts between given positions, in a run, apart, or far from the keys.
+#[test]
+fn functions_count_tokens_beside_positions() {
+    for (backend, device) in devices::cpu() {
+        let (queries, keys) = (batch(3, 1, &device), batch(LEN, 2, &device));
+        let module = multi_head(PositionEncoding::None, &device);
+        let of = |mask: AttentionMask| {
+            let function = ScoreFunction::new("falling", |scores, pairs| {
+                scores - pairs.distances().abs().float()
+            });
+            let input = MultiHeadAttentionInput::cross_attention(queries.clone(), keys.clone());
+            input.mask(mask).score_function(function)
+        };
+        for at in [[2, 3, 4], [1, 2, 5], [100, 101, 102]] {
+            // The last token is seen by all.
+            let is_last = |key: usize| key + 1 == LEN;
+            let last: Vec<bool> = (0..LEN).map(is_last).collect();
+            let last = Tensor::from_data(TensorData::new(last, [1, 1, 1, LEN]), &device);
+            let near = AttentionMask::window(1, 1).or(AttentionMask::visible(last));
+            let visible = at.iter().flat_map(|&at: &usize| {
+                (0..LEN).map(move |key| at.abs_diff(key) <= 1 || is_last(key))
+            });
+            let visible: Vec<bool> = visible.collect();
+            let visible = Tensor::from_data(TensorData::new(visible, [1, 1, 3, LEN]), &device);
+            let expected = module.forward(of(AttentionMask::visible(visible)));
+            let positions = vec![at.to_vec(); queries.dims()[0]];
+            close(
+                &format!("{backend}, {at:?}"),
+                module.forward(of(near).positions(positions)),
+                expected,
+            );
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     weights::Table,
 };
 
-/// More than any size of a stage, and little memory for the statistics of a batch norm, which exist before any weight is read.
+/// More than any size of a head, and little memory for the statistics of a batch norm, which exist before any weight is read.
 const MOST: usize = 1 << 16;
 /// The most blocks accepted: the largest published model has 52.
 const MOST_BLOCKS: usize = 1000;
