@@ -5,7 +5,7 @@ use cubecl::ir::{ElemType, FloatKind, IntKind};
 
 use crate::{
     Gradients, Inputs, Operand, Upstream,
-    supports::{LARGEST_TENSOR, SCALES, SOFTCAPS},
+    supports::{LARGEST_TENSOR, SCALES, SOFTCAPS, supports_scalars},
 };
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
@@ -76,18 +76,16 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
 
 /// Panics unless the numbers of a call are in range.
 fn scalars(inputs: &Inputs) {
-    let size = inputs.scale.abs();
     assert!(
-        size == 0.0 || SCALES.contains(&size),
+        supports_scalars(inputs.scale, None),
         "scale is {}, but must be 0 or of a size in {SCALES:?}",
         inputs.scale
     );
-    if let Some(softcap) = inputs.softcap {
-        assert!(
-            SOFTCAPS.contains(&softcap),
-            "softcap is {softcap}, but must be in {SOFTCAPS:?}"
-        );
-    }
+    assert!(
+        supports_scalars(0.0, inputs.softcap),
+        "softcap is {}, but must be in {SOFTCAPS:?}",
+        inputs.softcap.unwrap_or_default()
+    );
     if let Some(dropout) = inputs.dropout {
         dropout.validate().unwrap_or_else(|error| panic!("{error}"));
     }

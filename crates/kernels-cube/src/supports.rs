@@ -37,7 +37,7 @@ pub(crate) const LARGEST_TENSOR: usize = i32::MAX as usize;
 /// No key is farther away from a query, so that sums of positions fit into 32 bits.
 pub(crate) const FARTHEST: usize = LARGEST_TENSOR / 4;
 
-/// Sizes of a scale that is not 0: f32 holds it as it is, and twice as much.
+/// Sizes of a scale that is not 0: f32 holds it as a normal number, and twice as much.
 pub(crate) const SCALES: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=(f32::MAX / 2.0) as f64;
 
 /// Softcaps of which multiples, and to which ratios, are far from the limits of f32.
@@ -91,7 +91,7 @@ pub fn supports(
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
         && problem.heads_q.is_multiple_of(problem.heads_kv)
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
-        && (optional == 0 || diagonals <= largest_scratch(client))
+        && (optional == 0 || diagonals <= LARGEST_TENSOR)
         && longest <= FARTHEST
         && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
         && problem.batch.saturating_mul(problem.heads_q)

@@ -1,4 +1,4 @@
-//! Several cubes share a tile: every option, with two splits and with five, which is more than some ranges have tiles.
+//! Several cubes share a tile: with two splits, and with five, which is more than some ranges have tiles.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
