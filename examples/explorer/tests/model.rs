@@ -89,13 +89,14 @@ fn a_translation_follows_the_largest_logits() {
         let request = json!({"task": "trace", "source": source, "target": read});
         let trace = answer(&mut explorer, request).unwrap();
         let (_, logits) = tensor(&trace, "logits");
-        for (logits, token) in logits.chunks(40).zip(&found) {
+        // With the end, at which a model of random numbers may be at once.
+        for (logits, token) in logits.chunks(40).zip(found.into_iter().chain([2])) {
             let best = (0..40).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
-            assert_eq!(best, Some(*token as usize));
+            assert_eq!(best, Some(token as usize));
             count += 1;
         }
     }
-    assert!(count > 0);
+    assert!(count >= 10);
 }
 
 #[test]
