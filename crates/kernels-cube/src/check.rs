@@ -52,8 +52,8 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
     }
     let lens = p.len_q + p.len_kv;
     let entries = match inputs.query_offsets {
-        Some(_) => 2 * lens - 1,
-        None => lens - 1,
+        Some(_) => (2 * lens).saturating_sub(1),
+        None => lens.saturating_sub(1),
     };
     for (name, operand, shape, elem) in [
         (

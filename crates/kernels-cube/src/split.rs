@@ -9,7 +9,7 @@ use crate::{
     forward::normalized,
     operands::{dims, optional},
     scoring::LEAST,
-    supports::{Pass, is_in_software, largest_scratch},
+    supports::{MOST_TILES, Pass, is_in_software, largest_scratch},
     tile::UNTILED_UNITS,
 };
 
@@ -19,10 +19,6 @@ const ENOUGH: usize = 264;
 
 /// Rows of the other side that a split has at least: with fewer, reading its own ones once more costs more than it gains.
 const LEAST_ROWS: usize = 128;
-
-/// Rows of the other side that a split has at most on a driver in software: Mesa's lavapipe, until 22.3 at the least, leaves all loops of a kernel after 65,535
-/// rounds, of which a tile of 64 rows takes up to 400.
-const MOST_ROWS: usize = 8192;
 
 /// Units that have a row of the output.
 const MERGING_UNITS: usize = 64;
@@ -39,13 +35,16 @@ impl Call<'_> {
     pub(crate) fn splits_of(&self, pass: Pass) -> usize {
         let p = &self.problem;
         let [_, _, tiles_q, tiles_kv] = self.tiles();
-        let (tiles, rows, elements) = match pass {
-            Pass::Forward => (p.batch * p.heads_q * tiles_q, p.len_kv, p.output_elements()),
-            Pass::Query => (p.batch * p.heads_q * tiles_q, p.len_kv, p.query_elements()),
+        let own = p.batch * p.heads_q * tiles_q;
+        // Tiles, the tiles of the other side and its rows, and the numbers of a split.
+        let (tiles, others, rows, elements) = match pass {
+            // Two statistics of each row lie beside the output.
+            Pass::Forward => (own, tiles_kv, p.len_kv, p.query_rows() * p.dim_v.max(2)),
+            Pass::Query => (own, tiles_kv, p.len_kv, p.query_elements()),
             Pass::KeyAndValue => {
-                let rows = p.group_size() * p.len_q;
+                let (others, rows) = (p.group_size() * tiles_q, p.group_size() * p.len_q);
                 let elements = p.key_elements().max(p.value_elements());
-                (p.batch * p.heads_kv * tiles_kv, rows, elements)
+                (p.batch * p.heads_kv * tiles_kv, others, rows, elements)
             }
             Pass::Bias => {
                 let Some(bias) = &self.inputs.bias else {
@@ -54,9 +53,15 @@ impl Call<'_> {
                 let [batch, heads, len_q, len_kv] = dims(bias);
                 let tile = self.config.tile;
                 let tiles = batch * heads * tile.cover(len_q) * tile.cover(len_kv);
-                let others = (p.batch * p.heads_q * tiles_q).saturating_mul(tiles_kv) / tiles;
+                let others = own.saturating_mul(tiles_kv) / tiles;
+                assert!(
+                    u32::try_from(others).is_ok(),
+                    "each number of the gradient of a bias of shape {:?} is the sum of {others} tiles, but at most {} can be counted",
+                    bias.shape,
+                    u32::MAX
+                );
                 let elements = bias.shape.iter().copied().fold(1, usize::saturating_mul);
-                (tiles, others.saturating_mul(tile.size), elements)
+                (tiles, others, others * tile.size, elements)
             }
         };
         #[cfg(test)]
@@ -67,12 +72,13 @@ impl Call<'_> {
             true => 1,
             false => ENOUGH.div_ceil(tiles).min(rows / LEAST_ROWS),
         };
+        let most = largest_scratch(self.client) / elements;
+        // Memory yields to what makes a result right: `supports` has seen that there is enough.
         let least = match is_in_software(self.client) {
-            true => rows.div_ceil(MOST_ROWS),
+            true => others.div_ceil(MOST_TILES),
             false => 1,
         };
-        let most = largest_scratch(self.client) / elements;
-        enough.max(least).min(most).max(1)
+        enough.min(most).max(least).max(1)
     }
 
     /// Memory for what the splits have of `result`, `[splits · batch, …]` in f32; `result` itself where there is one.

@@ -34,6 +34,10 @@ const REQUIRED_TENSORS: usize = 6;
 /// Elements of the largest tensor: indices are 32 bits wide, some with a sign.
 pub(crate) const LARGEST_TENSOR: usize = i32::MAX as usize;
 
+/// Tiles of the other side that a split has at most on a driver in software: Mesa's lavapipe, until 22.3 at the least, leaves all loops of a kernel after
+/// 65,535 rounds, of which a tile takes up to 400.
+pub(crate) const MOST_TILES: usize = 128;
+
 /// No key is farther away from a query, so that sums of positions fit into 32 bits.
 pub(crate) const FARTHEST: usize = LARGEST_TENSOR / 4;
 
@@ -99,11 +103,31 @@ pub fn supports(
         && has_room(client, optional)
         && hardware.max_units_per_cube as usize >= UNTILED_UNITS
         && Tile::of(client, problem, Pass::Query).is_some()
+        && can_split(client, problem)
 }
 
 /// Numbers of f32 that the kernels may have in one piece of memory of their own: as much as the device gives at a time.
 pub(crate) fn largest_scratch(client: &Client) -> usize {
     LARGEST_TENSOR.min(client.properties().memory.max_page_size as usize / 4)
+}
+
+/// Whether a driver in software has room for the splits that it must make of the longest sides.
+fn can_split(client: &Client, problem: &Problem) -> bool {
+    let p = problem;
+    let tiles = |len: usize| len.div_ceil(Tile::SMALLEST.size);
+    let rows = p.query_rows().saturating_mul(p.dim_qk.max(p.dim_v).max(2));
+    let columns = p.key_elements().max(p.value_elements());
+    let most = client.properties().hardware.max_cube_count.0 as usize;
+    let room = largest_scratch(client);
+    let fits = |own: usize, others: usize, elements: usize| match others.div_ceil(MOST_TILES) {
+        0 | 1 => true,
+        splits => {
+            tiles(own).saturating_mul(splits) <= most && elements.saturating_mul(splits) <= room
+        }
+    };
+    !is_in_software(client)
+        || fits(p.len_q, tiles(p.len_kv), rows)
+            && fits(p.len_kv, p.group_size() * tiles(p.len_q), columns)
 }
 
 /// Whether the device binds so many tensors besides those that the kernels need.

@@ -1,7 +1,7 @@
 //! Half precision on matrix units, where the device has them: every option.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
-use cubecl::ir::{ElemType, FloatKind};
+use cubecl::ir::{ElemType, FloatKind, features::MmaConfig};
 
 use super::{
     case::{Case, check, computed},
@@ -20,8 +20,12 @@ pub fn in_halves(case: &Case) -> Vec<Case> {
     let listed = &properties.features.matmul.cmma;
     let halves = [FloatKind::F16, FloatKind::BF16].map(ElemType::Float);
     let halves = halves.into_iter().filter(|elem| {
-        let mut sizes = listed.iter().filter(|it| it.a_type == *elem);
-        least == most && sizes.any(|it| [it.m, it.n, it.k] == [it.m; 3] && [8, 16].contains(&it.m))
+        let types = [*elem, *elem, ElemType::Float(FloatKind::F32)];
+        let of_types = |it: &&MmaConfig| [it.a_type, it.b_type, it.cd_type] == types;
+        let mut sizes = listed.iter().filter(of_types);
+        let is_square = |it: &MmaConfig| [it.m, it.n, it.k] == [it.m; 3];
+        let whole = |it: &MmaConfig| [8, 16].contains(&it.m) && least.is_multiple_of(it.m);
+        least == most && sizes.any(|it| is_square(it) && whole(it))
     });
     let cases: Vec<_> = halves
         .map(|elem| Case {

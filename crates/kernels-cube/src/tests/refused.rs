@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
-    supports_scalars, tile::Tile,
+    supports::is_in_software, supports_scalars, tile::Tile,
 };
 
 #[test]
@@ -38,6 +38,11 @@ fn what_the_kernels_cannot_do_is_declined() {
     assert!(!can([1, 3, 2, 8, 8, 16, 16], FloatKind::F32, 0));
     assert!(!can([1, 3, 0, 8, 8, 16, 16], FloatKind::F32, 0));
     assert!(!can([usize::MAX, 1, 1, 8, 8, 16, 16], FloatKind::F32, 1));
+    // Drivers in software would have to split so much that the grid, or memory, were too small.
+    let in_software = is_in_software(&client);
+    assert!(can([1, 1, 1, 65_536, 65_536, 1, 1], FloatKind::F32, 0));
+    let long = [1, 1, 1, 131_072, 131_072, 1, 1];
+    assert_eq!(can(long, FloatKind::F32, 0), !in_software);
 }
 
 #[test]
@@ -168,15 +173,18 @@ fn a_device_is_asked_once_for_the_same_kernels() {
     assert_eq!([first, again, wider], [1, 0, 1]);
 }
 
+/// What a forward pass panics with after a change.
+fn refused(client: &Client, spoil: fn(&mut Inputs)) -> String {
+    let mut inputs = small(client);
+    spoil(&mut inputs);
+    let [output, logsumexp] = results(client);
+    sentence(|| forward(client, &inputs, &output, &logsumexp))
+}
+
 #[test]
 fn operands_that_do_not_fit_are_refused() {
     let Some(client) = client() else { return };
-    let refused = |spoil: fn(&mut Inputs)| {
-        let mut inputs = small(&client);
-        spoil(&mut inputs);
-        let [output, logsumexp] = results(&client);
-        sentence(|| forward(&client, &inputs, &output, &logsumexp))
-    };
+    let refused = |spoil| refused(&client, spoil);
     assert_eq!(
         refused(|inputs| inputs.key.elem = ElemType::Float(FloatKind::F16)),
         "key is of f16, but must be of f32"
@@ -238,12 +246,7 @@ fn operands_that_do_not_fit_are_refused() {
 #[test]
 fn numbers_out_of_range_are_refused() {
     let Some(client) = client() else { return };
-    let refused = |spoil: fn(&mut Inputs)| {
-        let mut inputs = small(&client);
-        spoil(&mut inputs);
-        let [output, logsumexp] = results(&client);
-        sentence(|| forward(&client, &inputs, &output, &logsumexp))
-    };
+    let refused = |spoil| refused(&client, spoil);
     assert_eq!(
         refused(|inputs| inputs.scale = f64::NAN),
         "scale is NaN, but must be 0 or of a size in 1.1754943508222875e-38..=1.7014117331926443e38"

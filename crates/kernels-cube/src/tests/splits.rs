@@ -130,6 +130,21 @@ fn gradients_of_biases() {
     }
 }
 
+/// A split that begins and ends within a row of tiles of keys, beside a window that hides the first and the last of them.
+#[test]
+fn gradients_of_biases_within_a_row_of_tiles() {
+    for whole in [[false; 4], [false, true, true, false]] {
+        split(&Case {
+            bias: Some(whole),
+            window: Some(Window {
+                left: Some(90),
+                right: Some(70),
+            }),
+            ..Case::new([1, 2, 1, 130, 330, 16, 16])
+        });
+    }
+}
+
 /// As many as two for each of 132 multiprocessors, where the other side is long enough.
 #[test]
 fn a_call_has_enough_cubes() {
@@ -163,8 +178,21 @@ fn a_call_has_enough_cubes() {
         ..unwritten(&client, F32, &[4])
     };
     let inputs = Inputs::new(repeated(16_385), repeated(64), repeated(64), 0.1);
+    let in_software = is_in_software(&client);
     let splits = Call::new(&client, &inputs, Pass::KeyAndValue).splits;
-    assert_eq!(splits, if is_in_software(&client) { 3 } else { 1 });
+    assert_eq!(splits, if in_software { 3 } else { 1 });
+    // Each head of queries is a tile, however short.
+    let keys = || Operand {
+        shape: vec![1, 1, 64, 4],
+        ..repeated(64)
+    };
+    let query = Operand {
+        shape: vec![1, 300, 1, 4],
+        ..repeated(1)
+    };
+    let inputs = Inputs::new(query, keys(), keys(), 0.1);
+    let splits = Call::new(&client, &inputs, Pass::KeyAndValue).splits;
+    assert_eq!(splits, if in_software { 3 } else { 2 });
     let splits = |shape: [usize; 4]| {
         let tensor = || unwritten(&client, F32, &[2, 8, 1024, 64]);
         let inputs = Inputs {

@@ -12,6 +12,7 @@ use burn::{
     },
     tensor::{BoolDType, DType, Shape},
 };
+use burn_attn_kernels_cpu::BlockSize;
 use burn_attn_kernels_cube::{self as kernels, Operand, Refusal};
 use burn_cubecl::{
     CubeBackend, CubeDevice,
@@ -46,7 +47,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         mask.query_segments.as_ref().is_some(),
     ];
     let bools = mask.masked.as_ref().or(mask.visible_blocks.as_ref());
-    check_pairs(inputs);
+    check(inputs);
     readable(inputs, value)
         && kernels::supports(
             &inputs.query.device().client(),
@@ -57,12 +58,23 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         )
 }
 
-/// Panics if of two inputs that are nothing without each other there is one: every body would do without both.
-fn check_pairs<B: Backend>(inputs: &ScoreInputs<B>) {
-    let mask = &inputs.mask;
+/// Panics with a sentence where the kernels would on the thread of a stream, which the caller never joins, and if of two inputs that mean nothing
+/// without each other there is only one, which the kernels would ignore.
+fn check<B: Backend>(inputs: &ScoreInputs<B>) {
+    let (mask, scalars) = (&inputs.mask, &inputs.scalars);
+    if let Some(dropout) = scalars.dropout {
+        let valid = dropout.validate();
+        valid.unwrap_or_else(|error| panic!("attention: {error}"));
+    }
+    if let Some(BlockSize { queries, keys }) = scalars.block_size {
+        assert!(
+            queries > 0 && keys > 0,
+            "attention: visible_blocks are of {queries} queries and {keys} keys, but must have at least one of each"
+        );
+    }
     let segments = [&mask.query_segments, &mask.key_segments].map(|it| it.as_ref().is_some());
     let table = mask.visible_blocks.as_ref().is_some();
-    let blocks = [table, inputs.scalars.block_size.is_some()];
+    let blocks = [table, scalars.block_size.is_some()];
     for (what, [first, second]) in [
         ("segments of queries and of keys", segments),
         ("visible_blocks and their size", blocks),

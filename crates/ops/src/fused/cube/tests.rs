@@ -4,7 +4,7 @@ use burn::{
     backend::ops::{BoolTensorOps, IntTensorOps},
     tensor::{BoolDType, FloatDType, IntDType, TensorData, read_sync},
 };
-use burn_attn_kernels_cpu::{BlockSize, PositionMask};
+use burn_attn_kernels_cpu::{AttentionDropout, PositionMask};
 use burn_cubecl::cubecl::{
     features::TypeUsage,
     future::block_on,
@@ -141,7 +141,7 @@ fn refused(change: fn(&mut ScoreInputs<CubeBackend>)) -> String {
 }
 
 #[test]
-fn half_a_pair_is_refused() {
+fn half_a_pair_and_numbers_out_of_range_are_refused() {
     if !finds_adapter() {
         println!("skipped: no adapter");
         return;
@@ -153,6 +153,17 @@ fn half_a_pair_is_refused() {
     assert_eq!(
         refused(|inputs| inputs.scalars.block_size = Some(BlockSize::from(64))),
         "attention: of visible_blocks and their size there is only one"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.scalars.block_size = Some(BlockSize::from([0, 64]))),
+        "attention: visible_blocks are of 0 queries and 64 keys, but must have at least one of each"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.scalars.dropout = Some(AttentionDropout {
+            probability: 1.0,
+            seed: 7,
+        })),
+        "attention: the dropout probability must be at least 0 and less than 1, but is 1"
     );
 }
 
