@@ -111,23 +111,25 @@ impl AttentionDropout {
     /// Hashes everything but the key, once per row of scores. `head` is the query head.
     #[must_use]
     pub fn row(&self, batch_item: usize, head: usize, query: usize) -> AttentionDropoutRow {
-        // The first digits of pi: any fixed, unremarkable start will do.
-        let mut state = [0x243f_6a88, 0x85a3_08d3];
-        let words = [
-            self.seed as u32,
-            (self.seed >> 32) as u32,
-            batch_item as u32,
-            head as u32,
-            query as u32,
-        ];
-        for word in words {
-            state[0] = Self::mix(state[0] ^ word);
-            state[1] = Self::mix(state[1].wrapping_add(state[0]));
-        }
+        let words = [batch_item, head, query].map(|word| word as u32);
         AttentionDropoutRow {
-            state,
+            state: words.into_iter().fold(self.seeded(), Self::next),
             threshold: self.threshold(),
         }
+    }
+
+    /// The state of every row before its indices are hashed.
+    #[must_use]
+    pub fn seeded(&self) -> [u32; 2] {
+        // The first digits of pi: any fixed, unremarkable start will do.
+        let start = [0x243f_6a88, 0x85a3_08d3];
+        let words = [self.seed as u32, (self.seed >> 32) as u32];
+        words.into_iter().fold(start, Self::next)
+    }
+
+    fn next([a, b]: [u32; 2], word: u32) -> [u32; 2] {
+        let a = Self::mix(a ^ word);
+        [a, Self::mix(b.wrapping_add(a))]
     }
 
     /// Whether one weight is kept; [`row`](Self::row) is the faster way to ask for many.

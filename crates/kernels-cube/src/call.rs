@@ -128,7 +128,7 @@ impl<'a> Call<'a> {
         } = inputs.by_position;
         let reach = inputs.by_position.reach();
         let distance = |reach: Option<usize>| reach.unwrap_or(FARTHEST).min(FARTHEST) as i32;
-        let seed = inputs.dropout.map_or(0, |dropout| dropout.seed);
+        let [seeded_a, seeded_b] = inputs.dropout.map_or([0; 2], |dropout| dropout.seeded());
         ScoringLaunch::new(
             over_all(&inputs.bias).into(),
             optional(inputs.distance_bias.as_ref()),
@@ -150,8 +150,8 @@ impl<'a> Call<'a> {
             distance(reach.left),
             distance(reach.right),
             distance(inputs.first_keys_are_causal.then_some(0)),
-            seed as u32,
-            (seed >> 32) as u32,
+            seeded_a,
+            seeded_b,
             inputs.dropout.map_or(0, |dropout| dropout.threshold()),
             inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale()) as f32,
         )

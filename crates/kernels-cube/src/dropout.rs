@@ -39,19 +39,14 @@ fn next(state: RowState, word: u32) -> RowState {
     }
 }
 
+/// The state of all rows of a head before their queries are hashed.
 #[cube]
-fn row_state<M: Numeric>(
-    scoring: &Scoring<M>,
-    batch: usize,
-    head: usize,
-    query: usize,
-) -> RowState {
-    let start = RowState {
-        a: 0x243f_6a88u32.runtime(),
-        b: 0x85a3_08d3u32.runtime(),
+fn head_state<M: Numeric>(scoring: &Scoring<M>, batch: usize, head: usize) -> RowState {
+    let seeded = RowState {
+        a: scoring.seeded_a,
+        b: scoring.seeded_b,
     };
-    let seeded = next(next(start, scoring.seed_low), scoring.seed_high);
-    next(next(next(seeded, batch as u32), head as u32), query as u32)
+    next(next(seeded, batch as u32), head as u32)
 }
 
 /// Which weights of a unit are dropped: for every group of four columns, bit `row * 4 + column`.
@@ -62,23 +57,40 @@ fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
     let (place, row, column) = (pairs.place, pairs.row, pairs.column);
     let tile = comptime!(config.tile);
     let groups = comptime!(tile.groups());
+    let of_queries = comptime!(if keys_in_rows { groups } else { 1 });
+    let of_keys = comptime!(groups / of_queries);
+    let queries = comptime!(if keys_in_rows { 4 } else { tile.rows });
+    let keys = comptime!(if keys_in_rows { tile.rows } else { 4 });
     let mut bits = Array::<u32>::new(groups);
     #[unroll]
     for group in 0..groups {
         bits[group] = 0u32;
-        let column = column + comptime!(tile.skip(group));
-        let queries = comptime!(if keys_in_rows { 4 } else { tile.rows });
-        let keys = comptime!(if keys_in_rows { tile.rows } else { 4 });
-        let query = select(keys_in_rows, column, row);
-        let key = select(keys_in_rows, row, column);
+    }
+    // Once for all rows, and then once for a row: of both there are fewer than pairs.
+    let first_head = head_state::<M>(scoring, place.batch, place.head);
+    #[unroll]
+    for group_of_queries in 0..of_queries {
         for q in 0..queries {
-            let head = head_of_row(place, q, config);
-            let query = query + query_of_row(q, config);
-            let state = row_state::<M>(scoring, place.batch, head, query);
-            for k in 0..keys {
-                if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
-                    let bit = select(keys_in_rows, k * 4 + q, q * 4 + k);
-                    bits[group] |= 1u32 << bit as u32;
+            let (mut a, mut b) = (first_head.a, first_head.b);
+            if comptime!(config.queries < tile.rows) {
+                let other = head_state::<M>(scoring, place.batch, head_of_row(place, q, config));
+                (a, b) = (other.a, other.b);
+            }
+            let first = select(
+                keys_in_rows,
+                column + comptime!(tile.skip(group_of_queries)),
+                row,
+            );
+            let state = next(RowState { a, b }, (first + query_of_row(q, config)) as u32);
+            #[unroll]
+            for group_of_keys in 0..of_keys {
+                let group = comptime!(group_of_queries + group_of_keys);
+                let key = select(keys_in_rows, row, column + comptime!(tile.skip(group)));
+                for k in 0..keys {
+                    if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
+                        let bit = select(keys_in_rows, k * 4 + q, q * 4 + k);
+                        bits[group] |= 1u32 << bit as u32;
+                    }
                 }
             }
         }

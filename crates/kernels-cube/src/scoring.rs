@@ -73,8 +73,9 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) right: i32,
     /// As `right`, for the first keys.
     pub(crate) right_of_first: i32,
-    pub(crate) seed_low: u32,
-    pub(crate) seed_high: u32,
+    /// The state of all rows of dropout, of which indices are not yet part.
+    pub(crate) seeded_a: u32,
+    pub(crate) seeded_b: u32,
     /// Weights whose 31 random bits are below this are dropped.
     pub(crate) threshold: u32,
     /// Factor on weights that are kept.
