@@ -9,11 +9,12 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::drop_weights,
     score::{largest_of, mark_seen, scored, sum_of, zero_where},
-    scoring::{Config, LEAST, Scoring},
+    scoring::{Config, Scoring, lowest_finite},
     share::{batch_of_results, shared},
+    site::site,
     store::store_rows,
     tile::{Four, Unit, add_weighted_rows, clear_flags, side, unit, zeros},
-    visible::{has_visible, pairs, site, tiles_of_keys},
+    visible::{has_visible, pairs, tiles_of_keys},
 };
 
 #[cube(launch_unchecked)]
@@ -43,7 +44,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     let mut totals = Array::<f32>::new(rows);
     #[unroll]
     for i in 0..rows {
-        maxima[i] = f32::new(LEAST);
+        maxima[i] = lowest_finite();
         totals[i] = f32::new(0.0);
     }
 

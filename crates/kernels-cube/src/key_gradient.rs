@@ -9,10 +9,11 @@ use crate::{
     dropout::drop_weights,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
-    share::{batch_of_results, share, shared},
+    share::{batch_of_results, shared},
+    site::site_of_keys,
     store::store_rows,
     tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
-    visible::{has_visible, head_of_cube, pairs, place, tiles_of_queries},
+    visible::{has_visible, pairs, place, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
@@ -33,26 +34,20 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let vectors_per_unit = comptime!(tile.vectors_per_unit());
     let (key_parts, value_parts) = comptime!((config.parts_qk, config.parts_v));
     let one = f32::new(1.0);
-    let heads_kv = key.shape(1);
-    let group = query.shape(1) / heads_kv;
-    let len_q = query.shape(2);
-    let len_kv = key.shape(2);
-    let head_kv_of_batch = head_of_cube(key.shape(0) * heads_kv);
-    let batch = head_kv_of_batch / heads_kv;
-    let head_kv = head_kv_of_batch % heads_kv;
-    let share = share(len_kv.div_ceil(comptime!(tile.height)), config);
-    let first = share.tile * tile.height;
+    let site = site_of_keys::<F, N>(query, key, config);
+    let (batch, head_kv, first) = (site.batch, site.head_kv, site.first);
+    let (len_q, len_kv) = (site.len_q, site.len_kv);
     let keys = side::<F, N>(key, batch, head_kv, first, one);
     let values = side::<F, N>(value, batch, head_kv, first, one);
     let mut unit = unit(tile);
     let mut key_sums = zeros(comptime!(vectors_per_unit * key_parts));
     let mut value_sums = zeros(comptime!(vectors_per_unit * value_parts));
 
-    for member in 0..group {
-        let head = head_kv * group + member;
+    for member in 0..site.group {
+        let head = head_kv * site.group + member;
         let place = place::<M>(scoring, batch, head, len_q, len_kv);
         let tiles = tiles_of_queries::<M>(scoring, place, first, config);
-        let tiles = shared(tiles, share, member, group, config);
+        let tiles = shared(tiles, site.share, member, site.group, config);
         for number in tiles.start..tiles.end {
             if has_visible::<M>(scoring, place, number, first / tile.size, config) {
                 let start = number * tile.size;
@@ -102,7 +97,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     }
 
     let mut place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
-    place.batch = batch_of_results(share, batch, key.shape(0), config);
+    place.batch = batch_of_results(site.share, batch, key.shape(0), config);
     let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_key {

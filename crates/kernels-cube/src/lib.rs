@@ -33,6 +33,7 @@
 //! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
+//! | `site` | which tile a cube has |
 //! | `share`, `split` | where several cubes share a tile, and how their results are put together |
 //! | `store` | what the kernels write |
 //! | `matrix` | the kernels on matrix units |
@@ -54,6 +55,7 @@ mod row_statistics;
 mod score;
 mod scoring;
 mod share;
+mod site;
 mod split;
 mod store;
 mod supports;

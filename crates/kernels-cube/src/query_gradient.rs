@@ -11,9 +11,10 @@ use crate::{
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
+    site::site,
     store::store_rows,
     tile::{add_weighted_rows, clear_flags, side, unit, zeros},
-    visible::{has_visible, pairs, site, tiles_of_keys},
+    visible::{has_visible, pairs, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 

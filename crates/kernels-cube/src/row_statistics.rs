@@ -2,7 +2,7 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::{scoring::LEAST, tile::UNTILED_UNITS};
+use crate::{scoring::lowest_finite, tile::UNTILED_UNITS};
 
 /// Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and delta, `dot(output, output_gradient) - logsumexp_gradient`. A score's
 /// gradient is `weight * (weight_gradient - delta)`. One tensor, because a device may bind few.
@@ -65,7 +65,7 @@ pub(crate) fn sink_gradient(
     }
     let mut sums = Shared::<[f32]>::new_slice(UNTILED_UNITS);
     // A sink of −∞ has no weight anywhere.
-    sums[unit] = select(sink < f32::new(LEAST), f32::new(0.0), sum);
+    sums[unit] = select(sink < lowest_finite(), f32::new(0.0), sum);
     sync_cube();
     if unit == 0 {
         let mut total = f32::new(0.0);

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    scoring::{Config, LEAST, Scoring},
+    scoring::{Config, Scoring, highest_finite, lowest_finite},
     tile::{Four, Side, Unit, dot_products, zeros},
     visible::{
         Pairs, Place, entry_of, head_of_row, is_hidden, pairs, query_of_row, tile_is_visible,
@@ -40,7 +40,7 @@ fn dtanh(x: f32) -> f32 {
 #[derive(CubeType)]
 pub(crate) struct Scored {
     pub(crate) pairs: Pairs,
-    /// [`LEAST`] where hidden.
+    /// [`lowest_finite`] where hidden.
     pub(crate) scores: Array<Four>,
     /// The derivative of the softcap, if there is one.
     pub(crate) dsoftcap: Array<Four>,
@@ -112,7 +112,7 @@ pub(crate) fn scored_products<M: Numeric>(
     }
 }
 
-/// Turns the dot products of a unit into scores, [`LEAST`] where hidden, and returns which are hidden: for every group of four columns,
+/// Turns the dot products of a unit into scores, [`lowest_finite`] where hidden, and returns which are hidden: for every group of four columns,
 /// bit `row * 4 + column`.
 #[cube]
 pub(crate) fn score<M: Numeric>(
@@ -168,7 +168,7 @@ pub(crate) fn score<M: Numeric>(
                 #[comptime]
                 if let ComptimeOption::Some(bias) = &scoring.bias {
                     let number = bias[entry_of(bias, place.batch, head, query, key)];
-                    hides = number < f32::new(LEAST);
+                    hides = number < lowest_finite();
                     sum.insert(j, sum.extract(j) + number);
                 }
                 #[comptime]
@@ -179,7 +179,7 @@ pub(crate) fn score<M: Numeric>(
                     }
                     let distance = (query as i32 - key as i32 + zero) as usize;
                     let number = bias[head * bias.shape(1) + distance];
-                    hides = hides || number < f32::new(LEAST);
+                    hides = hides || number < lowest_finite();
                     sum.insert(j, sum.extract(j) + number);
                 }
                 // A bias of −∞ hides, even what is NaN without it.
@@ -228,12 +228,12 @@ pub(crate) fn score<M: Numeric>(
                 let bit = comptime!(1u32 << (i * 4 + j) as u32);
                 let number = checked.extract(j);
                 // Not in range, or hidden. NaN stays.
-                if number < f32::new(LEAST) {
+                if number < lowest_finite() {
                     bits[group] |= bit;
                 }
-                let number = select(number > f32::new(f32::MAX), f32::new(f32::MAX), number);
+                let number = select(number > highest_finite(), highest_finite(), number);
                 let hidden = bits[group] & bit != 0;
-                checked.insert(j, select(hidden, f32::new(LEAST), number));
+                checked.insert(j, select(hidden, lowest_finite(), number));
             }
             scores[index] = checked;
         }

@@ -4,8 +4,17 @@ use cubecl::prelude::*;
 
 use crate::{matrix::shape::Matrix, tile::Tile};
 
-/// The least finite number: only −∞ is lower. It stands for a hidden score.
-pub(crate) const LEAST: f32 = f32::MIN;
+/// The least finite number, which marks a hidden score: only −∞ is lower.
+#[cube]
+pub(crate) fn lowest_finite() -> f32 {
+    f32::new(f32::MIN)
+}
+
+/// The largest finite number.
+#[cube]
+pub(crate) fn highest_finite() -> f32 {
+    f32::new(f32::MAX)
+}
 
 /// What the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,7 @@ use crate::{
     call::Call,
     forward::normalized,
     operands::{dims, optional},
-    scoring::LEAST,
+    scoring::lowest_finite,
     supports::{MOST_TILES, Pass, is_in_software, largest_scratch},
     tile::UNTILED_UNITS,
 };
@@ -159,7 +159,7 @@ fn merged<F: Float>(
         let query = row % len_q;
         let head = row / len_q % heads;
         let batch = row / len_q / heads;
-        let mut maximum = f32::new(LEAST);
+        let mut maximum = lowest_finite();
         for split in 0..splits {
             maximum = maximum.max(statistics[(split * rows + row) * 2]);
         }

@@ -4,8 +4,8 @@ use cubecl::prelude::*;
 
 use crate::{
     scoring::{Config, Scoring},
-    share::{Share, Tiles, share},
-    tile::{Side, Unit, side},
+    share::Tiles,
+    tile::Unit,
 };
 
 /// A tile with pairs that segments, mask and table leave visible, and one with pairs that they hide.
@@ -60,45 +60,6 @@ pub(crate) fn pairs(
         column: column + unit.x * 4,
         keys_in_rows,
         config,
-    }
-}
-
-/// The tile of queries of a cube.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-pub(crate) struct Site<'a, F: Float, N: Size> {
-    pub(crate) place: Place,
-    /// The head of its keys and values.
-    pub(crate) head_kv: usize,
-    /// The first query.
-    pub(crate) first: usize,
-    pub(crate) share: Share,
-    /// The queries, whose factor is the scale.
-    pub(crate) queries: Side<'a, F, N>,
-}
-
-/// Of a grid of tiles by heads. With a causal mask the last tile has the most keys: it goes first.
-#[cube]
-pub(crate) fn site<'a, F: Float, M: Numeric, N: Size>(
-    query: &'a Tensor<Vector<F, N>>,
-    key: &Tensor<Vector<F, N>>,
-    scoring: &Scoring<M>,
-    #[comptime] config: Config,
-) -> Site<'a, F, N> {
-    let size = comptime!(config.tile_queries());
-    let heads = query.shape(1);
-    let len_q = query.shape(2);
-    let head_of_batch = head_of_cube(query.shape(0) * heads);
-    let (batch, head) = (head_of_batch / heads, head_of_batch % heads);
-    let tiles = len_q.div_ceil(size);
-    let share = share(tiles, config);
-    let first = (tiles - 1 - share.tile) * size;
-    Site::<'a, F, N> {
-        place: place::<M>(scoring, batch, head, len_q, key.shape(2)),
-        head_kv: head / (heads / key.shape(1)),
-        first,
-        share,
-        queries: side::<F, N>(query, batch, head, first, scoring.scale),
     }
 }
 

@@ -19,11 +19,12 @@ use crate::{
     dropout::{keep_scale, zero_dropped},
     forward::{ended, store_statistics},
     score::{largest_of, mark_seen, scored_products, sum_of, zero_hidden},
-    scoring::{Config, LEAST, Scoring},
+    scoring::{Config, Scoring, lowest_finite},
     share::{batch_of_results, shared},
+    site::site,
     store::store_rows,
     tile::{Four, side},
-    visible::{pairs, site, tiles_of_keys},
+    visible::{pairs, tiles_of_keys},
 };
 
 /// How much larger than the base of its row a score may be: 8 powers of two.
@@ -67,7 +68,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let queries = own_rows::<F, N>(site.queries, &mut unit, &mut operands, dim_qk, matrix);
     let mut sums = zero_sums(dim_v, matrix);
-    let mut base = f32::new(LEAST);
+    let mut base = lowest_finite();
     let mut total = f32::new(0.0);
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);

@@ -16,9 +16,10 @@ use crate::{
     dropout::{keep_scale, zero_dropped},
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
-    share::{batch_of_results, share, shared},
+    share::{batch_of_results, shared},
+    site::site_of_keys,
     tile::{Four, side},
-    visible::{head_of_cube, pairs, place, tiles_of_queries},
+    visible::{pairs, place, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, to_score_gradients, weights},
 };
 
@@ -47,13 +48,9 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let two = comptime!(matrix.operands > 1);
     let (dim_qk, dim_v) = comptime!((matrix.dim_qk, matrix.dim_v));
     let one = f32::new(1.0);
-    let heads_kv = key.shape(1);
-    let group = query.shape(1) / heads_kv;
-    let (len_q, len_kv) = (query.shape(2), key.shape(2));
-    let head_kv_of_batch = head_of_cube(key.shape(0) * heads_kv);
-    let (batch, head_kv) = (head_kv_of_batch / heads_kv, head_kv_of_batch % heads_kv);
-    let share = share(len_kv.div_ceil(comptime!(tile.height)), config);
-    let first = share.tile * tile.height;
+    let site = site_of_keys::<F, N>(query, key, config);
+    let (batch, head_kv, first) = (site.batch, site.head_kv, site.first);
+    let (len_q, len_kv) = (site.len_q, site.len_kv);
     let mut unit = unit_of_plane(tile, matrix);
     let mut operands = operands::<F>(matrix);
     let keys = side::<F, N>(key, batch, head_kv, first, one);
@@ -66,11 +63,11 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let mut value_sums = zero_sums(dim_v, matrix);
 
     let mut ahead = none_ahead(matrix);
-    for member in 0..group {
-        let head = head_kv * group + member;
+    for member in 0..site.group {
+        let head = head_kv * site.group + member;
         let place = place::<M>(scoring, batch, head, len_q, len_kv);
         let tiles = tiles_of_queries::<M>(scoring, place, first, config);
-        let tiles = shared(tiles, share, member, group, config);
+        let tiles = shared(tiles, site.share, member, site.group, config);
         let (end, own) = (tiles.end, first / tile.height);
         let source = source::<F, N>(query, output_gradient, batch, head);
         let from = tiles.start;
@@ -192,7 +189,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     }
 
     let mut place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
-    place.batch = batch_of_results(share, batch, key.shape(0), config);
+    place.batch = batch_of_results(site.share, batch, key.shape(0), config);
     let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_key {

@@ -16,9 +16,10 @@ use crate::{
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
+    site::site,
     store::store_rows,
     tile::{Unit, side},
-    visible::{Pairs, pairs, site, tiles_of_keys},
+    visible::{Pairs, pairs, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, to_score_gradients, weights},
 };
 

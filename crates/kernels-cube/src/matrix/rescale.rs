@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     score::largest_of,
+    scoring::highest_finite,
     tile::{Four, Unit},
 };
 
@@ -99,7 +100,7 @@ pub(crate) fn fit(
     let zero = f32::new(0.0);
     let is_first = factor == zero;
     let (mut fitted, mut ratio) = (factor, f32::new(1.0));
-    let grows = top > zero && top <= f32::new(f32::MAX) && (is_first || top * factor > LARGEST);
+    let grows = top > zero && top <= highest_finite() && (is_first || top * factor > LARGEST);
     if grows {
         // Brings the largest to 64 .. 128: 2 to the power of 6, less its exponent.
         let exponent = (u32::reinterpret(top) >> 23).max(6u32);
