@@ -170,17 +170,16 @@ impl AttentionMask {
             // A table says what the function shows of queries at their default positions.
             function.table = function.table.filter(|_| is_default);
             let table = function.table.clone();
-            let call = function.into_call();
             let is_exact = table.as_ref().is_some_and(|table| table.is_exact());
             tables.extend(table.clone());
-            if let Some(table) = table.filter(|_| is_exact || call.is_scalar()) {
+            if let Some(table) = table.filter(|_| is_exact || function.is_scalar()) {
                 visible.push(VisibleBlocks {
                     table: table.visible.clone(),
                     size: table.size,
                 });
             }
             if !is_exact {
-                functions.push(call);
+                functions.push(function);
             }
         }
         let blocks = VisibleBlocks::intersection(visible, lengths);

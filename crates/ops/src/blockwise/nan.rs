@@ -41,7 +41,7 @@ pub(crate) fn refuse_nan_of_function(inputs: ScoreInputs<Dispatch>, value: &Floa
             let score = function.scores.into_data().iter::<f64>().nth(index);
             panic!(
                 "attention: the score function '{}' returned NaN for query {} and key {} of batch item {} in head {}, whose score is {}",
-                function.call.frame.name,
+                function.call.captures.frame.name,
                 queries.start + query,
                 keys.start + key,
                 head / heads,

@@ -65,7 +65,9 @@ pub(crate) fn scores<B: Backend>(
         )
     };
     let by_functions = function::hidden::<B>(&inputs.mask.functions, part, block);
-    let score_function = inputs.score_function.map(|call| (block(&call.frame), call));
+    let score_function = inputs
+        .score_function
+        .map(|call| (block(&call.captures.frame), call));
     let hidden = Hidden::<B>::new(
         &inputs.query.device(),
         batch,

@@ -65,7 +65,6 @@ impl MaskFunction {
         if scores.contains(&0) {
             return self;
         }
-        let call = self.clone().into_call();
         let table = BlockTable::new(scores, size, device, |queries| {
             let part = Part {
                 queries,
@@ -73,7 +72,7 @@ impl MaskFunction {
                 len_q,
                 len_kv,
             };
-            let hidden = function::hidden::<Dispatch>(slice::from_ref(&call), &part, |frame| {
+            let hidden = function::hidden::<Dispatch>(slice::from_ref(&self), &part, |frame| {
                 let sizes = [batch, heads];
                 block::<Dispatch>(frame, sizes, &part, None, PositionMask::default(), device)
             });
