@@ -8,6 +8,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
     AttentionBias, AttentionMask, AttentionOptions,
+    at_positions::one_if_equal,
     bias::DistancePart,
     check,
     composed::{relative::relative_shift, statistics_dtype},
@@ -57,10 +58,7 @@ impl AttentionOptions {
             return self;
         }
         let lengths = [len_q, len_kv];
-        let offsets = match offsets.iter().all(|offset| *offset == offsets[0]) {
-            true => &offsets[..1],
-            false => offsets,
-        };
+        let offsets = one_if_equal(offsets);
         let alignment = self.mask.named_alignment();
         let alignment = alignment
             .or(self.mask.by_position.causal)

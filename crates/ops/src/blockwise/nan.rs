@@ -16,7 +16,7 @@ pub(crate) fn refuse_nan_of_function(inputs: ScoreInputs<Dispatch>, value: &Floa
     let Some(sizes) = Sizes::of::<Dispatch>(&inputs, value) else {
         return;
     };
-    let plan = Plan::forward(sizes).shown_by(&inputs.mask.tables);
+    let plan = Plan::forward(sizes, &inputs.mask.tables);
     let dtype = statistics_dtype(float_dtype(inputs.query.dtype()));
     let inputs = aligned::<Dispatch>(inputs);
     for queries in plan.queries() {

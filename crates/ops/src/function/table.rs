@@ -92,18 +92,15 @@ impl BlockTable {
         let [batch, heads, rows, columns] = self.dims;
         let entries =
             |tokens: &Range<usize>, size: usize| tokens.start / size..tokens.end.div_ceil(size);
-        let (of_rows, of_columns) = (
-            entries(queries, self.size.queries),
-            entries(keys, self.size.keys),
-        );
-        (0..batch * heads).flat_map(move |head| {
-            let of_columns = of_columns.clone();
-            of_rows.clone().flat_map(move |row| {
-                let first = (head * rows + row) * columns;
-                of_columns
-                    .clone()
-                    .map(move |column| self.blocks[first + column])
-            })
+        let of_columns = entries(keys, self.size.keys);
+        let of_rows = entries(queries, self.size.queries);
+        let of_rows = (0..batch * heads).flat_map(move |head| {
+            let row = move |row| (head * rows + row) * columns;
+            of_rows.clone().map(row)
+        });
+        of_rows.flat_map(move |first| {
+            let blocks = &self.blocks[first..first + columns];
+            blocks[of_columns.clone()].iter().copied()
         })
     }
 }
