@@ -19,7 +19,7 @@ use super::{
 use crate::{
     KvCache, KvCacheConfig, MixerCall, Norm, NormConfig, TokenMixer,
     error::{ConfigError, expect_valid},
-    linear::{apply, kaiming_uniform, place, side_by_side},
+    linear::{apply, kaiming_uniform, output, place, side_by_side},
     parameter::floats,
     positions::{PositionEncoding, Positions, check_lengths},
     trace::Recorder,
@@ -276,10 +276,7 @@ impl TokenMixer for LatentAttention {
             Some(cache) => self.absorbed(latents, context, cache),
             None => self.expanded(latents, context, &positions, &mut call.recorder),
         };
-        call.recorder.step("merged", &merged);
-        let output = apply(&self.output, merged);
-        call.recorder.step("output", &output);
-        output
+        output(&self.output, merged, None, &mut call.recorder)
     }
 }
 
