@@ -89,11 +89,8 @@ impl Kept<'_> {
 
     /// Where all sequences begin, if it is one key.
     fn together(&self) -> Option<usize> {
-        let first = *self.first.first()?;
-        self.first
-            .iter()
-            .all(|&other| other == first)
-            .then_some(first)
+        let (&first, rest) = self.first.split_first()?;
+        rest.iter().all(|&other| other == first).then_some(first)
     }
 
     /// The columns of the kept keys of `x`, `[batch or 1, .., len_kv or 1]`. A column that is not there is one that is.
@@ -147,14 +144,10 @@ impl Kept<'_> {
                 (tensor, _) => tensor,
             };
         }
-        let first = self.first.iter().map(|&first| first as i64);
         let before = &mut captures.frame.first_keys;
-        match before.is_empty() {
-            true => before.extend(first),
-            false => before
-                .iter_mut()
-                .zip(first)
-                .for_each(|(before, first)| *before += first),
+        before.resize(self.first.len(), 0);
+        for (before, &first) in before.iter_mut().zip(self.first) {
+            *before += first as i64;
         }
         if before.iter().all(|&first| first == 0) {
             before.clear();

@@ -59,10 +59,9 @@ pub fn attention_steps(
         }
     };
     let scale = options.scale.unwrap_or(1.0 / (dim_qk as f64).sqrt());
-    let scaled = scores.clone() * scale;
     let scaled = match options.score_function.is_some() && !shape.contains(&0) {
         true => by_function(query.clone(), key.clone(), options.clone()),
-        false => scaled,
+        false => scores.clone() * scale,
     };
     let scaled = match options.softcap {
         Some(softcap) => (scaled / softcap).tanh() * softcap,

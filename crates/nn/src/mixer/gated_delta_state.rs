@@ -131,8 +131,8 @@ impl MixerState for GatedDeltaState {
             return;
         }
         // In Burn 0.22.1 nothing can be selected with no indices on wgpu.
-        self.memory = self.memory.take().filter(|_| !rows.is_empty());
-        self.memory = self.memory.take().map(|Memory { tail, matrix }| {
+        let memory = self.memory.take().filter(|_| !rows.is_empty());
+        self.memory = memory.map(|Memory { tail, matrix }| {
             let rows = indices(rows.iter().copied(), &tail.device());
             Memory {
                 tail: tail.select(0, rows.clone()),
