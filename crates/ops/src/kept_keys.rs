@@ -1,6 +1,6 @@
 //! Masks, biases and functions that are given for all tokens of a sequence, where a cache has kept some of them.
 
-use burn::tensor::{Int, Tensor, TensorData, kind::Basic};
+use burn::tensor::{Int, Tensor, kind::Basic};
 use burn_attn_kernels_cpu::BlockSize;
 
 use crate::{
@@ -122,8 +122,7 @@ impl Kept<'_> {
     fn lengths(&self, lengths: Tensor<1, Int>) -> Tensor<1, Int> {
         let device = lengths.device();
         let first: Vec<i64> = self.first.iter().map(|&first| first as i64).collect();
-        let first =
-            Tensor::<1, Int>::from_data(TensorData::new(first, [self.first.len()]), &device);
+        let first = Tensor::<1, Int>::from_data(first.as_slice(), &device);
         let lengths = match lengths.dtype() == first.dtype() {
             true => lengths,
             false => lengths.cast(first.dtype()),

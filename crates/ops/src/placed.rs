@@ -88,8 +88,7 @@ impl AttentionOptions {
                 [offset] => vec![*offset; batch],
                 _ => offsets.to_vec(),
             };
-            let offsets = Tensor::from_data(TensorData::new(offsets, [batch]), &device);
-            return self.query_offsets(offsets);
+            return self.query_offsets(Tensor::from_data(offsets.as_slice(), &device));
         }
         assert!(
             !has_numbers,

@@ -81,9 +81,8 @@ impl HeadsConfig {
         ConfigError::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
         let n_kv_heads = self.n_kv_heads.unwrap_or(n_heads);
         ConfigError::check_positive(config, &[("n_kv_heads", n_kv_heads)])?;
-        ConfigError::check(config, n_heads.is_multiple_of(n_kv_heads), || {
-            format!("n_heads {n_heads} is not divisible by n_kv_heads {n_kv_heads}")
-        })?;
+        let (heads, shared) = (("n_heads", n_heads), ("n_kv_heads", n_kv_heads));
+        ConfigError::check_divisible(config, heads, shared)?;
         if self.d_head.is_none() {
             ConfigError::check_heads(config, d_model, n_heads)?;
         }

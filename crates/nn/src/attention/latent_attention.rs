@@ -21,7 +21,7 @@ use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply, kaiming_uniform, output, place, side_by_side},
     parameter::floats,
-    positions::{PositionEncoding, Positions, check_lengths},
+    positions::{Position, PositionEncoding, Positions, check_lengths},
     trace::Recorder,
 };
 
@@ -350,7 +350,7 @@ impl LatentAttention {
         let value: Tensor<4> = latents.latent.unsqueeze_dim(1);
         let key = Tensor::cat(vec![latents.rotary_key, value.clone()], 3);
         // They are rotated already.
-        context.position = Some(PositionEncoding::None.init(n_heads, d_head, &key.device()));
+        context.position = Some(Position::default());
         let heads = &self.heads;
         let (merged, _) = heads.attend_cached([query, key, value], context, None, cache);
         let [mixed] = split_heads(merged, [n_heads]);

@@ -5,7 +5,7 @@ use core::ops::Range;
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic};
 
 use super::CacheStorage;
-use crate::parameter::is_same_device;
+use crate::parameter::{bytes, is_same_device};
 
 /// Room for rows of all sequences.
 #[derive(Clone, Debug)]
@@ -183,10 +183,8 @@ impl Buffer {
 
     pub(super) fn bytes(&self) -> usize {
         match self.rows() {
-            Rows::Float(rows) => rows.shape().num_elements() * rows.dtype().size(),
-            Rows::Int8(codes, scales) => {
-                codes.shape().num_elements() + scales.shape().num_elements() * scales.dtype().size()
-            }
+            Rows::Float(rows) => bytes(rows),
+            Rows::Int8(codes, scales) => bytes(codes) + bytes(scales),
             Rows::Elsewhere => 0,
         }
     }

@@ -109,8 +109,7 @@ impl Plan {
         Part {
             queries: queries.clone(),
             keys: keys.clone(),
-            len_q: self.sizes.len_q,
-            len_kv: self.sizes.len_kv,
+            ..Part::whole(self.sizes.len_q, self.sizes.len_kv)
         }
     }
 }

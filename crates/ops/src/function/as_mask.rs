@@ -68,9 +68,7 @@ impl MaskFunction {
         let table = BlockTable::new(scores, size, device, |queries| {
             let part = Part {
                 queries,
-                keys: 0..len_kv,
-                len_q,
-                len_kv,
+                ..Part::whole(len_q, len_kv)
             };
             let hidden = function::hidden::<Dispatch>(slice::from_ref(&self), &part, |frame| {
                 let sizes = [batch, heads];
