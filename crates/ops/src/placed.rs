@@ -114,15 +114,14 @@ impl AttentionOptions {
             }
         }
         if is_masked {
-            self.mask =
-                self.mask
-                    .map_all(&|mut mask| match core::mem::take(&mut mask.by_position) {
-                        by_position if by_position == PositionMask::default() => mask,
-                        by_position => {
-                            let hidden = hidden(by_position, offsets, lengths, &device);
-                            mask.and(AttentionMask::masked(hidden))
-                        }
-                    });
+            self.mask = self.mask.map_all(&|mut mask| {
+                let by_position = core::mem::take(&mut mask.by_position);
+                if by_position == PositionMask::default() {
+                    return mask;
+                }
+                let hidden = hidden(by_position, offsets, lengths, &device);
+                mask.and(AttentionMask::masked(hidden))
+            });
         }
         self
     }

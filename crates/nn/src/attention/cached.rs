@@ -177,40 +177,25 @@ impl Heads {
     ) -> Tensor<3> {
         let [batch, _, len_q, _] = query.dims();
         let device = query.device();
-        let CachedKeys {
-            appended,
-            counts,
-            positions,
-            listed,
-            offsets,
-            longest,
-        } = keys;
-        let Some(Appended {
-            key,
-            value,
-            new_at,
-            first,
-            first_tokens,
-        }) = appended
-        else {
-            return Tensor::zeros(
-                [batch, len_q, self.sizes.merged()],
-                (&device, query.dtype()),
-            );
+        let (listed, counts) = (keys.listed.as_ref(), &keys.counts);
+        let Some(appended) = &keys.appended else {
+            let merged = [batch, len_q, self.sizes.merged()];
+            return Tensor::zeros(merged, (&device, query.dtype()));
         };
-        let (first, key, value) = (*first, key.clone(), value.clone());
+        let (first, new_at) = (appended.first, &appended.new_at);
+        let (key, value) = (appended.key.clone(), appended.value.clone());
         let is_plain = options.is_plain();
-        let query = self.prepare_query(query, |query| position.rotate(query, positions));
+        let query = self.prepare_query(query, |query| position.rotate(query, &keys.positions));
         let behind = BehindPrefix {
             position,
-            offsets,
-            longest: *longest,
+            offsets: &keys.offsets,
+            longest: keys.longest,
         };
         let of_prefix = self.attend_prefix(&query, options.clone(), cache, behind);
         let [_, _, len_kv, _] = key.dims();
         let options = match is_plain {
             true => options,
-            false => options.of_kept_keys(first_tokens, len_kv, [len_q, *longest]),
+            false => options.of_kept_keys(&appended.first_tokens, len_kv, [len_q, keys.longest]),
         };
         let options = options.mask(by_position(true, window));
         let place = |options: AttentionOptions, cache: &KvCache| match listed {

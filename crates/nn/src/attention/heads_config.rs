@@ -109,9 +109,7 @@ impl HeadsConfig {
     }
 
     pub(super) fn init(&self, sizes: Sizes, dropout: f64, device: &Device) -> Heads {
-        let Sizes {
-            n_heads, d_head, ..
-        } = sizes;
+        let (n_heads, d_head) = (sizes.n_heads, sizes.d_head);
         let [query, key, _] = sizes.widths();
         let init_norm = |norm: &QkNormConfig| norm.init(n_heads, d_head, [query, key], device);
         let init_sinks = || Initializer::Zeros.init([n_heads], device);

@@ -282,13 +282,9 @@ impl TokenMixer for LatentAttention {
 
 impl LatentAttention {
     fn latents(&self, x: Tensor<3>, rotate: impl Fn(Tensor<4>) -> Tensor<4>) -> Latents {
-        let Sizes {
-            n_heads,
-            d_head: d_key,
-            d_value_head: d_latent,
-            ..
-        } = self.heads.sizes;
-        let d_rotary = d_key - d_latent;
+        let sizes = self.heads.sizes;
+        let (n_heads, d_latent) = (sizes.n_heads, sizes.d_value_head);
+        let d_rotary = sizes.d_head - d_latent;
         let of_query = match self.query_down.as_ref().zip(self.query_norm.as_ref()) {
             Some((down, norm)) => norm.forward(apply(down, x.clone())),
             None => x.clone(),
@@ -322,11 +318,8 @@ impl LatentAttention {
         let query = Tensor::cat(vec![latents.rotary_query, latents.query], 3);
         let (lengths, device) = (context.lengths.as_deref(), query.device());
         let mask = hide_padding(NAME, context.mask, lengths, [batch, len], &device);
-        let options = self.heads.options(
-            mask.and(by_position(true, None)),
-            context.bias,
-            context.score_function,
-        );
+        let mask = mask.and(by_position(true, None));
+        let options = (self.heads).options(mask, context.bias, context.score_function);
         let (options, _) = at_positions(options, (NAME, true), [positions; 2], (&query, len));
         self.heads.attend([query, key, value], options, recorder)
     }

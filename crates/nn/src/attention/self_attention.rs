@@ -283,11 +283,8 @@ impl SelfAttention {
         };
         let heads = &self.heads;
         let position = context.position.as_ref().unwrap_or(&heads.position);
-        let options = heads.options(
-            mask,
-            context.bias.and(position.bias()),
-            context.score_function,
-        );
+        let bias = context.bias.and(position.bias());
+        let options = heads.options(mask, bias, context.score_function);
         let gate = self.gate.as_ref().map(|gate| (gate, x.clone()));
         let (query, own) = self.project(x, input.query_key_position_embedding, recorder);
         let positions = context.positions.unwrap_or_default();
@@ -325,9 +322,8 @@ impl SelfAttention {
             Some(positions) if len > 0 => {
                 let options = AttentionOptions::default().mask(mask);
                 let like = (&x.clone().unsqueeze_dim(1), len);
-                at_positions(options, (NAME, true), [positions; 2], like)
-                    .0
-                    .mask
+                let (options, _) = at_positions(options, (NAME, true), [positions; 2], like);
+                options.mask
             }
             _ => mask,
         };

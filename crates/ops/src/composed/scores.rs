@@ -55,14 +55,8 @@ pub(crate) fn scores<B: Backend>(
     let offsets = inputs.mask.query_offsets.as_ref();
     let block = |frame: &Frame| {
         let device = routed::tensor::<B, 4>(inputs.query.clone()).device();
-        function::block::<B>(
-            frame,
-            [batch, heads_q],
-            part,
-            offsets,
-            scalars.by_position,
-            &device,
-        )
+        let (sizes, by_position) = ([batch, heads_q], scalars.by_position);
+        function::block::<B>(frame, sizes, part, offsets, by_position, &device)
     };
     let by_functions = function::hidden::<B>(&inputs.mask.functions, part, block);
     let score_function = inputs

@@ -202,16 +202,13 @@ impl Angles {
     ///
     /// In f32 the angle of position 5,000 would be off by up to 0.0004, that of position one million by 0.06.
     pub(super) fn tables(&self, positions: &[usize]) -> [TensorData; 2] {
-        let Self {
-            frequencies,
-            factor,
-        } = self;
+        let frequencies = &self.frequencies;
         [f64::cos, f64::sin].map(|wave: fn(f64) -> f64| {
             let angles = positions.iter().flat_map(|&position| {
                 let angle = move |frequency| position as f64 * frequency;
                 frequencies.iter().map(angle)
             });
-            let values: Vec<f64> = angles.map(|angle| factor * wave(angle)).collect();
+            let values: Vec<f64> = angles.map(|angle| self.factor * wave(angle)).collect();
             TensorData::new(values, [positions.len(), frequencies.len()])
         })
     }
