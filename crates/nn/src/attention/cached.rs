@@ -7,7 +7,6 @@ use super::{
     context::{AttentionContext, KEYS_ARE_QUERIES},
     heads::{Heads, Projected},
     masks::{by_position, first_keys, first_queries},
-    shared_prefix::BehindPrefix,
 };
 use crate::{
     cache::{Appended, KvCache, KvCacheConfig},
@@ -49,9 +48,9 @@ pub(crate) struct CachedKeys {
     /// The positions as lists, if they are not the places of the tokens.
     listed: Option<Vec<Vec<usize>>>,
     /// The place of each sequence's first token.
-    offsets: Vec<usize>,
+    pub(super) offsets: Vec<usize>,
     /// Keys of the mask and the bias: all tokens so far.
-    longest: usize,
+    pub(super) longest: usize,
 }
 
 impl Heads {
@@ -186,12 +185,7 @@ impl Heads {
         let (key, value) = (appended.key.clone(), appended.value.clone());
         let is_plain = options.is_plain();
         let query = self.prepare_query(query, |query| position.rotate(query, &keys.positions));
-        let behind = BehindPrefix {
-            position,
-            offsets: &keys.offsets,
-            longest: keys.longest,
-        };
-        let of_prefix = self.attend_prefix(&query, options.clone(), cache, behind);
+        let of_prefix = self.attend_prefix(&query, options.clone(), cache, (position, keys));
         let [_, _, len_kv, _] = key.dims();
         let options = match is_plain {
             true => options,
@@ -221,11 +215,10 @@ impl Heads {
         let one_of_each = len_q == 1 && is_biased && is_in_place;
         let (offset, keys_and_values, options) = match one_of_each {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
-            true => (
-                first,
-                cache.whole(),
-                options.bias(cache.bias_of_distances(position)),
-            ),
+            true => {
+                let bias = cache.bias_of_distances(position);
+                (first, cache.whole(), options.bias(bias))
+            }
             false => (0, [key, value], place(options.bias(position.bias()), cache)),
         };
         let [key, value] = keys_and_values;

@@ -103,10 +103,8 @@ impl TransformerLayerConfig {
     pub fn init(&self, device: &Device) -> TransformerLayer {
         expect_valid(self.validate());
         let attention = self.self_attention();
-        self.init_with(
-            attention.init_with(self.block.shared_key_value, device),
-            device,
-        )
+        let attention = attention.init_with(self.block.shared_key_value, device);
+        self.init_with(attention, device)
     }
 
     /// As [`init`](Self::init), with another mixer of tokens than the self-attention that the fields describe. These are checked all the same, but

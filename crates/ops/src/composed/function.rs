@@ -147,10 +147,8 @@ impl ScorePart {
             ints: ints_of_part(&call.captures, part),
             block,
         };
-        let (scores, hidden) = (
-            routed::tensor::<B, 4>(scores),
-            hidden.map(routed::bool_tensor::<B, 4>),
-        );
+        let scores = routed::tensor::<B, 4>(scores);
+        let hidden = hidden.map(routed::bool_tensor::<B, 4>);
         Self {
             scores: match hidden.clone() {
                 Some(hidden) => scores.mask_fill(hidden, OF_HIDDEN),

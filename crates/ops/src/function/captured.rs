@@ -134,10 +134,8 @@ impl Captured {
     /// that of every pair.
     pub fn by_distance(numbers: Tensor<2>) -> Self {
         let [heads, distances] = numbers.dims();
-        Float::captured(
-            numbers.reshape([1, heads, 1, distances]),
-            Entries::Distances,
-        )
+        let numbers = numbers.reshape([1, heads, 1, distances]);
+        Float::captured(numbers, Entries::Distances)
     }
 
     /// Numbers of any meaning, at most four dimensions, which every block gets as they are, with dimensions of size 1 before them where there are fewer.

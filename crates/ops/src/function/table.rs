@@ -32,11 +32,8 @@ impl BlockTable {
         let [rows, columns] = size.table(len_q, len_kv);
         let strips = (0..rows).map(|row| {
             let first = row * size.queries;
-            Strip::new(
-                visible(first..len_q.min(first + size.queries)),
-                size,
-                len_kv,
-            )
+            let queries = first..len_q.min(first + size.queries);
+            Strip::new(visible(queries), size, len_kv)
         });
         let strips: Vec<Strip> = strips.collect();
         let most = |count: fn(&Strip) -> usize| strips.iter().map(count).max().unwrap_or(1);
