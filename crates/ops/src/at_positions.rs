@@ -60,15 +60,13 @@ impl AttentionOptions {
         // Where there are as many queries as keys, every alignment has its zero at the same number.
         check::biases(&self.bias, [batch, heads, len_q, len_kv], len_q != len_kv);
         let distances = Distances::new(one_if_equal(query), one_if_equal(key), like.device());
-        self.mask = self
-            .mask
-            .map_all(&|mut mask| match mask.by_position.window.take() {
-                Some(window) => match distances.beyond(window) {
-                    Some(hidden) => mask.and(AttentionMask::masked(hidden)),
-                    None => mask,
-                },
+        self.mask = self.mask.map_all(&|mut mask| {
+            let window = mask.by_position.window.take();
+            match window.and_then(|window| distances.beyond(window)) {
+                Some(hidden) => mask.and(AttentionMask::masked(hidden)),
                 None => mask,
-            });
+            }
+        });
         for part in core::mem::take(&mut self.bias.by_distance) {
             self.bias.dense.push(distances.bias(part, like));
         }
@@ -144,10 +142,10 @@ impl Distances {
         let apart = self.tensor();
         let after = right.map(|right| apart.clone().greater_elem(right));
         let before = left.map(|left| apart.lower_elem(-left));
-        match (after, before) {
-            (Some(after), Some(before)) => Some(after.bool_or(before)),
-            (one, None) | (None, one) => one,
-        }
+        [after, before]
+            .into_iter()
+            .flatten()
+            .reduce(Tensor::bool_or)
     }
 
     /// A part of a bias: `[sequences or 1, heads_q, len_q, len_kv]`.
