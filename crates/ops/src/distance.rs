@@ -19,9 +19,9 @@ pub(crate) fn distance_bias(
         return None;
     }
     let positions: Vec<isize> = axis.relative_positions().collect();
-    let numbers = parts.into_iter().map(|part| {
-        let formula = by_formula(part, &positions, dtype);
-        formula.unwrap_or_else(|numbers| of_distances(axis, dtype, numbers))
+    let numbers = parts.into_iter().filter_map(|part| match part {
+        DistancePart::Numbers(numbers) => Some(of_distances(axis, dtype, numbers)),
+        formula => by_formula(formula, &positions, dtype),
     });
     numbers.reduce(|sum, part| sum + part)
 }
@@ -60,25 +60,21 @@ pub fn bias_at_positions(
     dtype: DType,
 ) -> Option<Tensor<2>> {
     let parts = bias.by_distance.into_iter();
-    let formulas = parts.filter_map(|part| by_formula(part, positions, dtype).ok());
+    let formulas = parts.filter_map(|part| by_formula(part, positions, dtype));
     formulas.reduce(|sum, part| sum + part)
 }
 
-/// A part at these positions, or its numbers, for which there is no formula.
-fn by_formula(
-    part: DistancePart,
-    positions: &[isize],
-    dtype: DType,
-) -> Result<Tensor<2>, Tensor<2>> {
+/// A part at these positions; `None` for numbers, which have no formula.
+fn by_formula(part: DistancePart, positions: &[isize], dtype: DType) -> Option<Tensor<2>> {
     match part {
-        DistancePart::Alibi(slopes) => Ok(of_slopes(positions, slopes.cast(dtype))),
+        DistancePart::Alibi(slopes) => Some(of_slopes(positions, slopes.cast(dtype))),
         DistancePart::PaperAlibi(heads, device) => {
-            Ok(of_slopes(positions, paper_slopes(heads, &device, dtype)))
+            Some(of_slopes(positions, paper_slopes(heads, &device, dtype)))
         }
         DistancePart::Relative(table, buckets) => {
-            Ok(of_table(positions, table.cast(dtype), buckets))
+            Some(of_table(positions, table.cast(dtype), buckets))
         }
-        DistancePart::Numbers(numbers) => Err(numbers),
+        DistancePart::Numbers(_) => None,
     }
 }
 
