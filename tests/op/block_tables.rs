@@ -9,13 +9,13 @@ use burn::tensor::{DType, Device, Int, Tensor};
 use burn_attn::{
     AttentionMask, AttentionOptions, CausalAlignment, MaskFunction, ScoreFunction, ops,
 };
-use burn_attn_tests::{compare::difference_to_largest, devices, sentence};
+use burn_attn_tests::{devices, sentence};
 
 use crate::{
     body::Body,
     case::Case,
     mask_functions::{SIZES, dense, forms},
-    oracle::{implementations, pairs},
+    oracle::{assert_is_of_oracle, implementations},
 };
 
 const SCORES: [usize; 4] = [2, 6, 7, 11];
@@ -32,14 +32,11 @@ fn functions_with_tables_are_dense_masks() {
                     options.mask(AttentionMask::function(function))
                 };
                 let actual = case.run_with(body, &device, [DType::F64; 2], add);
-                for (name, expected, actual) in pairs(expected.oracle(), actual) {
-                    let off = difference_to_largest(&actual, &expected);
-                    assert!(
-                        off <= 1e-13,
-                        "{name} of '{}' in blocks of {size:?} by {body:?} on {device:?} is off by {off:e}",
-                        form.name
-                    );
-                }
+                let what = format!(
+                    "of '{}' in blocks of {size:?} by {body:?} on {device:?}",
+                    form.name
+                );
+                assert_is_of_oracle(expected.oracle(), actual, 1e-13, &what);
             }
         }
     }
@@ -167,14 +164,8 @@ fn tables_do_not_hold_for_queries_elsewhere() {
                     options.mask(AttentionMask::function(table))
                 };
                 let actual = case.run_with(body, &device, [DType::F64; 2], add);
-                for (name, expected, actual) in pairs(expected.oracle(), actual) {
-                    let off = difference_to_largest(&actual, &expected);
-                    assert!(
-                        off <= 1e-13,
-                        "{name} of '{}' by {body:?} on {device:?} is off by {off:e}",
-                        case.name
-                    );
-                }
+                let what = format!("of '{}' by {body:?} on {device:?}", case.name);
+                assert_is_of_oracle(expected.oracle(), actual, 1e-13, &what);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     functions::results,
     golden,
     mask_functions::SIZES,
-    oracle::{TOLERANCE_OF_F32, implementations, pairs},
+    oracle::{TOLERANCE_OF_F32, assert_is_of_oracle, implementations},
     scalar_forms::OfKeys,
 };
 
@@ -163,13 +163,8 @@ fn score_functions_read_integers() {
         let mut expected = expected.oracle();
         // The bias of the oracle.
         expected.option_gradients.clear();
-        for (name, expected, actual) in pairs(expected, actual) {
-            let off = difference_to_largest(&actual, &expected);
-            assert!(
-                off <= 1e-13,
-                "{name} by {body:?} on {device:?} is off by {off:e}"
-            );
-        }
+        let what = format!("by {body:?} on {device:?}");
+        assert_is_of_oracle(expected, actual, 1e-13, &what);
     }
 }
 

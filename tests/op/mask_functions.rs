@@ -5,11 +5,11 @@ use burn_attn::{
     AttentionMask, AttentionOptions, Captured, CausalAlignment, MaskFunction, Pairs, ScoreFunction,
     ops,
 };
-use burn_attn_tests::{compare::difference_to_largest, devices, sentence};
+use burn_attn_tests::{devices, sentence};
 
 use crate::{
     case::Case,
-    oracle::{TOLERANCE_OF_F32, implementations, pairs},
+    oracle::{TOLERANCE_OF_F32, assert_is_of_oracle, implementations},
     scalar_forms::{Causal, Documents, Odd, Parity},
 };
 
@@ -148,15 +148,11 @@ fn agree(dtype: DType, tolerance: f64) {
                     options.mask(AttentionMask::function((form.function)(device)))
                 };
                 let actual = case.run_with(body, &device, [dtype, dtype], add);
-                for (name, expected, actual) in pairs(expected(), actual) {
-                    let off = difference_to_largest(&actual, &expected);
-                    assert!(
-                        off <= tolerance,
-                        "{name} of '{}' in '{}' by {body:?} on {device:?} is off by {off:e}",
-                        form.name,
-                        case.name
-                    );
-                }
+                let what = format!(
+                    "of '{}' in '{}' by {body:?} on {device:?}",
+                    form.name, case.name
+                );
+                assert_is_of_oracle(expected(), actual, tolerance, &what);
             }
         }
     }
@@ -194,13 +190,8 @@ fn functions_combine_as_masks_do() {
     for (body, device) in implementations(DType::F64) {
         let add = |options: AttentionOptions, device: &Device| options.mask(parity(device));
         let actual = case.run_with(body, &device, [DType::F64; 2], add);
-        for (name, expected, actual) in pairs(expected.oracle(), actual) {
-            let off = difference_to_largest(&actual, &expected);
-            assert!(
-                off <= 1e-13,
-                "{name} by {body:?} on {device:?} is off by {off:e}"
-            );
-        }
+        let what = format!("by {body:?} on {device:?}");
+        assert_is_of_oracle(expected.oracle(), actual, 1e-13, &what);
     }
 }
 

@@ -59,6 +59,14 @@ pub fn pairs(expected: Results, actual: Results) -> Vec<(&'static str, Vec<f64>,
     pairs
 }
 
+/// Panics unless everything that was computed is within a tolerance of what was expected.
+pub fn assert_is_of_oracle(expected: Results, actual: Results, tolerance: f64, what: &str) {
+    for (name, expected, actual) in pairs(expected, actual) {
+        let off = difference_to_largest(&actual, &expected);
+        assert!(off <= tolerance, "{name} {what} is off by {off:e}");
+    }
+}
+
 fn agrees(body: Body, device: &Device, dtype: DType, tolerance: f64) {
     let is_slow = !devices::is_cpu(device) && cfg!(not(feature = "remote"));
     let has_all = body == Body::Backend || !is_slow;
@@ -74,14 +82,8 @@ fn agrees(body: Body, device: &Device, dtype: DType, tolerance: f64) {
             continue;
         }
         let actual = case.run_by(body, device, dtype);
-        for (name, expected, actual) in pairs(case.oracle(), actual) {
-            let error = difference_to_largest(&actual, &expected);
-            assert!(
-                error <= tolerance,
-                "{name} of '{}' by {body:?} on {device:?} in {dtype:?} is off by {error:e}",
-                case.name
-            );
-        }
+        let what = format!("of '{}' by {body:?} on {device:?} in {dtype:?}", case.name);
+        assert_is_of_oracle(case.oracle(), actual, tolerance, &what);
     }
 }
 

@@ -10,13 +10,13 @@ use burn_attn::{
     AttentionMask, AttentionOptions, Captured, CausalAlignment, MaskFunction, Number, Pair,
     PairBlock, ScoreForm, ScoreFunction, Shown, VisibleForm, ops,
 };
-use burn_attn_tests::{compare::difference_to_largest, devices, sentence};
+use burn_attn_tests::{devices, sentence};
 
 use crate::{
     body::Body,
     case::Case,
     mask_functions::{SIZES, forms},
-    oracle::{implementations, pairs},
+    oracle::{assert_is_of_oracle, implementations},
 };
 
 macro_rules! forms {
@@ -198,12 +198,7 @@ fn mask_functions_count_from_query_offsets() {
             options.mask(AttentionMask::function((forms()[0].function)(device)))
         };
         let actual = case.run_with(body, &device, [DType::F64; 2], add);
-        for (name, expected, actual) in pairs(expected.oracle(), actual) {
-            let off = difference_to_largest(&actual, &expected);
-            assert!(
-                off <= 1e-13,
-                "{name} by {body:?} on {device:?} is off by {off:e}"
-            );
-        }
+        let what = format!("by {body:?} on {device:?}");
+        assert_is_of_oracle(expected.oracle(), actual, 1e-13, &what);
     }
 }

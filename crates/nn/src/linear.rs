@@ -6,6 +6,8 @@ use burn::{
     tensor::{DType, Device, Tensor, activation::sigmoid, assert_shape},
 };
 
+use crate::trace::Recorder;
+
 /// How Burn's `Linear` is initialised: uniformly up to `1 / √d_input`.
 pub(crate) fn kaiming_uniform() -> Initializer {
     Initializer::KaimingUniform {
@@ -76,12 +78,21 @@ pub fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     apply_to_rows(linear, rows).reshape([batch, len, d_output])
 }
 
-/// `merged` times the sigmoid of `gate` of `x`, if there is a gate.
-pub(crate) fn gated(gate: &Option<Linear>, merged: Tensor<3>, x: Option<Tensor<3>>) -> Tensor<3> {
-    match gate.as_ref().zip(x) {
+/// The output projection of the `merged` heads, which are multiplied by the sigmoid of the gate of its input, if there is a gate.
+pub(crate) fn output(
+    projection: &Linear,
+    merged: Tensor<3>,
+    gate: Option<(&Linear, Tensor<3>)>,
+    recorder: &mut Recorder,
+) -> Tensor<3> {
+    let merged = match gate {
         Some((gate, x)) => merged * sigmoid(apply(gate, x)),
         None => merged,
-    }
+    };
+    recorder.step("merged", &merged);
+    let output = apply(projection, merged);
+    recorder.step("output", &output);
+    output
 }
 
 /// The product of `x` and the weight of `linear`, without the bias: the change of its output when `x` is added to its input.

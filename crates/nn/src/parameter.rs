@@ -2,7 +2,7 @@
 
 use burn::{
     module::Param,
-    tensor::{DType, Device, Tensor},
+    tensor::{DType, Device, Tensor, kind::Basic},
 };
 
 /// The numbers of a parameter, including its adapter, as floats: `Module::quantize_weights` packs every parameter, and few
@@ -17,6 +17,11 @@ pub(crate) fn wide(dtype: DType) -> DType {
         DType::F64 => DType::F64,
         _ => DType::F32,
     }
+}
+
+/// The memory of a tensor's numbers (bytes).
+pub(crate) fn bytes<const D: usize, K: Basic>(x: &Tensor<D, K>) -> usize {
+    x.shape().num_elements() * x.dtype().size()
 }
 
 /// Whether tensors of one device can meet those of the other. Devices are equal whether or not they record for autodiff.

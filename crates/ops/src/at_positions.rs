@@ -1,16 +1,14 @@
 //! Windows and biases by distance between tokens at any positions, which no alignment describes.
 
-use core::ops::RangeInclusive;
-
 use burn::tensor::{Bool, DType, Device, FloatDType, Int, Tensor, TensorData};
 use burn_attn_kernels_cpu::Window;
 
 use crate::{
-    AttentionBias, AttentionMask, AttentionOptions,
+    AttentionMask, AttentionOptions,
     bias::DistancePart,
     check,
     composed::statistics_dtype,
-    distance::{alibi, bias_at_positions, paper_slopes},
+    distance::{alibi, of_table, paper_slopes},
 };
 
 /// How many numbers one operation selects. Its gradient is a loop over them on CubeCL, which Mesa's software driver leaves after as many
@@ -33,7 +31,7 @@ impl AttentionOptions {
     /// # Panics
     ///
     /// When there are neither one list nor one for each sequence, or not one position per token; when tokens of a sequence are more than
-    /// 2³⁰ positions apart; when a bias does not fit the query, or one by [distances](AttentionBias::distances) has no entry for a distance
+    /// 2³⁰ positions apart; when a bias does not fit the query, or one by [distances](crate::AttentionBias::distances) has no entry for a distance
     /// that occurs.
     ///
     /// # Cost
@@ -62,15 +60,13 @@ impl AttentionOptions {
         // Where there are as many queries as keys, every alignment has its zero at the same number.
         check::biases(&self.bias, [batch, heads, len_q, len_kv], len_q != len_kv);
         let distances = Distances::new(one_if_equal(query), one_if_equal(key), like.device());
-        self.mask = self
-            .mask
-            .map_all(&|mut mask| match mask.by_position.window.take() {
-                Some(window) => match distances.beyond(window) {
-                    Some(hidden) => mask.and(AttentionMask::masked(hidden)),
-                    None => mask,
-                },
+        self.mask = self.mask.map_all(&|mut mask| {
+            let window = mask.by_position.window.take();
+            match window.and_then(|window| distances.beyond(window)) {
+                Some(hidden) => mask.and(AttentionMask::masked(hidden)),
                 None => mask,
-            });
+            }
+        });
         for part in core::mem::take(&mut self.bias.by_distance) {
             self.bias.dense.push(distances.bias(part, like));
         }
@@ -78,10 +74,11 @@ impl AttentionOptions {
     }
 }
 
-fn one_if_equal(lists: &[Vec<usize>]) -> &[Vec<usize>] {
-    match lists.iter().all(|list| *list == lists[0]) {
-        true => &lists[..1],
-        false => lists,
+/// The first of the entries, if all are equal, otherwise all.
+pub(crate) fn one_if_equal<T: PartialEq>(entries: &[T]) -> &[T] {
+    match entries.iter().all(|entry| *entry == entries[0]) {
+        true => &entries[..1],
+        false => entries,
     }
 }
 
@@ -90,7 +87,8 @@ struct Distances {
     /// `[sequences or 1, 1, len_q, 1]` and `[sequences or 1, 1, 1, len_kv]`, from the least position of each sequence on.
     query: TensorData,
     key: TensorData,
-    occurring: RangeInclusive<i64>,
+    /// The least and the greatest.
+    occurring: (i64, i64),
     device: Device,
 }
 
@@ -120,7 +118,7 @@ impl Distances {
         Self {
             query: TensorData::new(queries, [sequences, 1, len_q, 1]),
             key: TensorData::new(keys, [sequences, 1, 1, len_kv]),
-            occurring: first..=last,
+            occurring: (first, last),
             device,
         }
     }
@@ -135,7 +133,7 @@ impl Distances {
     /// True where a key is not in the window of its query, `[sequences or 1, 1, len_q, len_kv]`: `None` if all are.
     fn beyond(&self, window: Window) -> Option<Tensor<4, Bool>> {
         let within = |reach: Option<usize>| reach.and_then(|reach| i64::try_from(reach).ok());
-        let (first, last) = (*self.occurring.start(), *self.occurring.end());
+        let (first, last) = self.occurring;
         let right = within(window.right).filter(|&right| right < last);
         let left = within(window.left).filter(|&left| -left > first);
         if right.is_none() && left.is_none() {
@@ -144,16 +142,16 @@ impl Distances {
         let apart = self.tensor();
         let after = right.map(|right| apart.clone().greater_elem(right));
         let before = left.map(|left| apart.lower_elem(-left));
-        match (after, before) {
-            (Some(after), Some(before)) => Some(after.bool_or(before)),
-            (one, None) | (None, one) => one,
-        }
+        [after, before]
+            .into_iter()
+            .flatten()
+            .reduce(Tensor::bool_or)
     }
 
     /// A part of a bias: `[sequences or 1, heads_q, len_q, len_kv]`.
     fn bias(&self, part: DistancePart, like: &Tensor<4>) -> Tensor<4> {
         let dtype: DType = statistics_dtype(like.dtype().into()).into();
-        let (first, last) = (*self.occurring.start(), *self.occurring.end());
+        let (first, last) = self.occurring;
         match part {
             DistancePart::Alibi(slopes) => {
                 let [heads] = slopes.dims();
@@ -169,9 +167,7 @@ impl Distances {
                 let most = buckets.max_distance.min(FARTHEST) as i64;
                 let [first, last] = [first, last].map(|distance| distance.clamp(-most, most));
                 let listed: Vec<isize> = (first..=last).map(|distance| distance as isize).collect();
-                let relative = AttentionBias::relative(table, buckets);
-                let numbers = bias_at_positions(relative, &listed, dtype);
-                let numbers = numbers.expect("a relative bias is a formula");
+                let numbers = of_table(&listed, table.cast(dtype), buckets);
                 select(numbers, self.tensor().clamp(first, last) - first)
             }
             DistancePart::Numbers(numbers) => {

@@ -180,12 +180,13 @@ pub(crate) fn score_inputs(
 ) -> ScoreInputs<Dispatch> {
     check::scores(&query, &key, &options);
     let statistics = statistics_dtype(query.dtype().into()).into();
+    let ([batch, heads, len_q, width], [_, _, len_kv, _]) = (query.dims(), key.dims());
+    let lengths = [len_q, len_kv];
     let mut mask = options.mask;
-    if [query.dims()[0], query.dims()[2], key.dims()[2]].contains(&0) {
+    if [batch, len_q, len_kv].contains(&0) {
         // There is nothing to hide.
         mask.unions.clear();
     }
-    let lengths = [query.dims()[2], key.dims()[2]];
     let mut bias = options.bias;
     let query_offsets = options.query_offsets.or_else(|| {
         let offset = mask.named_offset(lengths);
@@ -196,13 +197,10 @@ pub(crate) fn score_inputs(
                 *numbers = at_any_offset(numbers.clone(), lengths);
             }
         }
-        Some(Tensor::full([query.dims()[0]], offset, &query.device()))
+        Some(Tensor::full([batch], offset, &query.device()))
     });
     let (mask, first_keys) = mask.resolved(&Place {
-        batch: query.dims()[0],
-        heads: query.dims()[1],
-        len_q: lengths[0],
-        len_kv: lengths[1],
+        scores: [batch, heads, len_q, len_kv],
         device: query.clone().into_dispatch().device(),
         query_offsets: query_offsets.as_ref(),
     });
@@ -211,11 +209,11 @@ pub(crate) fn score_inputs(
         None => Some(mask.by_position.causal.unwrap_or_default()),
     };
     let axis = DistanceAxis {
-        len_q: lengths[0],
-        len_kv: lengths[1],
+        len_q,
+        len_kv,
         alignment,
     };
-    let has_scores = !axis.is_empty() && query.dims()[0] > 0;
+    let has_scores = !axis.is_empty() && batch > 0;
     let (bias, distance_bias) = biases(axis, has_scores, statistics, bias);
     let sinks = options.sinks.map(|sinks| sinks.cast(statistics));
     let (score_function, captured) = match options.score_function {
@@ -233,9 +231,7 @@ pub(crate) fn score_inputs(
     };
     let (mask, scalars) = mask.into_inputs(first_keys, query_offsets, lengths);
     let scalars = AttentionScalars {
-        scale: options
-            .scale
-            .unwrap_or_else(|| 1.0 / (query.dims()[3] as f64).sqrt()),
+        scale: options.scale.unwrap_or(1.0 / (width as f64).sqrt()),
         softcap: options.softcap,
         dropout: options.dropout.filter(|dropout| dropout.probability > 0.0),
         ..scalars

@@ -122,7 +122,7 @@ impl AttentionBias {
         self
     }
 
-    pub(crate) fn by_distance(part: DistancePart) -> Self {
+    fn by_distance(part: DistancePart) -> Self {
         Self {
             by_distance: vec![part],
             ..Self::default()

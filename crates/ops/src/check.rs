@@ -56,11 +56,9 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     biases(&options.bias, scores, has_offsets);
     if let Some(function) = &options.score_function {
         captured(&function.captures, scores, has_offsets);
-        form(
-            &function.captures,
-            ("floats", is_float),
-            function.floats_of_form(),
-        );
+        let (count, reads) = (function.captures.floats().count(), &function.form);
+        let reads = reads.as_ref().map(|form| form.captured());
+        form(&function.captures, "floats", count, reads);
     }
     if let Some(sinks) = &options.sinks {
         of_heads("sinks", sinks.dims()[0], heads_q);
@@ -106,12 +104,9 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
             );
         }
         captured(&function.captures, scores, true);
-        let is_integer = |numbers: &Numbers| !is_float(numbers);
-        form(
-            &function.captures,
-            ("integers", is_integer),
-            function.integers_of_form(),
-        );
+        let (count, reads) = (function.captures.ints().count(), &function.form);
+        let reads = reads.as_ref().map(|form| form.captured());
+        form(&function.captures, "integers", count, reads);
     }
     for either in mask.unions.iter().flatten() {
         self::mask(either, scores);
@@ -216,20 +211,8 @@ pub(crate) fn captured(captures: &Captures, scores: [usize; 4], has_offsets: boo
     }
 }
 
-fn is_float(numbers: &Numbers) -> bool {
-    matches!(numbers, Numbers::Float(_))
-}
-
 /// Panics unless a form for single numbers reads as many as are captured.
-fn form(
-    captures: &Captures,
-    (kind, is_read): (&str, impl Fn(&Numbers) -> bool),
-    reads: Option<usize>,
-) {
-    let captured = captures.tensors.iter();
-    let count = captured
-        .filter(|captured| is_read(&captured.tensor))
-        .count();
+fn form(captures: &Captures, kind: &str, count: usize, reads: Option<usize>) {
     assert!(
         reads.is_none_or(|reads| reads == count),
         "attention: the scalar form of the function '{}' reads {} {kind}, but {count} are captured",

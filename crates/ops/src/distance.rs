@@ -19,10 +19,9 @@ pub(crate) fn distance_bias(
         return None;
     }
     let positions: Vec<isize> = axis.relative_positions().collect();
-    let numbers = parts.into_iter().map(|part| match part {
-        DistancePart::Numbers(numbers) => of_distances(axis, dtype, numbers),
-        formula => bias_at_positions(AttentionBias::by_distance(formula), &positions, dtype)
-            .expect("all parts but numbers are formulas"),
+    let numbers = parts.into_iter().filter_map(|part| match part {
+        DistancePart::Numbers(numbers) => Some(of_distances(axis, dtype, numbers)),
+        formula => by_formula(formula, &positions, dtype),
     });
     numbers.reduce(|sum, part| sum + part)
 }
@@ -60,7 +59,14 @@ pub fn bias_at_positions(
     positions: &[isize],
     dtype: DType,
 ) -> Option<Tensor<2>> {
-    let formulas = bias.by_distance.into_iter().filter_map(|part| match part {
+    let parts = bias.by_distance.into_iter();
+    let formulas = parts.filter_map(|part| by_formula(part, positions, dtype));
+    formulas.reduce(|sum, part| sum + part)
+}
+
+/// A part at these positions; `None` for numbers, which have no formula.
+fn by_formula(part: DistancePart, positions: &[isize], dtype: DType) -> Option<Tensor<2>> {
+    match part {
         DistancePart::Alibi(slopes) => Some(of_slopes(positions, slopes.cast(dtype))),
         DistancePart::PaperAlibi(heads, device) => {
             Some(of_slopes(positions, paper_slopes(heads, &device, dtype)))
@@ -69,8 +75,7 @@ pub fn bias_at_positions(
             Some(of_table(positions, table.cast(dtype), buckets))
         }
         DistancePart::Numbers(_) => None,
-    });
-    formulas.reduce(|sum, part| sum + part)
+    }
 }
 
 /// The slopes of ALiBi's paper: `[heads_q]`.
@@ -93,7 +98,11 @@ fn of_slopes(positions: &[isize], slopes: Tensor<1>) -> Tensor<2> {
 }
 
 /// `table[bucket, h]`
-fn of_table(positions: &[isize], table: Tensor<2>, buckets: RelativeBuckets) -> Tensor<2> {
+pub(crate) fn of_table(
+    positions: &[isize],
+    table: Tensor<2>,
+    buckets: RelativeBuckets,
+) -> Tensor<2> {
     let rows = positions.iter();
     let rows = rows.map(|&position| buckets.bucket(position) as i64);
     let rows = TensorData::new(rows.collect(), [positions.len()]);

@@ -42,11 +42,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64, seed: u64) -> Ten
         return x;
     }
     let tracked = x.device().is_autodiff();
-    let like = if tracked {
-        x.clone().inner()
-    } else {
-        x.clone()
-    };
+    let like = x.clone().without_autodiff();
     let dropout = AttentionDropout { probability, seed };
     let factors = <Dispatch as AttentionOps>::dropout_factors(like.into_dispatch(), dropout);
     let factors = Tensor::from_dispatch(factors);

@@ -1,6 +1,6 @@
 //! Masks, biases and functions that are given for all tokens of a sequence, where a cache has kept some of them.
 
-use burn::tensor::{Int, Tensor, TensorData, kind::Basic};
+use burn::tensor::{Int, Tensor, kind::Basic};
 use burn_attn_kernels_cpu::BlockSize;
 
 use crate::{
@@ -89,11 +89,8 @@ impl Kept<'_> {
 
     /// Where all sequences begin, if it is one key.
     fn together(&self) -> Option<usize> {
-        let first = *self.first.first()?;
-        self.first
-            .iter()
-            .all(|&other| other == first)
-            .then_some(first)
+        let (&first, rest) = self.first.split_first()?;
+        rest.iter().all(|&other| other == first).then_some(first)
     }
 
     /// The columns of the kept keys of `x`, `[batch or 1, .., len_kv or 1]`. A column that is not there is one that is.
@@ -125,8 +122,7 @@ impl Kept<'_> {
     fn lengths(&self, lengths: Tensor<1, Int>) -> Tensor<1, Int> {
         let device = lengths.device();
         let first: Vec<i64> = self.first.iter().map(|&first| first as i64).collect();
-        let first =
-            Tensor::<1, Int>::from_data(TensorData::new(first, [self.first.len()]), &device);
+        let first = Tensor::<1, Int>::from_data(first.as_slice(), &device);
         let lengths = match lengths.dtype() == first.dtype() {
             true => lengths,
             false => lengths.cast(first.dtype()),
@@ -147,14 +143,10 @@ impl Kept<'_> {
                 (tensor, _) => tensor,
             };
         }
-        let first = self.first.iter().map(|&first| first as i64);
         let before = &mut captures.frame.first_keys;
-        match before.is_empty() {
-            true => before.extend(first),
-            false => before
-                .iter_mut()
-                .zip(first)
-                .for_each(|(before, first)| *before += first),
+        before.resize(self.first.len(), 0);
+        for (before, &first) in before.iter_mut().zip(self.first) {
+            *before += first as i64;
         }
         if before.iter().all(|&first| first == 0) {
             before.clear();

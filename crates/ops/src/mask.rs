@@ -97,11 +97,9 @@ impl AttentionMask {
     ///
     /// Longformer (arXiv:2004.05150), Mistral 7B (arXiv:2310.06825).
     pub fn window(left: usize, right: usize) -> Self {
+        let [left, right] = [left, right].map(Some);
         Self {
-            by_position: PositionMask::window(Window {
-                left: Some(left),
-                right: Some(right),
-            }),
+            by_position: PositionMask::window(Window { left, right }),
             ..Self::default()
         }
     }
@@ -204,11 +202,9 @@ impl AttentionMask {
             queries > 0 && keys > 0,
             "a block of a mask needs at least 1 query and 1 key, but has {queries} and {keys}"
         );
+        let table = visible;
         Self {
-            visible_blocks: vec![VisibleBlocks {
-                table: visible,
-                size,
-            }],
+            visible_blocks: vec![VisibleBlocks { table, size }],
             ..Self::default()
         }
     }

@@ -8,6 +8,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
     AttentionBias, AttentionMask, AttentionOptions,
+    at_positions::one_if_equal,
     bias::DistancePart,
     check,
     composed::{relative::relative_shift, statistics_dtype},
@@ -57,10 +58,7 @@ impl AttentionOptions {
             return self;
         }
         let lengths = [len_q, len_kv];
-        let offsets = match offsets.iter().all(|offset| *offset == offsets[0]) {
-            true => &offsets[..1],
-            false => offsets,
-        };
+        let offsets = one_if_equal(offsets);
         let alignment = self.mask.named_alignment();
         let alignment = alignment
             .or(self.mask.by_position.causal)
@@ -90,8 +88,7 @@ impl AttentionOptions {
                 [offset] => vec![*offset; batch],
                 _ => offsets.to_vec(),
             };
-            let offsets = Tensor::from_data(TensorData::new(offsets, [batch]), &device);
-            return self.query_offsets(offsets);
+            return self.query_offsets(Tensor::from_data(offsets.as_slice(), &device));
         }
         assert!(
             !has_numbers,
@@ -117,15 +114,14 @@ impl AttentionOptions {
             }
         }
         if is_masked {
-            self.mask =
-                self.mask
-                    .map_all(&|mut mask| match core::mem::take(&mut mask.by_position) {
-                        by_position if by_position == PositionMask::default() => mask,
-                        by_position => {
-                            let hidden = hidden(by_position, offsets, lengths, &device);
-                            mask.and(AttentionMask::masked(hidden))
-                        }
-                    });
+            self.mask = self.mask.map_all(&|mut mask| {
+                let by_position = core::mem::take(&mut mask.by_position);
+                if by_position == PositionMask::default() {
+                    return mask;
+                }
+                let hidden = hidden(by_position, offsets, lengths, &device);
+                mask.and(AttentionMask::masked(hidden))
+            });
         }
         self
     }

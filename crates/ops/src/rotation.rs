@@ -90,10 +90,7 @@ pub fn rotate(
         layout,
         inverse: false,
     };
-    Tensor::from_dispatch(<Dispatch as AttentionOps>::rotate(
-        x.into_dispatch(),
-        cos.into_dispatch(),
-        sin.into_dispatch(),
-        rotation,
-    ))
+    let [cos, sin] = [cos, sin].map(Tensor::into_dispatch);
+    let rotated = <Dispatch as AttentionOps>::rotate(x.into_dispatch(), cos, sin, rotation);
+    Tensor::from_dispatch(rotated)
 }

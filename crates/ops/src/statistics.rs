@@ -115,32 +115,22 @@ pub fn attention_statistics(
         let Some(inputs) = &inputs else { break };
         let part = Part {
             queries: first..len_q.min(first + rows),
-            keys: 0..len_kv,
-            len_q,
-            len_kv,
+            ..Part::whole(len_q, len_kv)
         };
         let weights = weights_of_part::<Dispatch>(part.of(inputs), &part);
         let weights: Tensor<4> = Tensor::from_dispatch(weights).detach().cast(dtype);
-        let sees = weights
-            .clone()
-            .sum_dim(3)
-            .greater_elem(0.0)
-            .float()
-            .cast(dtype);
+        let sees = weights.clone().sum_dim(3).greater_elem(0.0);
         // A weight of 0 adds nothing.
         let bits = (weights.clone() + f64::from(f32::MIN_POSITIVE)).log() / -std::f64::consts::LN_2;
         let over_rows = |x: Tensor<4>| x.sum_dim(2).squeeze_dim::<3>(2);
         let pairs = part.queries.len() * len_kv;
         let flat = weights.clone().reshape([batch, heads, pairs]);
+        let one_hot = by_distance(&part, max_distance, &device);
         let more = [
-            over_rows(sees),
+            over_rows(sees.float().cast(dtype)),
             over_rows((weights.clone() * bits).sum_dim(3)),
             over_rows(weights.clone().narrow(3, 0, 1)),
-            flat.matmul(
-                by_distance(&part, max_distance, &device)
-                    .cast(dtype)
-                    .unsqueeze(),
-            ),
+            flat.matmul(one_hot.cast(dtype).unsqueeze()),
         ];
         for (sum, more) in sums.iter_mut().zip(more) {
             *sum = sum.clone() + more;

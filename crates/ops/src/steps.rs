@@ -4,7 +4,6 @@ use burn::{
     backend::Dispatch,
     tensor::{Bool, Tensor},
 };
-use burn_attn_kernels_cpu::PositionMask;
 
 use crate::{
     AttentionMask, AttentionOptions,
@@ -60,10 +59,9 @@ pub fn attention_steps(
         }
     };
     let scale = options.scale.unwrap_or(1.0 / (dim_qk as f64).sqrt());
-    let scaled = scores.clone() * scale;
     let scaled = match options.score_function.is_some() && !shape.contains(&0) {
         true => by_function(query.clone(), key.clone(), options.clone()),
-        false => scaled,
+        false => scores.clone() * scale,
     };
     let scaled = match options.softcap {
         Some(softcap) => (scaled / softcap).tanh() * softcap,
@@ -106,21 +104,16 @@ fn hidden(
         attention_weights(query.clone(), key.clone(), alone).equal_elem(0.0)
     };
     let mask = &options.mask;
-    let none = AttentionMask::none;
     let mut parts = Vec::new();
-    let causal = mask.by_position.causal.map(|alignment| {
-        by(AttentionMask {
-            by_position: PositionMask {
-                causal: Some(alignment),
-                ..PositionMask::default()
-            },
-            ..none()
-        })
+    let causal = mask.by_position.causal.is_some().then(|| {
+        let mut causal = AttentionMask::none();
+        causal.by_position.causal = mask.by_position.causal;
+        by(causal)
     });
     if mask.by_position.window.is_some() {
         let both = by(AttentionMask {
             by_position: mask.by_position,
-            ..none()
+            ..AttentionMask::none()
         });
         let window = match &causal {
             Some(causal) => both.bool_and(causal.clone().bool_not()),
@@ -129,57 +122,21 @@ fn hidden(
         parts.push(("window", window));
     }
     parts.extend(causal.map(|causal| ("causal", causal)));
-    let others = [
-        (
-            "padding",
-            mask.key_lengths.is_some(),
-            AttentionMask {
-                key_lengths: mask.key_lengths.clone(),
-                ..none()
-            },
-        ),
-        (
-            "segments",
-            mask.segments.is_some(),
-            AttentionMask {
-                segments: mask.segments.clone(),
-                ..none()
-            },
-        ),
-        (
-            "blocks",
-            !mask.visible_blocks.is_empty(),
-            AttentionMask {
-                visible_blocks: mask.visible_blocks.clone(),
-                ..none()
-            },
-        ),
-        (
-            "mask",
-            mask.masked.is_some(),
-            AttentionMask {
-                masked: mask.masked.clone(),
-                ..none()
-            },
-        ),
-        (
-            "function",
-            !mask.functions.is_empty(),
-            AttentionMask {
-                functions: mask.functions.clone(),
-                ..none()
-            },
-        ),
-        (
-            "union",
-            !mask.unions.is_empty(),
-            AttentionMask {
-                unions: mask.unions.clone(),
-                ..none()
-            },
-        ),
+    type Copy = fn(&mut AttentionMask, AttentionMask);
+    let others: [(_, Copy); 6] = [
+        ("padding", |part, of| part.key_lengths = of.key_lengths),
+        ("segments", |part, of| part.segments = of.segments),
+        ("blocks", |part, of| part.visible_blocks = of.visible_blocks),
+        ("mask", |part, of| part.masked = of.masked),
+        ("function", |part, of| part.functions = of.functions),
+        ("union", |part, of| part.unions = of.unions),
     ];
-    let others = others.into_iter().filter(|(_, is_there, _)| *is_there);
-    parts.extend(others.map(|(name, _, mask)| (name, by(mask))));
+    for (name, copy) in others {
+        let mut part = AttentionMask::none();
+        copy(&mut part, mask.clone());
+        if !part.is_none() {
+            parts.push((name, by(part)));
+        }
+    }
     parts
 }

@@ -25,10 +25,8 @@ pub(crate) struct FirstKeys {
 
 /// The scores that a mask is for, and what decides how a mask by position counts.
 pub(crate) struct Place<'a> {
-    pub(crate) batch: usize,
-    pub(crate) heads: usize,
-    pub(crate) len_q: usize,
-    pub(crate) len_kv: usize,
+    /// `[batch, heads_q, len_q, len_kv]`
+    pub(crate) scores: [usize; 4],
     pub(crate) device: Device<Dispatch>,
     pub(crate) query_offsets: Option<&'a Tensor<1, Int>>,
 }
@@ -42,12 +40,8 @@ impl AttentionMask {
             return self;
         }
         check::mask(&self, scores);
-        let [batch, heads, len_q, len_kv] = scores;
         let place = Place {
-            batch,
-            heads,
-            len_q,
-            len_kv,
+            scores,
             device: like.clone().into_dispatch().device(),
             query_offsets: None,
         };
@@ -170,17 +164,16 @@ impl AttentionMask {
             // A table says what the function shows of queries at their default positions.
             function.table = function.table.filter(|_| is_default);
             let table = function.table.clone();
-            let call = function.into_call();
             let is_exact = table.as_ref().is_some_and(|table| table.is_exact());
             tables.extend(table.clone());
-            if let Some(table) = table.filter(|_| is_exact || call.is_scalar()) {
+            if let Some(table) = table.filter(|_| is_exact || function.is_scalar()) {
                 visible.push(VisibleBlocks {
                     table: table.visible.clone(),
                     size: table.size,
                 });
             }
             if !is_exact {
-                functions.push(call);
+                functions.push(function);
             }
         }
         let blocks = VisibleBlocks::intersection(visible, lengths);
@@ -210,13 +203,7 @@ impl AttentionMask {
 
     /// What the mask hides, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: `None` if nothing.
     fn hidden(self, place: &Place<'_>) -> Option<Tensor<4, Bool>> {
-        let Place {
-            batch,
-            heads,
-            len_q,
-            len_kv,
-            ..
-        } = *place;
+        let [batch, heads, len_q, len_kv] = place.scores;
         let (mask, first_keys) = self.resolved(place);
         let offsets = place.query_offsets.cloned();
         let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv]);

@@ -7,7 +7,6 @@ use super::{
     context::{AttentionContext, KEYS_ARE_QUERIES},
     heads::{Heads, Projected},
     masks::{by_position, first_keys, first_queries},
-    shared_prefix::BehindPrefix,
 };
 use crate::{
     cache::{Appended, KvCache, KvCacheConfig},
@@ -49,9 +48,9 @@ pub(crate) struct CachedKeys {
     /// The positions as lists, if they are not the places of the tokens.
     listed: Option<Vec<Vec<usize>>>,
     /// The place of each sequence's first token.
-    offsets: Vec<usize>,
+    pub(super) offsets: Vec<usize>,
     /// Keys of the mask and the bias: all tokens so far.
-    longest: usize,
+    pub(super) longest: usize,
 }
 
 impl Heads {
@@ -177,40 +176,20 @@ impl Heads {
     ) -> Tensor<3> {
         let [batch, _, len_q, _] = query.dims();
         let device = query.device();
-        let CachedKeys {
-            appended,
-            counts,
-            positions,
-            listed,
-            offsets,
-            longest,
-        } = keys;
-        let Some(Appended {
-            key,
-            value,
-            new_at,
-            first,
-            first_tokens,
-        }) = appended
-        else {
-            return Tensor::zeros(
-                [batch, len_q, self.sizes.merged()],
-                (&device, query.dtype()),
-            );
+        let (listed, counts) = (keys.listed.as_ref(), &keys.counts);
+        let Some(appended) = &keys.appended else {
+            let merged = [batch, len_q, self.sizes.merged()];
+            return Tensor::zeros(merged, (&device, query.dtype()));
         };
-        let (first, key, value) = (*first, key.clone(), value.clone());
+        let (first, new_at) = (appended.first, &appended.new_at);
+        let (key, value) = (appended.key.clone(), appended.value.clone());
         let is_plain = options.is_plain();
-        let query = self.prepare_query(query, |query| position.rotate(query, positions));
-        let behind = BehindPrefix {
-            position,
-            offsets,
-            longest: *longest,
-        };
-        let of_prefix = self.attend_prefix(&query, options.clone(), cache, behind);
+        let query = self.prepare_query(query, |query| position.rotate(query, &keys.positions));
+        let of_prefix = self.attend_prefix(&query, options.clone(), cache, (position, keys));
         let [_, _, len_kv, _] = key.dims();
         let options = match is_plain {
             true => options,
-            false => options.of_kept_keys(first_tokens, len_kv, [len_q, *longest]),
+            false => options.of_kept_keys(&appended.first_tokens, len_kv, [len_q, keys.longest]),
         };
         let options = options.mask(by_position(true, window));
         let place = |options: AttentionOptions, cache: &KvCache| match listed {
@@ -236,11 +215,10 @@ impl Heads {
         let one_of_each = len_q == 1 && is_biased && is_in_place;
         let (offset, keys_and_values, options) = match one_of_each {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
-            true => (
-                first,
-                cache.whole(),
-                options.bias(cache.bias_of_distances(position)),
-            ),
+            true => {
+                let bias = cache.bias_of_distances(position);
+                (first, cache.whole(), options.bias(bias))
+            }
             false => (0, [key, value], place(options.bias(position.bias()), cache)),
         };
         let [key, value] = keys_and_values;

@@ -9,16 +9,16 @@ use burn_attn_derive::Config;
 
 use super::{
     context::{AttentionContext, context_builders},
-    heads::{AttentionOutput, Heads, Sizes, split},
+    heads::{Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     memory::{CrossMemory, ProjectedMemory},
     projections::ProjectionBias,
 };
 use crate::{
     error::{ConfigError, expect_valid},
-    linear::{apply, apply_without_bias, fitted, gated, kaiming_uniform, side_by_side},
+    linear::{apply, apply_without_bias, fitted, kaiming_uniform, output, side_by_side},
     positions::{Position, Positions, QueryOffset},
-    trace::{Kept, Recorder},
+    trace::Recorder,
 };
 
 const NAME: &str = "CrossAttention";
@@ -194,14 +194,6 @@ impl CrossAttention {
         self.run(input, &mut Recorder::default())
     }
 
-    /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len_q, len_kv]`. This takes
-    /// the scores once more, with memory for all of them.
-    pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
-        let mut recorder = Recorder::new(Kept::Weights);
-        let states = self.run(input, &mut recorder);
-        AttentionOutput::of(states, recorder)
-    }
-
     /// Keys and values of a memory, `[batch, len_kv, d_memory]`, for any number of calls with [`CrossAttentionInput::new`]: while decoding,
     /// every token attends to the same memory. Panics when its width is not `d_memory`.
     ///
@@ -288,7 +280,7 @@ impl CrossAttention {
                 memory
             }
         };
-        let of_gate = self.gate.is_some().then(|| query.clone());
+        let gate = self.gate.as_ref().map(|gate| (gate, query.clone()));
         let query = match input.query_position_embedding {
             Some(embedding) => query + fitted(embedding, [batch, len, d_model]),
             None => query,
@@ -299,10 +291,6 @@ impl CrossAttention {
         let [query] = split(query, [of_query]);
         let operands = [query, key, value];
         let merged = heads.attend_pair(operands, context, (NAME, false), recorder);
-        let merged = gated(&self.gate, merged, of_gate);
-        recorder.step("merged", &merged);
-        let output = apply(&self.output, merged);
-        recorder.step("output", &output);
-        output
+        output(&self.output, merged, gate, recorder)
     }
 }

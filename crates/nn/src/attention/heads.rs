@@ -27,17 +27,6 @@ pub struct AttentionOutput {
     pub weights: Tensor<4>,
 }
 
-impl AttentionOutput {
-    /// The states, and the weights that were kept.
-    pub(super) fn of(states: Tensor<3>, mut recorder: Recorder) -> Self {
-        let weights = recorder.take_weights();
-        Self {
-            states,
-            weights: weights.expect("weights were requested"),
-        }
-    }
-}
-
 /// The heads of an attention module: everything but its projections.
 ///
 /// # Source

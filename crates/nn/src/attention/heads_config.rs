@@ -81,9 +81,8 @@ impl HeadsConfig {
         ConfigError::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
         let n_kv_heads = self.n_kv_heads.unwrap_or(n_heads);
         ConfigError::check_positive(config, &[("n_kv_heads", n_kv_heads)])?;
-        ConfigError::check(config, n_heads.is_multiple_of(n_kv_heads), || {
-            format!("n_heads {n_heads} is not divisible by n_kv_heads {n_kv_heads}")
-        })?;
+        let (heads, shared) = (("n_heads", n_heads), ("n_kv_heads", n_kv_heads));
+        ConfigError::check_divisible(config, heads, shared)?;
         if self.d_head.is_none() {
             ConfigError::check_heads(config, d_model, n_heads)?;
         }
@@ -110,9 +109,7 @@ impl HeadsConfig {
     }
 
     pub(super) fn init(&self, sizes: Sizes, dropout: f64, device: &Device) -> Heads {
-        let Sizes {
-            n_heads, d_head, ..
-        } = sizes;
+        let (n_heads, d_head) = (sizes.n_heads, sizes.d_head);
         let [query, key, _] = sizes.widths();
         let init_norm = |norm: &QkNormConfig| norm.init(n_heads, d_head, [query, key], device);
         let init_sinks = || Initializer::Zeros.init([n_heads], device);

@@ -19,9 +19,9 @@ use super::{
 use crate::{
     KvCache, KvCacheConfig, MixerCall, Norm, NormConfig, TokenMixer,
     error::{ConfigError, expect_valid},
-    linear::{apply, kaiming_uniform, place, side_by_side},
+    linear::{apply, kaiming_uniform, output, place, side_by_side},
     parameter::floats,
-    positions::{PositionEncoding, Positions, check_lengths},
+    positions::{Position, PositionEncoding, Positions, check_lengths},
     trace::Recorder,
 };
 
@@ -276,22 +276,15 @@ impl TokenMixer for LatentAttention {
             Some(cache) => self.absorbed(latents, context, cache),
             None => self.expanded(latents, context, &positions, &mut call.recorder),
         };
-        call.recorder.step("merged", &merged);
-        let output = apply(&self.output, merged);
-        call.recorder.step("output", &output);
-        output
+        output(&self.output, merged, None, &mut call.recorder)
     }
 }
 
 impl LatentAttention {
     fn latents(&self, x: Tensor<3>, rotate: impl Fn(Tensor<4>) -> Tensor<4>) -> Latents {
-        let Sizes {
-            n_heads,
-            d_head: d_key,
-            d_value_head: d_latent,
-            ..
-        } = self.heads.sizes;
-        let d_rotary = d_key - d_latent;
+        let sizes = self.heads.sizes;
+        let (n_heads, d_latent) = (sizes.n_heads, sizes.d_value_head);
+        let d_rotary = sizes.d_head - d_latent;
         let of_query = match self.query_down.as_ref().zip(self.query_norm.as_ref()) {
             Some((down, norm)) => norm.forward(apply(down, x.clone())),
             None => x.clone(),
@@ -325,11 +318,8 @@ impl LatentAttention {
         let query = Tensor::cat(vec![latents.rotary_query, latents.query], 3);
         let (lengths, device) = (context.lengths.as_deref(), query.device());
         let mask = hide_padding(NAME, context.mask, lengths, [batch, len], &device);
-        let options = self.heads.options(
-            mask.and(by_position(true, None)),
-            context.bias,
-            context.score_function,
-        );
+        let mask = mask.and(by_position(true, None));
+        let options = (self.heads).options(mask, context.bias, context.score_function);
         let (options, _) = at_positions(options, (NAME, true), [positions; 2], (&query, len));
         self.heads.attend([query, key, value], options, recorder)
     }
@@ -353,7 +343,7 @@ impl LatentAttention {
         let value: Tensor<4> = latents.latent.unsqueeze_dim(1);
         let key = Tensor::cat(vec![latents.rotary_key, value.clone()], 3);
         // They are rotated already.
-        context.position = Some(PositionEncoding::None.init(n_heads, d_head, &key.device()));
+        context.position = Some(Position::default());
         let heads = &self.heads;
         let (merged, _) = heads.attend_cached([query, key, value], context, None, cache);
         let [mixed] = split_heads(merged, [n_heads]);

@@ -84,11 +84,10 @@ fn joined(own: Tensor<4>, others: Tensor<4>) -> Tensor<4> {
     let ([own_batch, heads, own_len, dim], [batch, _, other_len, _]) = (own.dims(), others.dims());
     let dtype = own.dtype();
     // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu.
-    if batch == 0 {
-        return own;
-    }
-    if own_batch == 0 {
-        return others;
+    match (own_batch, batch) {
+        (_, 0) => return own,
+        (0, _) => return others,
+        _ => {}
     }
     let len = own_len.max(other_len);
     let padded = |memory: Tensor<4>| {

@@ -9,7 +9,7 @@ use burn_attn_derive::Config;
 
 use super::{
     context::{AttentionContext, context_builders},
-    heads::{AttentionOutput, Heads, Projected, Sizes, split},
+    heads::{Heads, Projected, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::by_position,
     projections::ProjectionBias,
@@ -17,9 +17,9 @@ use super::{
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, gated, kaiming_uniform, place, side_by_side},
+    linear::{apply, kaiming_uniform, output, place, side_by_side},
     positions::{Positions, QueryOffset},
-    trace::{Kept, Recorder},
+    trace::Recorder,
 };
 
 const NAME: &str = "MultiHeadAttention";
@@ -206,14 +206,6 @@ impl MultiHeadAttention {
         self.run(input, &mut Recorder::default())
     }
 
-    /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len_q, len_kv]`. This takes
-    /// the scores once more, with memory for all of them.
-    pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
-        let mut recorder = Recorder::new(Kept::Weights);
-        let states = self.run(input, &mut recorder);
-        AttentionOutput::of(states, recorder)
-    }
-
     /// An empty cache for [`forward_cached`](Self::forward_cached), as [`KvCache`] describes. Panics when the module is not causal, or no
     /// cache can be made: see [`KvCacheConfig`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
@@ -242,16 +234,16 @@ impl MultiHeadAttention {
             len_q == len_kv,
             "{NAME}: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and {len_kv} keys"
         );
-        let x = self.gate.is_some().then(|| input.query.clone());
+        let gate = self.gate.as_ref().map(|gate| (gate, input.query.clone()));
         let sequences = [input.query, input.key, input.value];
         let projected = self.project(sequences, &mut Recorder::default());
         let (heads, context) = (&self.heads, input.context);
         let (merged, _) = heads.attend_cached(projected, context, self.window, cache);
-        apply(&self.output, gated(&self.gate, merged, x))
+        output(&self.output, merged, gate, &mut Recorder::default())
     }
 
     pub(super) fn run(&self, input: MultiHeadAttentionInput, recorder: &mut Recorder) -> Tensor<3> {
-        let x = self.gate.is_some().then(|| input.query.clone());
+        let gate = self.gate.as_ref().map(|gate| (gate, input.query.clone()));
         let [query, key, value] = self.project([input.query, input.key, input.value], recorder);
         let (heads, context) = (&self.heads, input.context);
         let context = context.mask(by_position(self.causal, self.window));
@@ -261,11 +253,7 @@ impl MultiHeadAttention {
         let key = heads.prepare_key(key, position, &positions);
         let operands = [query, key, value];
         let merged = heads.attend_pair(operands, context, (NAME, true), recorder);
-        let merged = gated(&self.gate, merged, x);
-        recorder.step("merged", &merged);
-        let output = apply(&self.output, merged);
-        recorder.step("output", &output);
-        output
+        output(&self.output, merged, gate, recorder)
     }
 
     fn project(&self, [query, key, value]: [Tensor<3>; 3], recorder: &mut Recorder) -> Projected {

@@ -85,18 +85,10 @@ impl Heads {
         // The mask may shorten the lengths further, which only the device knows.
         let are_of_mask = context.mask.lengths(batch).is_some();
         let known = lengths.filter(|_| !are_of_mask);
-        let mask = hide_padding(
-            module,
-            context.mask,
-            lengths,
-            [batch, len_kv],
-            &key.device(),
-        );
-        let options = self.options(
-            mask,
-            context.bias.and(position.bias()),
-            context.score_function,
-        );
+        let (sizes, device) = ([batch, len_kv], key.device());
+        let mask = hide_padding(module, context.mask, lengths, sizes, &device);
+        let bias = context.bias.and(position.bias());
+        let options = self.options(mask, bias, context.score_function);
         if let Some(QueryOffset::Each(offsets)) = &context.offset {
             let count = offsets.len();
             assert!(

@@ -94,23 +94,17 @@ pub(super) fn fuse<const N: usize>(layers: [(&str, Linear); N]) -> Linear {
         Some(bias) => floats(bias),
         None => Tensor::zeros([layer.weight.dims()[1]], place),
     });
-    let of_weights = layers
-        .iter()
-        .map(|(name, layer)| (*name, learns(&layer.weight)));
+    let layers = layers.iter();
+    let of_weights = (layers.clone()).map(|(name, layer)| (*name, learns(&layer.weight)));
     let weights_learn = learn_alike("weights", of_weights.collect());
-    let of_biases = layers
-        .iter()
-        .filter_map(|(name, layer)| Some((*name, learns(layer.bias.as_ref()?))));
+    let of_biases = layers.filter_map(|(name, layer)| Some((*name, learns(layer.bias.as_ref()?))));
     let of_biases: Vec<_> = of_biases.collect();
-    Linear {
-        weight: parameter(Tensor::cat(weights.into(), 1), weights_learn),
-        bias: (!of_biases.is_empty()).then(|| {
-            parameter(
-                Tensor::cat(biases.into(), 0),
-                learn_alike("biases", of_biases),
-            )
-        }),
-    }
+    let weight = parameter(Tensor::cat(weights.into(), 1), weights_learn);
+    let bias = (!of_biases.is_empty()).then(|| {
+        let learn = learn_alike("biases", of_biases);
+        parameter(Tensor::cat(biases.into(), 0), learn)
+    });
+    Linear { weight, bias }
 }
 
 /// The reverse of [`fuse`]: layers of these widths, each frozen if the whole is.

@@ -11,7 +11,7 @@ use burn_attn_ops::{AttentionMask, AttentionOptions};
 use super::{
     cached::CachedKeys,
     context::{AttentionContext, context_builders},
-    heads::{AttentionOutput, Heads, Sizes, split},
+    heads::{Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::{by_position, hide_padding},
     place::at_positions,
@@ -20,8 +20,8 @@ use super::{
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, apply_without_bias, fitted, gated, kaiming_uniform, place, side_by_side},
-    trace::{Kept, Recorder},
+    linear::{apply, apply_without_bias, fitted, kaiming_uniform, output, place, side_by_side},
+    trace::Recorder,
 };
 
 const NAME: &str = "SelfAttention";
@@ -213,14 +213,6 @@ impl SelfAttention {
         self.run(input.into(), &mut Recorder::default(), shared)
     }
 
-    /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len, len]`. This takes
-    /// the scores once more, with memory for all of them.
-    pub fn forward_with_weights(&self, input: impl Into<SelfAttentionInput>) -> AttentionOutput {
-        let mut recorder = Recorder::new(Kept::Weights);
-        let states = self.run(input.into(), &mut recorder, &mut SharedKeyValue::default());
-        AttentionOutput::of(states, recorder)
-    }
-
     /// Whether the module has no keys and values of its own, and runs only in a stack:
     /// [`BlockConfig::shared_key_value`](crate::BlockConfig::shared_key_value).
     pub fn has_shared_key_value(&self) -> bool {
@@ -257,7 +249,7 @@ impl SelfAttention {
         shared: &mut SharedKeyValue,
     ) -> Tensor<3> {
         input.context.check_cacheable(NAME, self.causal);
-        let x = self.gate.is_some().then(|| input.x.clone());
+        let gate = self.gate.as_ref().map(|gate| (gate, input.x.clone()));
         let embedding = input.query_key_position_embedding;
         let (query, own) = self.project(input.x, embedding, &mut Recorder::default());
         let (heads, context) = (&self.heads, input.context);
@@ -273,7 +265,7 @@ impl SelfAttention {
                 heads.attend_shared(query, context, self.window, cache, keys)
             }
         };
-        apply(&self.output, gated(&self.gate, merged, x))
+        output(&self.output, merged, gate, &mut Recorder::default())
     }
 
     pub(crate) fn run(
@@ -291,12 +283,9 @@ impl SelfAttention {
         };
         let heads = &self.heads;
         let position = context.position.as_ref().unwrap_or(&heads.position);
-        let options = heads.options(
-            mask,
-            context.bias.and(position.bias()),
-            context.score_function,
-        );
-        let of_gate = self.gate.is_some().then(|| x.clone());
+        let bias = context.bias.and(position.bias());
+        let options = heads.options(mask, bias, context.score_function);
+        let gate = self.gate.as_ref().map(|gate| (gate, x.clone()));
         let (query, own) = self.project(x, input.query_key_position_embedding, recorder);
         let positions = context.positions.unwrap_or_default();
         let (options, _) = at_positions(options, (NAME, true), [&positions; 2], (&query, len));
@@ -310,11 +299,7 @@ impl SelfAttention {
             None => shared.whole.clone().expect(NO_KEYS),
         };
         let merged = heads.attend([query, key, value], options, recorder);
-        let merged = gated(&self.gate, merged, of_gate);
-        recorder.step("merged", &merged);
-        let output = apply(&self.output, merged);
-        recorder.step("output", &output);
-        output
+        output(&self.output, merged, gate, recorder)
     }
 
     /// All that the module hides of `x`, where a call hides what `mask` does and what is after the `lengths`.
@@ -337,9 +322,8 @@ impl SelfAttention {
             Some(positions) if len > 0 => {
                 let options = AttentionOptions::default().mask(mask);
                 let like = (&x.clone().unsqueeze_dim(1), len);
-                at_positions(options, (NAME, true), [positions; 2], like)
-                    .0
-                    .mask
+                let (options, _) = at_positions(options, (NAME, true), [positions; 2], like);
+                options.mask
             }
             _ => mask,
         };

@@ -3,29 +3,24 @@
 use burn::tensor::Tensor;
 use burn_attn_ops::{AttentionOptions, attention_with_logsumexp, merge_partial};
 
-use super::heads::{Heads, Projected, merge};
+use super::{
+    cached::CachedKeys,
+    heads::{Heads, Projected, merge},
+};
 use crate::{cache::KvCache, positions::Position, trace::Recorder};
 
 /// Output and logsumexp of attention to some of the keys.
 pub(super) type Partial = (Tensor<4>, Tensor<3>);
 
-/// Where queries stand behind a shared prefix, if masks and biases count from their places.
-pub(super) struct BehindPrefix<'a> {
-    pub(super) position: &'a Position,
-    /// The place of each sequence's first query.
-    pub(super) offsets: &'a [usize],
-    /// Keys of the mask and the bias: all tokens so far.
-    pub(super) longest: usize,
-}
-
 impl Heads {
-    /// The attention of prepared queries to the shared prefix of the cache, if there is one, with the `options` of the call.
+    /// The attention of prepared queries to the shared prefix of the cache, if there is one, with the `options` of the call. The queries have
+    /// added these keys.
     pub(super) fn attend_prefix(
         &self,
         query: &Tensor<4>,
         mut options: AttentionOptions,
         cache: &KvCache,
-        place: BehindPrefix<'_>,
+        (position, keys): (&Position, &CachedKeys),
     ) -> Option<Partial> {
         let [key, value] = cache.prefix()?;
         // The sinks are in the other part.
@@ -33,7 +28,7 @@ impl Heads {
         let options = self.in_training(options, query);
         let ([batch, n_heads, len_q, width], [_, _, len, _]) = (query.dims(), key.dims());
         let is_plain = options.is_plain();
-        if is_plain && place.position.bias_source().is_none() {
+        if is_plain && position.bias_source().is_none() {
             // Every query sees every key: those of all sequences are rows of one.
             let rows = query.clone().swap_dims(0, 1);
             let rows = rows.reshape([1, n_heads, batch * len_q, width]);
@@ -45,10 +40,10 @@ impl Heads {
         }
         let options = match is_plain {
             true => options,
-            false => options.of_kept_keys(&vec![0; batch], len, [len_q, place.longest]),
+            false => options.of_kept_keys(&vec![0; batch], len, [len_q, keys.longest]),
         };
-        let offsets: Vec<i64> = place.offsets.iter().map(|&at| at as i64).collect();
-        let options = options.bias(place.position.bias());
+        let offsets: Vec<i64> = keys.offsets.iter().map(|&at| at as i64).collect();
+        let options = options.bias(position.bias());
         let options = options.placed(query, len, &offsets);
         let [key, value] = [key, value].map(|x| {
             let [_, heads, len, width] = x.dims();

@@ -1,9 +1,10 @@
-//! Traces and statistics of the attention modules.
+//! Weights, traces and statistics of the attention modules.
 
 use burn_attn_ops::StatisticsOptions;
 
 use super::{
     cross_attention::{CrossAttention, CrossAttentionInput},
+    heads::AttentionOutput,
     multi_head::{MultiHeadAttention, MultiHeadAttentionInput},
     self_attention::{SelfAttention, SelfAttentionInput, SharedKeyValue},
 };
@@ -12,6 +13,15 @@ use crate::trace::{Kept, Recorder, Trace};
 macro_rules! traced {
     ($module:ident, $input:ty $(, $shared:expr)?) => {
         impl $module {
+            /// The result of [`forward`](Self::forward), and the attention weights of every head, `[batch, heads, len_q, len_kv]`. This takes
+            /// the scores once more, with memory for all of them.
+            pub fn forward_with_weights(&self, input: impl Into<$input>) -> AttentionOutput {
+                let mut recorder = Recorder::new(Kept::Weights);
+                let states = self.run(input.into(), &mut recorder $(, $shared)?);
+                let weights = recorder.take_weights().expect("weights were requested");
+                AttentionOutput { states, weights }
+            }
+
             /// Every step of [`forward`](Self::forward), by name. Panics as that does.
             ///
             /// # Cost

@@ -39,8 +39,7 @@ impl KvCache {
         self.make_room(new, counts, positions.as_deref());
         // Sequences of one length can skip what no new token sees.
         let passed = self.window.map_or(0, |window| {
-            let of_new = |b: usize| positions.as_ref().map(|positions| positions[b].as_slice());
-            let passed = (0..self.batch()).map(|b| self.passed(b, window, of_new(b)));
+            let passed = (0..self.batch()).map(|b| self.passed(b, window, positions.as_deref()));
             passed.min().unwrap_or(0)
         });
         if let Some(positions) = positions {
@@ -143,11 +142,7 @@ impl KvCache {
         if let Some(window) = self.window {
             // What the window has passed is dropped. With room for twice the window, the move pays for itself.
             for (b, from) in from.iter_mut().enumerate() {
-                *from = self.passed(
-                    b,
-                    window,
-                    positions.map(|positions| positions[b].as_slice()),
-                );
+                *from = self.passed(b, window, positions);
                 self.drop_rows(b, *from);
             }
             kept = self.most_stored();

@@ -1,9 +1,11 @@
 //! The buffers of a cache: keys or values of all sequences, unchanged or in 8 bits.
 
+use core::ops::Range;
+
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic};
 
 use super::CacheStorage;
-use crate::parameter::is_same_device;
+use crate::parameter::{bytes, is_same_device};
 
 /// Room for rows of all sequences.
 #[derive(Clone, Debug)]
@@ -140,19 +142,10 @@ impl Buffer {
         *self = new;
     }
 
-    /// Copies rows of one sequence to those from `to` on.
-    pub(super) fn copy(&mut self, item: usize, rows: Tensor<1, Int>, to: usize) {
-        let copied = self.rows().narrow(0, item, 1).selected(2, rows);
-        self.assign(copied, item, to);
-    }
-
-    /// Copies rows of every sequence to those from `to` on.
-    pub(super) fn copy_in_all(&mut self, rows: Tensor<1, Int>, to: usize) {
-        let copied = self
-            .rows()
-            .narrow(0, 0, self.layout.batch)
-            .selected(2, rows);
-        self.assign(copied, 0, to);
+    /// Copies `rows` of the sequences `items` to those from `to` on.
+    pub(super) fn copy(&mut self, items: Range<usize>, rows: Tensor<1, Int>, to: usize) {
+        let of_items = self.rows().narrow(0, items.start, items.len());
+        self.assign(of_items.selected(2, rows), items.start, to);
     }
 
     /// Copies all rows of `first`, which has one sequence, before the first `len` rows of every sequence.
@@ -177,28 +170,21 @@ impl Buffer {
     /// Appends the sequences of `other`, which has the same storage and capacity.
     pub(super) fn join(&mut self, other: Self) {
         self.layout.batch += other.layout.batch;
-        self.rows = match (self.rows.take(), other.rows) {
-            (Some(Rows::Float(own)), Some(Rows::Float(others))) => {
-                Some(Rows::Float(Tensor::cat(vec![own, others], 0)))
-            }
-            (Some(Rows::Int8(codes, scales)), Some(Rows::Int8(other_codes, other_scales))) => {
-                let codes = Tensor::cat(vec![codes, other_codes], 0);
-                Some(Rows::Int8(
-                    codes,
-                    Tensor::cat(vec![scales, other_scales], 0),
-                ))
-            }
-            (Some(Rows::Elsewhere), Some(Rows::Elsewhere)) => Some(Rows::Elsewhere),
+        self.rows = self.rows.take().zip(other.rows).map(|both| match both {
+            (Rows::Float(own), Rows::Float(other)) => Rows::Float(Tensor::cat(vec![own, other], 0)),
+            (Rows::Int8(codes, scales), Rows::Int8(other_codes, other_scales)) => Rows::Int8(
+                Tensor::cat(vec![codes, other_codes], 0),
+                Tensor::cat(vec![scales, other_scales], 0),
+            ),
+            (Rows::Elsewhere, Rows::Elsewhere) => Rows::Elsewhere,
             _ => unreachable!("both buffers have one storage"),
-        };
+        });
     }
 
     pub(super) fn bytes(&self) -> usize {
         match self.rows() {
-            Rows::Float(rows) => rows.shape().num_elements() * rows.dtype().size(),
-            Rows::Int8(codes, scales) => {
-                codes.shape().num_elements() + scales.shape().num_elements() * scales.dtype().size()
-            }
+            Rows::Float(rows) => bytes(rows),
+            Rows::Int8(codes, scales) => bytes(codes) + bytes(scales),
             Rows::Elsewhere => 0,
         }
     }

@@ -41,7 +41,8 @@ impl KvCache {
             let rows: Vec<usize> = tokens.iter().map(|token| token - dropped).collect();
             let device = self.keys.layout.device.clone();
             for buffer in [&mut self.keys, &mut self.values] {
-                buffer.copy(b, indices(rows.iter().copied(), &device), length - dropped);
+                let copied = indices(rows.iter().copied(), &device);
+                buffer.copy(b..b + 1, copied, length - dropped);
             }
             if let Some(positions) = &mut self.positions {
                 let moved: Vec<usize> = rows.iter().map(|&row| positions[b][row]).collect();

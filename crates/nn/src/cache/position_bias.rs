@@ -2,7 +2,10 @@
 
 use burn::tensor::Tensor;
 
-use crate::positions::{BiasSource, Position};
+use crate::{
+    parameter::bytes,
+    positions::{BiasSource, Position},
+};
 
 /// The biases of ALiBi or a relative table that a cache holds. They are the same tensors for many tokens, so a token needs no memory for
 /// them. Layers that share the cache, but not their learned slopes, compute them in turn.
@@ -29,9 +32,6 @@ impl PositionBias {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        fn of<const D: usize>(bias: &Tensor<D>) -> usize {
-            bias.shape().num_elements() * bias.dtype().size()
-        }
-        self.of_last_query.as_ref().map_or(0, of) + self.distances.as_ref().map_or(0, of)
+        self.of_last_query.as_ref().map_or(0, bytes) + self.distances.as_ref().map_or(0, bytes)
     }
 }

@@ -36,12 +36,11 @@ impl KvCache {
         let moves = |b: usize| excess[b] > 0 && first_kept(b) < self.tokens[b].stored;
         let kept = |b: usize| indices(first_kept(b)..self.tokens[b].stored, &device);
         let is_together = self.is_even() && excess.iter().all(|&rows| rows == excess[0]);
+        let batch = excess.len();
+        let together = if is_together { batch } else { 1 };
         for buffer in [&mut self.keys, &mut self.values] {
-            let sequences = (0..excess.len()).filter(|&b| moves(b));
-            match is_together {
-                true if moves(0) => buffer.copy_in_all(kept(0), sinks),
-                true => {}
-                false => sequences.for_each(|b| buffer.copy(b, kept(b), sinks)),
+            for b in (0..batch).step_by(together).filter(|&b| moves(b)) {
+                buffer.copy(b..b + together, kept(b), sinks);
             }
         }
         for (tokens, rows) in self.tokens.iter_mut().zip(excess) {

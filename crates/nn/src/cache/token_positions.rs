@@ -80,14 +80,14 @@ impl KvCache {
     }
 
     /// How many rows of sequence `b` a window has passed, for new tokens at these positions; without them, for one after the last.
-    pub(super) fn passed(&self, b: usize, window: usize, new: Option<&[usize]>) -> usize {
+    pub(super) fn passed(&self, b: usize, window: usize, new: Option<&[Vec<usize>]>) -> usize {
         let in_order = self.tokens[b].stored.saturating_sub(window);
         if self.positions.is_none() && new.is_none() {
             return in_order;
         }
         let mut stored = self.stored_positions(b);
         let next = || self.stored_positions(b).last().map_or(0, |last| last + 1);
-        let least = new.and_then(|new| new.iter().min().copied());
+        let least = new.and_then(|new| new[b].iter().min().copied());
         let least = least.unwrap_or_else(next);
         let reached = stored.position(|position| position.saturating_add(window) >= least);
         reached.map_or(in_order, |first| first.min(in_order))

@@ -318,16 +318,9 @@ fn scan(tokens: Tokens, memory: Tensor<4>, chunk_len: usize) -> (Tensor<4>, Tens
         };
         x.reshape([batch * heads, n_chunks, chunk, width])
     };
-    let Tokens {
-        query,
-        key,
-        value,
-        beta,
-        log_decay,
-    } = tokens;
-    let (query, key, beta) = (chunked(query), chunked(key), chunked(beta));
+    let [query, key, beta] = [tokens.query, tokens.key, tokens.beta].map(chunked);
     // From the beginning of its chunk to each token.
-    let log_decay = chunked(log_decay).cumsum(2);
+    let log_decay = chunked(tokens.log_decay).cumsum(2);
     let decay = log_decay.clone().exp();
     let between = log_decay.clone() - log_decay.clone().swap_dims(2, 3);
     let device = key.device();
@@ -339,7 +332,7 @@ fn scan(tokens: Tokens, memory: Tensor<4>, chunk_len: usize) -> (Tensor<4>, Tens
     let corrected = key.clone() * beta.clone();
     let overlap = corrected.clone().matmul(transposed.clone()) * between.clone();
     let inverse = inverse_of_unit_lower(overlap);
-    let new = inverse.clone().matmul(chunked(value) * beta);
+    let new = inverse.clone().matmul(chunked(tokens.value) * beta);
     let known = inverse.matmul(corrected * decay.clone());
     let within = query.clone().matmul(transposed) * between;
     let query = query * decay.clone();

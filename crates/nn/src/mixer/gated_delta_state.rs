@@ -3,7 +3,10 @@
 use burn::tensor::Tensor;
 
 use super::MixerState;
-use crate::{parameter::is_same_device, positions::indices};
+use crate::{
+    parameter::{bytes, is_same_device},
+    positions::indices,
+};
 
 /// The state of a [`GatedDeltaRule`](crate::GatedDeltaRule) for a batch of sequences: the memory of every head, and the last tokens, which the
 /// convolution reads. Its size does not depend on the number of tokens, of which [`truncate`](MixerState::truncate) can only remove all or none. It
@@ -113,10 +116,8 @@ impl MixerState for GatedDeltaState {
     }
 
     fn bytes(&self) -> usize {
-        self.memory.as_ref().map_or(0, |Memory { tail, matrix }| {
-            tail.shape().num_elements() * tail.dtype().size()
-                + matrix.shape().num_elements() * matrix.dtype().size()
-        })
+        let memory = self.memory.as_ref();
+        memory.map_or(0, |Memory { tail, matrix }| bytes(tail) + bytes(matrix))
     }
 
     fn reorder(&mut self, rows: &[usize]) {
@@ -131,8 +132,8 @@ impl MixerState for GatedDeltaState {
             return;
         }
         // In Burn 0.22.1 nothing can be selected with no indices on wgpu.
-        self.memory = self.memory.take().filter(|_| !rows.is_empty());
-        self.memory = self.memory.take().map(|Memory { tail, matrix }| {
+        let memory = self.memory.take().filter(|_| !rows.is_empty());
+        self.memory = memory.map(|Memory { tail, matrix }| {
             let rows = indices(rows.iter().copied(), &tail.device());
             Memory {
                 tail: tail.select(0, rows.clone()),

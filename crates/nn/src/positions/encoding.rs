@@ -84,11 +84,7 @@ impl PositionEncoding {
     /// Builds the module for `n_heads` query heads of width `d_head`, or panics with the sentence of the `validate` of the chosen
     /// configuration.
     pub fn init(&self, n_heads: usize, d_head: usize, device: &Device) -> Position {
-        let mut position = Position {
-            rotary: None,
-            alibi: None,
-            relative: None,
-        };
+        let mut position = Position::default();
         match self {
             Self::None => {}
             Self::Rotary(rotary) => position.rotary = Some(rotary.init(d_head, device)),
@@ -106,7 +102,7 @@ impl PositionEncoding {
 /// # Source
 ///
 /// [`Rotary`], [`Alibi`] and [`RelativeBias`] name their sources.
-#[derive(Module, Debug)]
+#[derive(Module, Debug, Default)]
 pub struct Position {
     /// Rotates queries and keys.
     pub rotary: Option<Rotary>,

@@ -17,7 +17,7 @@
 //! that start again at 0, drafts that compete for one place. Rotary angles, ALiBi, relative biases and windows count between them.
 //! Causality does not: a token sees those that come before it in its row, whatever their positions.
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 
 use crate::parameter::select_rows;
 
@@ -68,6 +68,5 @@ fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions)
 /// Indices or counts of tokens or rows, as a tensor.
 pub(crate) fn indices(rows: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
     let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
-    let count = rows.len();
-    Tensor::from_data(TensorData::new(rows, [count]), device)
+    Tensor::from_data(rows.as_slice(), device)
 }

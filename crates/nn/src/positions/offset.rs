@@ -1,6 +1,6 @@
 //! The rule for the positions of queries where queries and keys are two sequences.
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 
 /// The position of each sequence's first query on the axis of its keys (tokens): one number for all, or one for each.
 ///
@@ -105,9 +105,7 @@ impl ResolvedOffset {
     /// The positions of `len` queries per sequence, sequence after sequence, or of one sequence that stands for all.
     pub(super) fn positions(&self, len: usize, device: &Device) -> Tensor<1, Int> {
         let first = match self {
-            Self::Host(offsets) => {
-                Tensor::from_data(TensorData::new(offsets.clone(), [offsets.len()]), device)
-            }
+            Self::Host(offsets) => Tensor::from_data(offsets.as_slice(), device),
             Self::OnDevice(offsets) => offsets.clone(),
         };
         let [count] = first.dims();

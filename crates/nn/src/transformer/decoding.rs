@@ -105,11 +105,10 @@ impl<M: TokenMixer> TransformerStack<M> {
             }
         }
         let call = MixerCall::default();
-        let states = self.fold(input, call, |layer, input, source, call| {
+        self.fold(input, call, |layer, input, source, call| {
             let cache = &mut cache.layers[source];
             layer.run_cached(input, cache, call).states
-        });
-        self.finish(states)
+        })
     }
 
     fn check_cache(&self, cache: &TransformerCache<M::State>) {

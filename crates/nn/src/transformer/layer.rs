@@ -103,10 +103,8 @@ impl TransformerLayerConfig {
     pub fn init(&self, device: &Device) -> TransformerLayer {
         expect_valid(self.validate());
         let attention = self.self_attention();
-        self.init_with(
-            attention.init_with(self.block.shared_key_value, device),
-            device,
-        )
+        let attention = attention.init_with(self.block.shared_key_value, device);
+        self.init_with(attention, device)
     }
 
     /// As [`init`](Self::init), with another mixer of tokens than the self-attention that the fields describe. These are checked all the same, but
@@ -114,27 +112,24 @@ impl TransformerLayerConfig {
     pub fn init_with<M: TokenMixer>(&self, mixer: M, device: &Device) -> TransformerLayer<M> {
         expect_valid(self.validate());
         let block = &self.block;
-        let has_memory = self.d_memory.is_some();
+        let is_one_sum = block.parallel && block.norm_placement != NormPlacement::Pre;
+        let has_network_norm = !block.parallel || block.separate_norms;
+        let residual = |has_norm, dropout| {
+            self.block
+                .residual_with(has_norm, dropout, self.d_model, device)
+        };
+        let cross = self.d_memory.map(|d_memory| self.cross_attention(d_memory));
+        let network = block.experts.is_none().then(|| self.feed_forward());
+        let experts = self.mixture_of_experts();
         TransformerLayer {
             self_attention: mixer,
-            self_attention_residual: self.residual(block.attention_norm, block.dropout, device),
-            cross_attention: self
-                .d_memory
-                .map(|d_memory| self.cross_attention(d_memory).init(device)),
-            cross_attention_residual: has_memory
-                .then(|| self.residual(true, block.dropout, device)),
-            feed_forward: block
-                .experts
-                .is_none()
-                .then(|| self.feed_forward().init(device)),
-            mixture_of_experts: self
-                .mixture_of_experts()
-                .map(|experts| experts.init(device)),
-            feed_forward_residual: (!block.parallel || block.norm_placement == NormPlacement::Pre)
-                .then(|| {
-                    let has_norm = !block.parallel || block.separate_norms;
-                    self.residual(has_norm, block.feed_forward_residual_dropout(), device)
-                }),
+            self_attention_residual: residual(block.attention_norm, block.dropout),
+            cross_attention: cross.as_ref().map(|attention| attention.init(device)),
+            cross_attention_residual: cross.map(|_| residual(true, block.dropout)),
+            feed_forward: network.map(|network| network.init(device)),
+            mixture_of_experts: experts.map(|experts| experts.init(device)),
+            feed_forward_residual: (!is_one_sum)
+                .then(|| residual(has_network_norm, block.feed_forward_residual_dropout())),
             parallel: block.parallel,
         }
     }
@@ -206,11 +201,6 @@ impl TransformerLayerConfig {
             .with_bias(block.bias)
             .with_initializer(block.initializer.clone());
         Some(config)
-    }
-
-    fn residual(&self, has_norm: bool, dropout: f64, device: &Device) -> SublayerConnection {
-        self.block
-            .residual_with(has_norm, dropout, self.d_model, device)
     }
 
     fn d_ff(&self) -> usize {

@@ -21,37 +21,29 @@ impl<M: TokenMixer> TransformerLayer<M> {
         let mixer_input = more.self_attention(normalised.clone(), context);
         call.recorder = recorder.for_part();
         let attended = self.self_attention.mix(mixer_input, state, call);
-        let mut of_attention = core::mem::take(&mut call.recorder);
-        let self_weights = of_attention.take_weights();
-        recorder.part("self", of_attention);
-        if self.parallel {
-            let residual = self.feed_forward_residual.as_ref();
+        let self_weights = call.recorder.take_weights();
+        recorder.part("self", core::mem::take(&mut call.recorder));
+        let of_attention = &self.self_attention_residual;
+        let residual = self.feed_forward_residual.as_ref();
+        let (states, cross_weights, router_logits) = if self.parallel {
             let normalised = match residual.filter(|residual| residual.norm.is_some()) {
                 Some(residual) => residual.input(x.clone()),
                 None => normalised,
             };
             let (output, router_logits) = self.feed(normalised, &mut recorder);
-            let of_attention = &self.self_attention_residual;
             let states = match residual {
                 Some(residual) => residual.sum(of_attention.sum(x, attended), output),
                 None => of_attention.sum(x, attended + output),
             };
-            recorder.step("output", &states);
-            return LayerOutput {
-                states,
-                self_weights,
-                cross_weights: None,
-                router_logits,
-                trace: recorder.into_trace(),
-            };
-        }
-        let x = self.self_attention_residual.sum(x, attended);
-        recorder.step("after_self", &x);
-        let (x, cross_weights) = self.cross_attend(x, more, &mut recorder);
-        let residual = self.feed_forward_residual.as_ref();
-        let residual = residual.expect("only some parallel layers have no such sum");
-        let (output, router_logits) = self.feed(residual.input(x.clone()), &mut recorder);
-        let states = residual.sum(x, output);
+            (states, None, router_logits)
+        } else {
+            let x = of_attention.sum(x, attended);
+            recorder.step("after_self", &x);
+            let (x, cross_weights) = self.cross_attend(x, more, &mut recorder);
+            let residual = residual.expect("only some parallel layers have no such sum");
+            let (output, router_logits) = self.feed(residual.input(x.clone()), &mut recorder);
+            (residual.sum(x, output), cross_weights, router_logits)
+        };
         recorder.step("output", &states);
         LayerOutput {
             states,

@@ -10,7 +10,8 @@ use burn_attn_derive::Config;
 use burn_attn_ops::StatisticsOptions;
 
 use super::{
-    BlockConfig, LayerInput, LayerPattern, NormPlacement, TransformerLayer, TransformerLayerConfig,
+    BlockConfig, LayerInput, LayerOutput, LayerPattern, NormPlacement, TransformerLayer,
+    TransformerLayerConfig,
 };
 use crate::{
     CrossMemory, MixerCall, Norm, SelfAttention, TokenMixer,
@@ -243,11 +244,7 @@ impl<M: TokenMixer> TransformerStack<M> {
     /// Panics as that does, and when a position encoding is given to a stack whose layers share one.
     pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
         // Nobody could read the weights.
-        let input = input.into().weights(false);
-        let states = self.fold_whole(input, |layer, input, call| {
-            layer.run(input, None, call).states
-        });
-        self.finish(states)
+        self.run(input.into().weights(false), |output| output.states)
     }
 
     /// As [`forward`](Self::forward), with the attention weights of every layer. This takes all scores once more, and memory for
@@ -277,13 +274,12 @@ impl<M: TokenMixer> TransformerStack<M> {
     /// What the layers keep, and the states.
     fn kept(&self, input: LayerInput) -> (Trace, Tensor<3>) {
         let (mut trace, mut number) = (Trace::new(), 0);
-        let states = self.fold_whole(input, |layer, input, call| {
-            let output = layer.run(input, None, call);
+        let states = self.run(input, |output| {
             trace.extend(&number.to_string(), output.trace);
             number += 1;
             output.states
         });
-        (trace, self.finish(states))
+        (trace, states)
     }
 
     /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts).
@@ -314,8 +310,7 @@ impl<M: TokenMixer> TransformerStack<M> {
     ) -> TransformerStackOutput {
         let (mut self_weights, mut cross_weights) = (Vec::new(), Vec::new());
         let mut router_logits = Vec::new();
-        let states = self.fold_whole(input, |layer, input, call| {
-            let output = layer.run(input, None, call);
+        let states = self.run(input, |output| {
             self_weights.extend(output.self_weights);
             cross_weights.extend(output.cross_weights);
             router_logits.extend(output.router_logits);
@@ -323,7 +318,7 @@ impl<M: TokenMixer> TransformerStack<M> {
             output.states
         });
         TransformerStackOutput {
-            states: self.finish(states),
+            states,
             hidden_states: Vec::new(),
             self_weights,
             cross_weights,
@@ -331,21 +326,23 @@ impl<M: TokenMixer> TransformerStack<M> {
         }
     }
 
-    /// Runs the layers on whole sequences. All layers with the same window share a mask.
-    fn fold_whole(
+    /// The states of whole sequences; `states_of` takes those of each layer out of its output. All layers with the same window share a mask.
+    fn run(
         &self,
         input: LayerInput,
-        mut run: impl FnMut(&TransformerLayer<M>, LayerInput, &mut MixerCall) -> Tensor<3>,
+        mut states_of: impl FnMut(LayerOutput) -> Tensor<3>,
     ) -> Tensor<3> {
         let call = MixerCall {
             masks: Some(BTreeMap::new()),
             ..MixerCall::default()
         };
-        self.fold(input, call, |layer, input, _, call| run(layer, input, call))
+        self.fold(input, call, |layer, input, _, call| {
+            states_of(layer.run(input, None, call))
+        })
     }
 
     /// Runs the layers through `run`, each with its shared position encoding, and with which layer's keys and values it attends to, as an index
-    /// into the caches. The `call` goes from layer to layer.
+    /// into the caches, and normalises what the last returns. The `call` goes from layer to layer.
     pub(super) fn fold(
         &self,
         input: LayerInput,
@@ -364,7 +361,7 @@ impl<M: TokenMixer> TransformerStack<M> {
         );
         let mut kept: BTreeMap<usize, SharedKeyValue> = BTreeMap::new();
         let layers = self.order.iter().zip(&self.source_of);
-        layers.enumerate().fold(x, |x, (at, (&index, &source))| {
+        let states = layers.enumerate().fold(x, |x, (at, (&index, &source))| {
             // What no later layer reads is dropped.
             call.shared = kept.remove(&source).unwrap_or_default();
             call.shared.is_wanted = self.source_of[at + 1..].contains(&source);
@@ -379,17 +376,14 @@ impl<M: TokenMixer> TransformerStack<M> {
                 kept.insert(source, core::mem::take(&mut call.shared));
             }
             x
-        })
+        });
+        normalised(&self.norm, states)
     }
 
     /// The position encoding that layer `index` of [`layers`](Self::layers) shares with others, if any, for
     /// [`LayerInput::position`]. Panics when `index` is not below the number of [`layers`](Self::layers).
     pub fn position(&self, index: usize) -> Option<&Position> {
         self.position_of[index].map(|position| &self.positions[position])
-    }
-
-    pub(super) fn finish(&self, states: Tensor<3>) -> Tensor<3> {
-        normalised(&self.norm, states)
     }
 
     /// The layers in the order in which they run, repeated if they run several times.

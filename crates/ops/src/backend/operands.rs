@@ -12,7 +12,7 @@ use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, PositionMask, Problem, tiled::RotaryLayout,
 };
 
-use crate::function::{BlockTable, MaskCall, ScoreCall};
+use crate::function::{BlockTable, MaskFunction, ScoreFunction};
 
 macro_rules! optional {
     ($name:ident, $tensor:ident, $doc:literal) => {
@@ -118,7 +118,7 @@ pub struct ScoreInputs<B: Backend> {
     #[extension_type]
     pub captured: OptionalFloat<B>,
     /// What changes the scaled scores before the softcap.
-    pub score_function: Option<ScoreCall>,
+    pub score_function: Option<ScoreFunction>,
     /// The tensors that hide keys or place queries.
     #[extension_type]
     pub mask: MaskInputs<B>,
@@ -206,7 +206,7 @@ pub struct MaskInputs<B: Backend> {
     #[extension_type]
     pub key_segments: OptionalInt<B>,
     /// Each hides what it does not show.
-    pub functions: Vec<MaskCall>,
+    pub functions: Vec<MaskFunction>,
     /// What functions show of blocks, where that is known: also of those that show or hide whole blocks alone, which are
     /// [`visible_blocks`](Self::visible_blocks).
     pub tables: Vec<Arc<BlockTable>>,

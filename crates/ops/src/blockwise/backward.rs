@@ -53,7 +53,7 @@ pub(crate) fn backward<B: Backend>(
         gradients.extend(of_sinks);
         return gradients;
     };
-    let plan = Plan::backward(sizes).shown_by(&inputs.mask.tables);
+    let plan = Plan::backward(sizes, &inputs.mask.tables);
     let queries: Vec<_> = plan.queries().collect();
     let keys: Vec<_> = plan.keys().collect();
     let dropout = DropoutRows::<B>::of(&inputs);

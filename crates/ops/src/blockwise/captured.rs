@@ -13,7 +13,7 @@ use burn::{
 use super::sums::{BlockSums, DistanceSums};
 use crate::{
     composed::part::{Part, aligned_distances},
-    function::{ScoreCall, captured::Entries},
+    function::{ScoreFunction, captured::Entries},
     routed,
 };
 
@@ -33,7 +33,7 @@ enum Sum {
 impl CapturedSums {
     /// Of the operand that has the floats of the function, for blocks of these queries and keys.
     pub(super) fn new<B: Backend>(
-        call: &ScoreCall,
+        call: &ScoreFunction,
         captured: &FloatTensor<B>,
         query_offsets: Option<&IntTensor<B>>,
         lengths @ [_, len_kv]: [usize; 2],

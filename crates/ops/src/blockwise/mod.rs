@@ -34,7 +34,7 @@ pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>)
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
         return composed::without_scores::<B>(inputs, &value);
     };
-    let plan = Plan::forward(sizes).shown_by(&inputs.mask.tables);
+    let plan = Plan::forward(sizes, &inputs.mask.tables);
     if plan.is_whole() {
         return composed::forward::<B>(inputs, value);
     }

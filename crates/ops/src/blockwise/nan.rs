@@ -16,7 +16,7 @@ pub(crate) fn refuse_nan_of_function(inputs: ScoreInputs<Dispatch>, value: &Floa
     let Some(sizes) = Sizes::of::<Dispatch>(&inputs, value) else {
         return;
     };
-    let plan = Plan::forward(sizes).shown_by(&inputs.mask.tables);
+    let plan = Plan::forward(sizes, &inputs.mask.tables);
     let dtype = statistics_dtype(float_dtype(inputs.query.dtype()));
     let inputs = aligned::<Dispatch>(inputs);
     for queries in plan.queries() {
@@ -41,7 +41,7 @@ pub(crate) fn refuse_nan_of_function(inputs: ScoreInputs<Dispatch>, value: &Floa
             let score = function.scores.into_data().iter::<f64>().nth(index);
             panic!(
                 "attention: the score function '{}' returned NaN for query {} and key {} of batch item {} in head {}, whose score is {}",
-                function.call.frame.name,
+                function.call.captures.frame.name,
                 queries.start + query,
                 keys.start + key,
                 head / heads,

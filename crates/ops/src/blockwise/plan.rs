@@ -29,7 +29,7 @@ pub(super) struct Sizes {
 /// Blocks of queries and keys, as equal in size as possible.
 pub(super) struct Plan {
     sizes: Sizes,
-    /// What mask functions show.
+    /// What mask functions show: blocks that they hide are left out.
     tables: Vec<Arc<BlockTable>>,
     /// Queries of a block.
     rows: usize,
@@ -39,7 +39,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// For the forward pass: rows with all keys that they may see, whose softmax needs no other block.
-    pub(super) fn forward(sizes: Sizes) -> Self {
+    pub(super) fn forward(sizes: Sizes, tables: &[Arc<BlockTable>]) -> Self {
         let area = sizes.area();
         let of_all_keys = (area / sizes.len_kv).max(1);
         let (rows, columns) = match sizes.reach.width() {
@@ -53,14 +53,14 @@ impl Plan {
         };
         Self {
             sizes,
-            tables: Vec::new(),
+            tables: tables.to_vec(),
             rows,
             columns,
         }
     }
 
     /// For the backward pass: squares, which leave the fewest gradients to add up.
-    pub(super) fn backward(sizes: Sizes) -> Self {
+    pub(super) fn backward(sizes: Sizes, tables: &[Arc<BlockTable>]) -> Self {
         let area = sizes.area();
         let (rows, columns) = match sizes.reach.width() {
             Some(width) => [area.isqrt().min(longest_block(width)); 2].into(),
@@ -72,16 +72,10 @@ impl Plan {
         };
         Self {
             sizes,
-            tables: Vec::new(),
+            tables: tables.to_vec(),
             rows,
             columns,
         }
-    }
-
-    /// Without the blocks that these tables hide.
-    pub(super) fn shown_by(mut self, tables: &[Arc<BlockTable>]) -> Self {
-        self.tables.extend_from_slice(tables);
-        self
     }
 
     pub(super) fn is_whole(&self) -> bool {
@@ -115,8 +109,7 @@ impl Plan {
         Part {
             queries: queries.clone(),
             keys: keys.clone(),
-            len_q: self.sizes.len_q,
-            len_kv: self.sizes.len_kv,
+            ..Part::whole(self.sizes.len_q, self.sizes.len_kv)
         }
     }
 }

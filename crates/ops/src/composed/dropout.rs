@@ -66,11 +66,7 @@ impl<B: Backend> DropoutRows<B> {
 
     /// 1 for the attention weights that dropout keeps, 0 for the others, `[batch, heads_q, queries, keys]`.
     pub(crate) fn kept(&self, part: &Part, dtype: FloatDType) -> FloatTensor<B> {
-        let Self {
-            state,
-            threshold,
-            arithmetic,
-        } = self;
+        let (state, arithmetic) = (&self.state, self.arithmetic);
         let [batch, heads_q, _, _] = state[0].shape().dims::<4>();
         let device = state[0].device();
         let bool_dtype = get_or_init_device_settings::<B>(&device).bool_dtype;
@@ -86,7 +82,7 @@ impl<B: Backend> DropoutRows<B> {
         let x = B::bitwise_xor(B::int_expand(indices, shape), a);
         let bits = arithmetic.bits::<B>(x, Some(b));
         let bits = arithmetic.shift::<B>(bits, 1);
-        let kept = B::int_greater_equal_elem(bits, i64::from(*threshold).into(), bool_dtype);
+        let kept = B::int_greater_equal_elem(bits, i64::from(self.threshold).into(), bool_dtype);
         B::bool_into_float(kept, dtype)
     }
 }

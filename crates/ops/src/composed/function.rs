@@ -18,8 +18,8 @@ use super::{
 };
 use crate::{
     function::{
-        Block, MaskCall, Pairs, ScoreCall, Slot,
-        captured::{Entries, Frame},
+        Block, MaskFunction, Pairs, ScoreFunction, Slot,
+        captured::{Captures, Entries, Frame},
     },
     routed,
 };
@@ -55,42 +55,42 @@ pub(crate) fn block<B: Backend>(
 /// What the functions of a mask hide of a part, of dimensions that broadcast to the scores; `None` if there is no function that may hide a pair. `block` says where the part
 /// is.
 pub(crate) fn hidden<B: Backend>(
-    functions: &[MaskCall],
+    functions: &[MaskFunction],
     part: &Part,
     block: impl Fn(&Frame) -> Block,
 ) -> Option<BoolTensor<B>> {
-    let shows_all = |call: &&MaskCall| {
+    let shows_all = |call: &&MaskFunction| {
         let table = call.table.as_ref();
         table.is_some_and(|table| table.shows_all(&part.queries, &part.keys))
     };
     let some_hidden = functions.iter().filter(|call| !shows_all(call));
     let hidden = some_hidden.map(|call| {
-        let floats = call.floats.iter();
+        let floats = call.captures.floats();
         let pairs = Pairs {
-            block: block(&call.frame),
-            floats: floats.map(|(x, entries)| of_part(x, *entries, part)).collect(),
-            ints: ints_of_part(&call.ints, part),
+            block: block(&call.captures.frame),
+            floats: floats.map(|(x, entries)| of_part(x, entries, part)).collect(),
+            ints: ints_of_part(&call.captures, part),
         };
         let visible = (call.function)(&pairs);
         let (dims, sizes) = (visible.dims(), pairs.sizes());
         assert!(
             (0..4).all(|dim| dims[dim] == sizes[dim] || dims[dim] == 1),
             "attention: the mask function '{}' returned {dims:?}, which does not broadcast to the block {sizes:?} [batch, heads, queries, keys]",
-            call.frame.name
+            call.captures.frame.name
         );
-        check_device(("mask", &call.frame), visible.device(), &pairs.block);
+        check_device("mask", visible.device(), &pairs.block);
         routed::bool_primitive::<B, 4>(visible.bool_not())
     });
     hidden.reduce(either::<B>)
 }
 
 /// Panics unless a function has returned a tensor of the call's device.
-fn check_device((kind, frame): (&str, &Frame), found: Device, block: &Block) {
+fn check_device(kind: &str, found: Device, block: &Block) {
     let expected = block.first_position.device();
     assert!(
         found == expected,
         "attention: the {kind} function '{}' returned a tensor on {found:?} in a call on {expected:?}",
-        frame.name
+        block.frame.name
     );
 }
 
@@ -108,10 +108,9 @@ fn of_part<K: Basic>(tensor: &Tensor<4, K>, entries: Entries, part: &Part) -> Te
         })
 }
 
-fn ints_of_part(ints: &[(Tensor<4, Int>, Entries)], part: &Part) -> Vec<Tensor<4, Int>> {
-    let ints = ints.iter();
-    ints.map(|(x, entries)| of_part(x, *entries, part))
-        .collect()
+fn ints_of_part(captures: &Captures, part: &Part) -> Vec<Tensor<4, Int>> {
+    let ints = captures.ints();
+    ints.map(|(x, entries)| of_part(x, entries, part)).collect()
 }
 
 /// What a score function sees in place of the score and the captured numbers of a hidden pair: by 1 it may divide, and it may take the logarithm.
@@ -119,7 +118,7 @@ const OF_HIDDEN: f64 = 1.0;
 
 /// A score function on one part: everything that it needs to run, and to run again for its gradient.
 pub(crate) struct ScorePart {
-    pub(crate) call: ScoreCall,
+    pub(crate) call: ScoreFunction,
     /// Scaled; [`OF_HIDDEN`] where a pair is hidden.
     pub(crate) scores: Tensor<4>,
     /// With the captured floats as they were given, which [`by_pair`](Self::by_pair) expands.
@@ -131,7 +130,7 @@ pub(crate) struct ScorePart {
 impl ScorePart {
     /// `captured` has the floats of the whole call.
     pub(super) fn new<B: Backend>(
-        call: ScoreCall,
+        call: ScoreFunction,
         block: Block,
         scores: FloatTensor<B>,
         captured: Option<&FloatTensor<B>>,
@@ -145,13 +144,11 @@ impl ScorePart {
         });
         let pairs = Pairs {
             floats: floats.collect(),
-            ints: ints_of_part(&call.ints, part),
+            ints: ints_of_part(&call.captures, part),
             block,
         };
-        let (scores, hidden) = (
-            routed::tensor::<B, 4>(scores),
-            hidden.map(routed::bool_tensor::<B, 4>),
-        );
+        let scores = routed::tensor::<B, 4>(scores);
+        let hidden = hidden.map(routed::bool_tensor::<B, 4>);
         Self {
             scores: match hidden.clone() {
                 Some(hidden) => scores.mask_fill(hidden, OF_HIDDEN),
@@ -203,7 +200,7 @@ impl ScorePart {
     pub(crate) fn result<B: Backend>(&self) -> FloatTensor<B> {
         let pairs = self.by_pair(&self.pairs.floats);
         let result = (self.call.function)(self.scores.clone(), &pairs);
-        let name = &self.call.frame.name;
+        let name = &self.call.captures.frame.name;
         let (dims, sizes) = (result.dims(), self.scores.dims());
         assert!(
             dims == sizes,
@@ -214,7 +211,7 @@ impl ScorePart {
             dtype == of_scores,
             "attention: the score function '{name}' returned {dtype:?} for scores of {of_scores:?}"
         );
-        check_device(("score", &self.call.frame), result.device(), &pairs.block);
+        check_device("score", result.device(), &pairs.block);
         let floats = self.pairs.floats.iter();
         let tracks = floats.chain([&self.scores]).any(Tensor::is_autodiff);
         assert!(
@@ -224,7 +221,7 @@ impl ScorePart {
         routed::primitive::<B, 4>(result)
     }
 
-    /// The gradients of the scores and of each float of [`slots`](ScoreCall::slots) in this part, from that of the result.
+    /// The gradients of the scores and of each float of [`slots`](ScoreFunction::slots) in this part, from that of the result.
     #[cfg(feature = "autodiff")]
     pub(crate) fn gradients<B: Backend>(
         self,

@@ -81,17 +81,10 @@ impl<B: Backend> Hidden<B> {
             B::bool_not(visible)
         });
         let masked = mask.masked.into_option().map(of_device::<B>);
-        let [dense, distance] = biases.map(|bias| bias.map(is_minus_infinity::<B>));
-        let by_tensors = [
-            padding,
-            segments,
-            blocks,
-            masked,
-            by_functions,
-            dense,
-            distance,
-        ];
-        let by_tensors = by_tensors.into_iter().flatten().reduce(either::<B>);
+        let by_biases = biases.map(|bias| bias.map(is_minus_infinity::<B>));
+        let by_tensors = [padding, segments, blocks, masked, by_functions];
+        let by_tensors = by_tensors.into_iter().chain(by_biases).flatten();
+        let by_tensors = by_tensors.reduce(either::<B>);
         let may_hide_any = by_tensors.is_some();
         let parts = [by_position, by_tensors].into_iter().flatten();
         Self {

@@ -51,11 +51,15 @@ impl Part {
         let inputs = inputs.clone();
         let (mask, scalars) = (inputs.mask, inputs.scalars);
         let distances = self.distances();
+        let bools = |mask, queries: &Range<usize>, keys: &Range<usize>| {
+            narrow_bool::<B>(narrow_bool::<B>(mask, 2, queries), 3, keys)
+        };
         let blocks = |table| {
             let size = scalars.block_size.expect("a table of blocks has a size");
-            let table = narrow_bool::<B>(table, 2, &entries(&self.queries, size.queries));
-            narrow_bool::<B>(table, 3, &entries(&self.keys, size.keys))
+            let queries = entries(&self.queries, size.queries);
+            bools(table, &queries, &entries(&self.keys, size.keys))
         };
+        let ints = |tensor, tokens| narrow_int::<B>(tensor, 1, tokens);
         ScoreInputs {
             query: narrow::<B>(inputs.query, 2, &self.queries),
             key: narrow::<B>(inputs.key, 2, &self.keys),
@@ -72,16 +76,9 @@ impl Part {
             score_function: inputs.score_function,
             mask: MaskInputs {
                 visible_blocks: mask.visible_blocks.map(blocks),
-                masked: mask.masked.map(|masked| {
-                    let masked = narrow_bool::<B>(masked, 2, &self.queries);
-                    narrow_bool::<B>(masked, 3, &self.keys)
-                }),
-                query_segments: mask
-                    .query_segments
-                    .map(|segments| narrow_int::<B>(segments, 1, &self.queries)),
-                key_segments: mask
-                    .key_segments
-                    .map(|segments| narrow_int::<B>(segments, 1, &self.keys)),
+                masked: mask.masked.map(|it| bools(it, &self.queries, &self.keys)),
+                query_segments: mask.query_segments.map(|it| ints(it, &self.queries)),
+                key_segments: mask.key_segments.map(|it| ints(it, &self.keys)),
                 ..mask
             },
             scalars,

@@ -55,17 +55,13 @@ pub(crate) fn scores<B: Backend>(
     let offsets = inputs.mask.query_offsets.as_ref();
     let block = |frame: &Frame| {
         let device = routed::tensor::<B, 4>(inputs.query.clone()).device();
-        function::block::<B>(
-            frame,
-            [batch, heads_q],
-            part,
-            offsets,
-            scalars.by_position,
-            &device,
-        )
+        let (sizes, by_position) = ([batch, heads_q], scalars.by_position);
+        function::block::<B>(frame, sizes, part, offsets, by_position, &device)
     };
     let by_functions = function::hidden::<B>(&inputs.mask.functions, part, block);
-    let score_function = inputs.score_function.map(|call| (block(&call.frame), call));
+    let score_function = inputs
+        .score_function
+        .map(|call| (block(&call.captures.frame), call));
     let hidden = Hidden::<B>::new(
         &inputs.query.device(),
         batch,

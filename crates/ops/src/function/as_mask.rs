@@ -65,15 +65,12 @@ impl MaskFunction {
         if scores.contains(&0) {
             return self;
         }
-        let call = self.clone().into_call();
         let table = BlockTable::new(scores, size, device, |queries| {
             let part = Part {
                 queries,
-                keys: 0..len_kv,
-                len_q,
-                len_kv,
+                ..Part::whole(len_q, len_kv)
             };
-            let hidden = function::hidden::<Dispatch>(slice::from_ref(&call), &part, |frame| {
+            let hidden = function::hidden::<Dispatch>(slice::from_ref(&self), &part, |frame| {
                 let sizes = [batch, heads];
                 block::<Dispatch>(frame, sizes, &part, None, PositionMask::default(), device)
             });

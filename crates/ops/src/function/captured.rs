@@ -67,6 +67,22 @@ impl Captures {
             frame: Frame { name, first_keys },
         }
     }
+
+    pub(crate) fn floats(&self) -> impl Iterator<Item = (&Tensor<4>, Entries)> {
+        let floats = self.tensors.iter();
+        floats.filter_map(|captured| match &captured.tensor {
+            Numbers::Float(tensor) => Some((tensor, captured.entries)),
+            Numbers::Int(_) => None,
+        })
+    }
+
+    pub(crate) fn ints(&self) -> impl Iterator<Item = (&Tensor<4, Int>, Entries)> {
+        let ints = self.tensors.iter();
+        ints.filter_map(|captured| match &captured.tensor {
+            Numbers::Int(tensor) => Some((tensor, captured.entries)),
+            Numbers::Float(_) => None,
+        })
+    }
 }
 
 /// The kinds of numbers that a function reads: floats, which may have a gradient, and integers.
@@ -84,7 +100,7 @@ impl CapturedKind for Float {
 
 impl CapturedKind for Int {
     fn captured(tensor: Tensor<4, Int>, entries: Entries) -> Captured {
-        let tensor = Numbers::Int(tensor);
+        let tensor = Numbers::Int(tensor.without_autodiff());
         Captured { tensor, entries }
     }
 }
@@ -118,10 +134,8 @@ impl Captured {
     /// that of every pair.
     pub fn by_distance(numbers: Tensor<2>) -> Self {
         let [heads, distances] = numbers.dims();
-        Float::captured(
-            numbers.reshape([1, heads, 1, distances]),
-            Entries::Distances,
-        )
+        let numbers = numbers.reshape([1, heads, 1, distances]);
+        Float::captured(numbers, Entries::Distances)
     }
 
     /// Numbers of any meaning, at most four dimensions, which every block gets as they are, with dimensions of size 1 before them where there are fewer.

@@ -3,11 +3,11 @@
 use core::fmt::{Debug, Formatter, Result};
 use std::sync::Arc;
 
-use burn::tensor::{Bool, Int, Tensor};
+use burn::tensor::{Bool, Tensor};
 use burn_attn_kernels_cpu::tiled::{Looped, VisibleForm, VisibleForms};
 
 use super::{
-    captured::{Captured, Captures, Entries, Frame, Numbers},
+    captured::{Captured, Captures, Entries, Numbers},
     pairs::Pairs,
     table::BlockTable,
 };
@@ -56,9 +56,10 @@ type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
 #[derive(Clone)]
 pub struct MaskFunction {
     pub(crate) captures: Captures,
+    /// In a call only if it holds there.
     pub(crate) table: Option<Arc<BlockTable>>,
-    function: Function,
-    form: Option<Arc<dyn VisibleForms>>,
+    pub(crate) function: Function,
+    pub(crate) form: Option<Arc<dyn VisibleForms>>,
 }
 
 impl MaskFunction {
@@ -80,12 +81,15 @@ impl MaskFunction {
     /// # Panics
     ///
     /// When they are numbers [by distance](Captured::by_distance), which only score functions read.
-    pub fn capture(mut self, captured: Captured) -> Self {
+    pub fn capture(mut self, mut captured: Captured) -> Self {
         assert!(
             captured.entries != Entries::Distances,
             "attention: the mask function '{}' cannot capture numbers by distance",
             self.captures.frame.name
         );
+        if let Numbers::Float(tensor) = captured.tensor {
+            captured.tensor = Numbers::Float(tensor.without_autodiff());
+        }
         self.captures.tensors.push(captured);
         // It was another function's.
         self.table = None;
@@ -107,28 +111,17 @@ impl MaskFunction {
         self
     }
 
-    /// How many integers the form reads, if there is one.
-    pub(crate) fn integers_of_form(&self) -> Option<usize> {
-        self.form.as_ref().map(|form| form.captured())
-    }
-
-    /// The function in one call.
-    pub(crate) fn into_call(self) -> MaskCall {
-        let (mut floats, mut ints) = (Vec::new(), Vec::new());
-        for Captured { tensor, entries } in self.captures.tensors {
-            match tensor {
-                Numbers::Float(tensor) => floats.push((tensor.without_autodiff(), entries)),
-                Numbers::Int(tensor) => ints.push((tensor.without_autodiff(), entries)),
-            }
-        }
-        MaskCall {
-            frame: self.captures.frame,
-            table: self.table,
-            function: self.function,
-            form: self.form,
-            floats,
-            ints,
-        }
+    /// Whether kernels that compute pair by pair have all that they need.
+    pub(crate) fn is_scalar(&self) -> bool {
+        let mut ints = self.captures.ints();
+        let are_readable = ints.all(|(ints, entries)| {
+            let [_, _, queries, keys] = ints.dims();
+            entries == Entries::Pairs && (queries == 1 || keys == 1)
+        });
+        self.form.is_some()
+            && self.captures.floats().next().is_none()
+            && are_readable
+            && self.captures.frame.first_keys.is_empty()
     }
 }
 
@@ -136,42 +129,6 @@ impl Debug for MaskFunction {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.debug_struct("MaskFunction")
             .field("captures", &self.captures)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A mask function in one call.
-#[derive(Clone)]
-pub struct MaskCall {
-    pub(crate) frame: Frame,
-    /// Present only if it holds for the call.
-    pub(crate) table: Option<Arc<BlockTable>>,
-    pub(crate) function: Function,
-    pub(crate) form: Option<Arc<dyn VisibleForms>>,
-    pub(crate) floats: Vec<(Tensor<4>, Entries)>,
-    pub(crate) ints: Vec<(Tensor<4, Int>, Entries)>,
-}
-
-impl MaskCall {
-    /// Whether kernels that compute pair by pair have all that they need.
-    pub(crate) fn is_scalar(&self) -> bool {
-        let is_readable = |(ints, entries): &(Tensor<4, Int>, Entries)| {
-            let [_, _, queries, keys] = ints.dims();
-            *entries == Entries::Pairs && (queries == 1 || keys == 1)
-        };
-        self.form.is_some()
-            && self.floats.is_empty()
-            && self.ints.iter().all(is_readable)
-            && self.frame.first_keys.is_empty()
-    }
-}
-
-impl Debug for MaskCall {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("MaskCall")
-            .field("frame", &self.frame)
-            .field("floats", &self.floats)
-            .field("ints", &self.ints)
             .finish_non_exhaustive()
     }
 }

@@ -17,9 +17,9 @@ mod score;
 mod table;
 
 pub use captured::Captured;
-pub use mask::{MaskCall, MaskFunction};
+pub use mask::MaskFunction;
 pub(crate) use pairs::Block;
 pub use pairs::Pairs;
+pub use score::ScoreFunction;
 pub(crate) use score::Slot;
-pub use score::{ScoreCall, ScoreFunction};
 pub use table::BlockTable;

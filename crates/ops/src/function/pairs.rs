@@ -41,14 +41,9 @@ impl Block {
 impl Pairs {
     /// The sizes of the block, `[batch, heads_q, queries, keys]`.
     pub fn sizes(&self) -> [usize; 4] {
-        let Block {
-            batch,
-            heads,
-            queries,
-            keys,
-            ..
-        } = &self.block;
-        [*batch, *heads, queries.len(), keys.len()]
+        let block = &self.block;
+        let (queries, keys) = (block.queries.len(), block.keys.len());
+        [block.batch, block.heads, queries, keys]
     }
 
     /// The index of each item of the batch, `[batch, 1, 1, 1]`.

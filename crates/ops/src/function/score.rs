@@ -3,11 +3,11 @@
 use core::fmt::{Debug, Formatter, Result};
 use std::sync::Arc;
 
-use burn::tensor::{DType, Int, Tensor};
+use burn::tensor::{DType, Tensor};
 use burn_attn_kernels_cpu::tiled::{Looped, ScoreForm, ScoreForms};
 
 use super::{
-    captured::{Captured, Captures, Entries, Frame, Numbers},
+    captured::{Captured, Captures, Entries, Numbers},
     pairs::Pairs,
 };
 
@@ -60,9 +60,12 @@ type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
 /// ```
 #[derive(Clone)]
 pub struct ScoreFunction {
+    /// In a call without the floats, which are an operand.
     pub(crate) captures: Captures,
-    function: Function,
-    form: Option<Arc<dyn ScoreForms>>,
+    /// In a call, where that operand has the floats.
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) function: Function,
+    pub(crate) form: Option<Arc<dyn ScoreForms>>,
 }
 
 impl ScoreFunction {
@@ -73,6 +76,7 @@ impl ScoreFunction {
     ) -> Self {
         Self {
             captures: Captures::none(name.into()),
+            slots: Vec::new(),
             function: Arc::new(function),
             form: None,
         }
@@ -99,35 +103,27 @@ impl ScoreFunction {
         self
     }
 
-    /// How many floats the form reads, if there is one.
-    pub(crate) fn floats_of_form(&self) -> Option<usize> {
-        self.form.as_ref().map(|form| form.captured())
-    }
-
     /// The function in one call, and its floats side by side, in `dtype`: one operand, whose gradient Burn takes apart again. `numbers_by_distance` brings
     /// those by distance into the order of the call.
     pub(crate) fn into_call(
-        self,
+        mut self,
         dtype: DType,
         numbers_by_distance: impl Fn(Tensor<2>) -> Tensor<2>,
-    ) -> (ScoreCall, Option<Tensor<1>>) {
-        let (mut slots, mut floats, mut ints, mut start) = (vec![], vec![], vec![], 0);
-        for Captured { tensor, entries } in self.captures.tensors {
-            let tensor = match (tensor, entries) {
-                (Numbers::Int(tensor), _) => {
-                    ints.push((tensor.without_autodiff(), entries));
-                    continue;
-                }
-                (Numbers::Float(tensor), Entries::Distances) => {
+    ) -> (Self, Option<Tensor<1>>) {
+        let (mut floats, mut start) = (Vec::new(), 0);
+        for (tensor, entries) in self.captures.floats() {
+            let tensor = match entries {
+                Entries::Distances => {
                     let [_, heads, _, distances] = tensor.dims();
-                    let numbers = numbers_by_distance(tensor.reshape([heads, distances]));
+                    let numbers = tensor.clone().reshape([heads, distances]);
+                    let numbers = numbers_by_distance(numbers);
                     let [heads, distances] = numbers.dims();
                     numbers.reshape([1, heads, 1, distances])
                 }
-                (Numbers::Float(tensor), _) => tensor,
+                _ => tensor.clone(),
             };
             let (shape, len) = (tensor.dims(), tensor.shape().num_elements());
-            slots.push(Slot {
+            self.slots.push(Slot {
                 start,
                 shape,
                 entries,
@@ -135,19 +131,27 @@ impl ScoreFunction {
             floats.push(tensor.cast(dtype).reshape([len]));
             start += len;
         }
-        let call = ScoreCall {
-            frame: self.captures.frame,
-            function: self.function,
-            form: self.form,
-            slots,
-            ints,
-        };
+        let captured = &mut self.captures.tensors;
+        captured.retain(|captured| matches!(captured.tensor, Numbers::Int(_)));
         let floats = match floats.len() {
             0 => None,
             1 => floats.pop(),
             _ => Some(Tensor::cat(floats, 0)),
         };
-        (call, floats)
+        (self, floats)
+    }
+
+    /// Whether kernels that compute number by number have all that they need.
+    pub(crate) fn is_scalar(&self) -> bool {
+        let is_readable = |slot: &Slot| match slot.entries {
+            Entries::Pairs => slot.shape[2] == 1 || slot.shape[3] == 1,
+            Entries::Distances => true,
+            Entries::Whole => false,
+        };
+        self.form.is_some()
+            && self.captures.ints().next().is_none()
+            && self.slots.iter().all(is_readable)
+            && self.captures.frame.first_keys.is_empty()
     }
 }
 
@@ -155,18 +159,9 @@ impl Debug for ScoreFunction {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         f.debug_struct("ScoreFunction")
             .field("captures", &self.captures)
+            .field("slots", &self.slots)
             .finish_non_exhaustive()
     }
-}
-
-/// A score function in one call. Its floats are an operand of the call.
-#[derive(Clone)]
-pub struct ScoreCall {
-    pub(crate) frame: Frame,
-    pub(crate) function: Function,
-    pub(crate) form: Option<Arc<dyn ScoreForms>>,
-    pub(crate) slots: Vec<Slot>,
-    pub(crate) ints: Vec<(Tensor<4, Int>, Entries)>,
 }
 
 /// Where a captured tensor is in the operand that has all floats.
@@ -177,36 +172,11 @@ pub struct Slot {
     pub(crate) entries: Entries,
 }
 
-impl ScoreCall {
-    /// Whether kernels that compute number by number have all that they need.
-    pub(crate) fn is_scalar(&self) -> bool {
-        let is_readable = |slot: &Slot| match slot.entries {
-            Entries::Pairs => slot.shape[2] == 1 || slot.shape[3] == 1,
-            Entries::Distances => true,
-            Entries::Whole => false,
-        };
-        self.form.is_some()
-            && self.ints.is_empty()
-            && self.slots.iter().all(is_readable)
-            && self.frame.first_keys.is_empty()
-    }
-}
-
 impl Slot {
     /// The tensor, out of the operand that has all floats.
     pub(crate) fn tensor(&self, floats: &Tensor<1>) -> Tensor<4> {
         let len = self.shape.iter().product();
         let numbers = floats.clone().narrow(0, self.start, len);
         numbers.reshape(self.shape)
-    }
-}
-
-impl Debug for ScoreCall {
-    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
-        f.debug_struct("ScoreCall")
-            .field("frame", &self.frame)
-            .field("slots", &self.slots)
-            .field("ints", &self.ints)
-            .finish_non_exhaustive()
     }
 }

@@ -32,11 +32,8 @@ impl BlockTable {
         let [rows, columns] = size.table(len_q, len_kv);
         let strips = (0..rows).map(|row| {
             let first = row * size.queries;
-            Strip::new(
-                visible(first..len_q.min(first + size.queries)),
-                size,
-                len_kv,
-            )
+            let queries = first..len_q.min(first + size.queries);
+            Strip::new(visible(queries), size, len_kv)
         });
         let strips: Vec<Strip> = strips.collect();
         let most = |count: fn(&Strip) -> usize| strips.iter().map(count).max().unwrap_or(1);
@@ -92,18 +89,15 @@ impl BlockTable {
         let [batch, heads, rows, columns] = self.dims;
         let entries =
             |tokens: &Range<usize>, size: usize| tokens.start / size..tokens.end.div_ceil(size);
-        let (of_rows, of_columns) = (
-            entries(queries, self.size.queries),
-            entries(keys, self.size.keys),
-        );
-        (0..batch * heads).flat_map(move |head| {
-            let of_columns = of_columns.clone();
-            of_rows.clone().flat_map(move |row| {
-                let first = (head * rows + row) * columns;
-                of_columns
-                    .clone()
-                    .map(move |column| self.blocks[first + column])
-            })
+        let of_columns = entries(keys, self.size.keys);
+        let of_rows = entries(queries, self.size.queries);
+        let of_rows = (0..batch * heads).flat_map(move |head| {
+            let row = move |row| (head * rows + row) * columns;
+            of_rows.clone().map(row)
+        });
+        of_rows.flat_map(move |first| {
+            let blocks = &self.blocks[first..first + columns];
+            blocks[of_columns.clone()].iter().copied()
         })
     }
 }

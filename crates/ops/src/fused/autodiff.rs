@@ -26,7 +26,7 @@ use crate::{
         AttentionOps, AttentionScalars, MaskInputs, OptionalFloat, Results, Rotation,
         SavedAndGrads, ScoreInputs,
     },
-    function::ScoreCall,
+    function::ScoreFunction,
 };
 
 impl<B, C> AttentionOps for Autodiff<B, C>
@@ -205,7 +205,7 @@ struct LogsumexpRule;
 struct Saved<B: AttentionOps> {
     /// In the order of [`ScoreInputs::differentiable`].
     operands: [Option<NodeId>; 7],
-    score_function: Option<ScoreCall>,
+    score_function: Option<ScoreFunction>,
     mask: MaskInputs<B>,
     scalars: AttentionScalars,
     output: FloatTensor<B>,

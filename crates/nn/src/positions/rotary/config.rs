@@ -63,10 +63,10 @@ pub enum RotaryAxes {
 impl burn::config::Config for RotaryAxes {}
 
 impl RotaryAxes {
-    /// How many pairs turn with each axis; empty for one axis.
+    /// How many pairs turn with each axis.
     fn sections(&self, pairs: usize) -> Vec<usize> {
         match self {
-            Self::One => Vec::new(),
+            Self::One => vec![pairs],
             Self::Sections(sections) => sections.clone(),
             Self::Equal(axes) => vec![pairs / axes; *axes],
         }

@@ -47,7 +47,7 @@ pub struct Rotary {
     pub(super) d_head: usize,
     #[module(skip)]
     pub(super) layout: RotaryLayout,
-    /// How many pairs turn with each axis; empty for one axis.
+    /// How many pairs turn with each axis.
     #[module(skip)]
     pub(super) sections: Vec<usize>,
 }
@@ -121,23 +121,20 @@ impl Rotary {
     /// As [`forward`](Self::forward), at the positions `axes[a][b][i]`.
     fn forward_on_axes(&self, x: Tensor<4>, axes: &[Vec<Vec<usize>>]) -> Tensor<4> {
         let [batch, n_heads, len, _] = x.dims();
-        let (given, own) = (axes.len(), self.sections.len().max(1));
+        let (given, own) = (axes.len(), self.sections.len());
         assert!(
             given == own,
             "{NAME}: positions on {given} axes were given to an encoding with {own}"
         );
-        let sections = match self.sections.is_empty() {
-            true => vec![self.angles.frequencies.len()],
-            false => self.sections.clone(),
-        };
         let (mut cos, mut sin, mut first) = (Vec::new(), Vec::new(), 0);
-        for (axis, pairs) in axes.iter().zip(sections) {
+        for (axis, &pairs) in axes.iter().zip(&self.sections) {
             let positions = Positions::PerToken(axis.clone());
             let rows = positions.table_rows(NAME, [batch, len], self.max_len());
             if pairs > 0 && batch > 0 && len > 0 {
-                let [cos_of_axis, sin_of_axis] = self.rows(rows.listed(len), x.dtype());
-                cos.push(cos_of_axis.narrow(1, first, pairs));
-                sin.push(sin_of_axis.narrow(1, first, pairs));
+                let tables = self.rows(rows.listed(len), x.dtype());
+                let [of_cos, of_sin] = tables.map(|table| table.narrow(1, first, pairs));
+                cos.push(of_cos);
+                sin.push(of_sin);
             }
             first += pairs;
         }
@@ -145,13 +142,8 @@ impl Rotary {
             return x;
         }
         let first_rows = (0..batch).map(|item| item * len).collect();
-        rotate(
-            x,
-            Tensor::cat(cos, 1),
-            Tensor::cat(sin, 1),
-            first_rows,
-            self.layout,
-        )
+        let [cos, sin] = [cos, sin].map(|tables| Tensor::cat(tables, 1));
+        rotate(x, cos, sin, first_rows, self.layout)
     }
 
     /// As [`forward`](Self::forward), from `offset` on, which may be negative: the angle of position −p is that of p, negated.
@@ -210,16 +202,13 @@ impl Angles {
     ///
     /// In f32 the angle of position 5,000 would be off by up to 0.0004, that of position one million by 0.06.
     pub(super) fn tables(&self, positions: &[usize]) -> [TensorData; 2] {
-        let Self {
-            frequencies,
-            factor,
-        } = self;
+        let frequencies = &self.frequencies;
         [f64::cos, f64::sin].map(|wave: fn(f64) -> f64| {
             let angles = positions.iter().flat_map(|&position| {
                 let angle = move |frequency| position as f64 * frequency;
                 frequencies.iter().map(angle)
             });
-            let values: Vec<f64> = angles.map(|angle| factor * wave(angle)).collect();
+            let values: Vec<f64> = angles.map(|angle| self.factor * wave(angle)).collect();
             TensorData::new(values, [positions.len(), frequencies.len()])
         })
     }

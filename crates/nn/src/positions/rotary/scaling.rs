@@ -148,12 +148,17 @@ impl RotaryScaling {
 
     /// What is wrong with the values, if anything.
     pub(super) fn check(&self, rotary_dim: usize) -> Result<(), String> {
-        let factor = match self {
+        let (factor, original_max_len) = match *self {
             Self::None => return Ok(()),
             // LongRoPE has a factor per pair.
-            Self::LongRope { .. } => 1.0,
-            Self::Linear { factor } | Self::Ntk { factor } | Self::Llama3 { factor, .. } => *factor,
-            Self::Yarn(yarn) => yarn.factor,
+            Self::LongRope { .. } => (1.0, None),
+            Self::Linear { factor } | Self::Ntk { factor } => (factor, None),
+            Self::Yarn(ref yarn) => (yarn.factor, Some(yarn.original_max_len)),
+            Self::Llama3 {
+                factor,
+                original_max_len,
+                ..
+            } => (factor, Some(original_max_len)),
         };
         if !(factor.is_finite() && factor >= 1.0) {
             return Err(format!(
@@ -164,14 +169,9 @@ impl RotaryScaling {
             Self::Ntk { .. } if rotary_dim <= 2 => Err(format!(
                 "scaling Ntk needs a rotary_dim of at least 4, got {rotary_dim}"
             )),
-            Self::Yarn(YarnScaling {
-                original_max_len: 0,
-                ..
-            })
-            | Self::Llama3 {
-                original_max_len: 0,
-                ..
-            } => Err("the original_max_len of scaling must be at least 1, got 0".into()),
+            _ if original_max_len == Some(0) => {
+                Err("the original_max_len of scaling must be at least 1, got 0".into())
+            }
             Self::Yarn(YarnScaling {
                 beta_fast,
                 beta_slow,

@@ -33,7 +33,7 @@ fn blocks_are_all_queries_and_no_larger_than_they_may() {
             [Some(200_000), Some(0)],
         ] {
             let sizes = sizes(len_q, len_kv, reach);
-            for plan in [Plan::forward(sizes), Plan::backward(sizes)] {
+            for plan in [Plan::forward(sizes, &[]), Plan::backward(sizes, &[])] {
                 let queries: Vec<_> = plan.queries().collect();
                 let counted: usize = queries.iter().map(Range::len).sum();
                 assert_eq!(counted, len_q);
@@ -42,8 +42,8 @@ fn blocks_are_all_queries_and_no_larger_than_they_may() {
                     assert!(len_q * len_kv <= sizes.area().max(len_kv), "{sizes:?}");
                 }
             }
-            for queries in Plan::forward(sizes).queries() {
-                let scores = queries.len() * Plan::forward(sizes).keys_of(&queries).len();
+            for queries in Plan::forward(sizes, &[]).queries() {
+                let scores = queries.len() * Plan::forward(sizes, &[]).keys_of(&queries).len();
                 // A single query may see all keys, and 64 queries or more are rounded up to the next 32.
                 let most = len_kv.max(sizes.area() * 9 / 4);
                 assert!(scores <= most, "{queries:?} of {sizes:?}");
@@ -62,7 +62,11 @@ fn no_block_is_much_shorter_than_the_others() {
 
 #[test]
 fn a_window_makes_blocks_of_more_queries() {
-    let count = |reach| Plan::forward(sizes(4096, 4096, reach)).queries().count();
+    let count = |reach| {
+        Plan::forward(sizes(4096, 4096, reach), &[])
+            .queries()
+            .count()
+    };
     // 4 queries see 4096 keys; 61 see 71.
     assert_eq!(count([None, None]), 1024);
     assert_eq!(count([Some(10), Some(0)]), 68);

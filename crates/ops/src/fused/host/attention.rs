@@ -16,7 +16,7 @@ use super::tensors::{
 use crate::{
     backend::{MaskInputs, OptionalInt, RequiredGrads, Results, SavedAndGrads, ScoreInputs},
     composed::cast,
-    function::{MaskCall, captured::Entries},
+    function::{MaskFunction, captured::Entries},
 };
 
 pub(super) fn forward<B: Host, T: HostElement>(
@@ -280,8 +280,8 @@ struct Functions<'a, R> {
     integers: Vec<Broadcast<'a, i64>>,
 }
 
-fn integers(functions: &[MaskCall]) -> Vec<(Vec<i64>, [usize; 4])> {
-    let captured = functions.iter().flat_map(|call| &call.ints);
+fn integers(functions: &[MaskFunction]) -> Vec<(Vec<i64>, [usize; 4])> {
+    let captured = functions.iter().flat_map(|call| call.captures.ints());
     captured
         .map(|(ints, _)| (ints.to_data().iter().collect(), ints.dims()))
         .collect()
