@@ -164,7 +164,7 @@ fn layers_of_few_and_many_rows() {
 }
 
 #[test]
-fn nothing_is_a_layer_too() {
+fn empty_input_passes_a_layer() {
     for device in devices::with(DType::F32) {
         for [rows, depth, width] in [[0, 5, 4], [3, 0, 4], [3, 5, 0]] {
             let x = Tensor::<2>::ones([rows, depth], &device);

@@ -56,7 +56,7 @@ fn numbers_and_widths() {
 }
 
 #[test]
-fn factors() {
+fn factors_out_of_range_are_refused() {
     let heads = HeadsConfig::new;
     for (number, shown) in [
         (0.0, "0"),

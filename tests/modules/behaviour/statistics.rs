@@ -201,7 +201,7 @@ fn half_precision_has_statistics_in_f32() {
 }
 
 #[test]
-fn of_a_stack_and_of_nothing() {
+fn statistics_of_stacks_and_of_empty_input() {
     for (_, device) in devices::named() {
         let stack = TransformerStackConfig::causal(12, 17, 3, 2).init(&device);
         let stack = filled(stack, 5);

@@ -58,7 +58,7 @@ fn ask(device: &Device, dropout: f64) -> Vec<Asked> {
 }
 
 #[test]
-fn asking_for_weights_never_changes_the_context() {
+fn asking_for_weights_never_changes_the_output() {
     let _alone = alone();
     for (_, device) in devices::cpu() {
         for device in [device.clone(), device.autodiff()] {

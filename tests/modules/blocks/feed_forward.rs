@@ -248,7 +248,7 @@ fn feed_forward_networks_and_experts_of_a_layer_may_have_a_dropout_of_their_own(
 }
 
 #[test]
-fn nothing_in_nothing_out() {
+fn empty_input_gives_empty_output() {
     for (_, device) in devices::cpu() {
         for activation in ACTIVATIONS {
             let module = network(activation, 0.0, &device);

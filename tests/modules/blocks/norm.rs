@@ -35,7 +35,7 @@ fn norms_are_their_formulas_in_any_rank() {
 }
 
 #[test]
-fn nothing_in_nothing_out() {
+fn empty_input_gives_empty_output() {
     for (_, device) in devices::cpu() {
         for config in every_norm() {
             let module = filled(config.init(D_MODEL, &device), 1);

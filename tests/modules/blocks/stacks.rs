@@ -227,7 +227,7 @@ fn a_last_norm_can_be_asked_for_and_left_out() {
 }
 
 #[test]
-fn nothing_in_nothing_out() {
+fn empty_input_gives_empty_output() {
     for (_, device) in devices::cpu() {
         for shape in [[0, 7, D_MODEL], [2, 0, D_MODEL]] {
             for block in every_block() {

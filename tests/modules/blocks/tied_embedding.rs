@@ -167,7 +167,7 @@ fn it_starts_with_tokens_and_logits_of_variance_one() {
 }
 
 #[test]
-fn nothing_in_nothing_out() {
+fn empty_input_gives_empty_output() {
     for (_, device) in devices::cpu() {
         let module = embedding(true, &device);
         for [batch, len] in [[0, 3], [2, 0]] {

@@ -126,7 +126,7 @@ fn prompts_of_unequal_lengths() {
 }
 
 #[test]
-fn nothing_new() {
+fn steps_without_new_tokens() {
     for (_, device) in devices::cpu() {
         let module = wide(&device);
         let mut cache = module.cache(2, &small(17));
@@ -161,7 +161,7 @@ fn lengths_without_a_cache_are_a_mask() {
 }
 
 #[test]
-fn what_it_refuses() {
+fn calls_that_do_not_fit_the_cache_are_refused() {
     let device = devices::any();
     let module = wide(&device);
     let [query, key, value] = three(2, 3, &device);

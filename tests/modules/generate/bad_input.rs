@@ -26,7 +26,7 @@ fn temperatures() {
 }
 
 #[test]
-fn filters() {
+fn sampling_filters_out_of_range_are_refused() {
     assert_eq!(
         sentence(|| Sampling::greedy().top_k(0)),
         "Sampling: top_k must be at least 1, got 0"

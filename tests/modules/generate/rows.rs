@@ -246,7 +246,7 @@ fn rows_that_join_have_the_tokens_of_rows_that_were_there_from_the_start() {
 }
 
 #[test]
-fn nobody_joins() {
+fn joining_no_rows_changes_nothing() {
     let model = Scripted::new(clock);
     let mut running = stream(&model, vec![vec![]], &[vec![3]], &GenerateOptions::new(2)).unwrap();
     assert_eq!(running.join(Vec::new(), &[]), Ok(vec![]));

@@ -339,7 +339,7 @@ fn check_experts(name: &str, config: MixtureOfExpertsConfig) {
 }
 
 #[test]
-fn renormalized_experts_are_mixtrals() {
+fn experts_with_normalized_weights_are_mixtrals() {
     check_experts("mixtral", MixtureOfExpertsConfig::new(6, 5, 5, 2));
 }
 

@@ -100,7 +100,7 @@ fn every_layer_is_taken() {
 }
 
 #[test]
-fn stacks() {
+fn stacks_load_from_both_files() {
     from_both_files("stacks", |mut weights, device| {
         let config = TransformerStackConfig::encoder(12, 7, 3, 2).with_block(post());
         let mut encoder = config.init(device);

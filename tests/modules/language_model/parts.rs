@@ -77,7 +77,7 @@ fn weights_are_of_every_layer_and_head_and_causal() {
 }
 
 #[test]
-fn nothing_in_nothing_out() {
+fn empty_input_gives_empty_output() {
     for (_, device) in devices::cpu() {
         for tied in [true, false] {
             let model = filled(config().with_tied(tied).init(&device), 1);

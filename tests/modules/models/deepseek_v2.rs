@@ -56,7 +56,7 @@ fn routers_compute_in_f32() {
 }
 
 #[test]
-fn it_learns() {
+fn training_lowers_the_loss() {
     for name in NAMES {
         model(name).check_training();
     }

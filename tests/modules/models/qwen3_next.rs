@@ -31,7 +31,7 @@ fn greedy_tokens_are_the_references() {
 }
 
 #[test]
-fn it_learns() {
+fn training_lowers_the_loss() {
     model().check_training();
 }
 

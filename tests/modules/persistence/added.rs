@@ -209,7 +209,7 @@ fn attention_with_what_was_added() {
 }
 
 #[test]
-fn models() {
+fn model_configs_of_older_files_load() {
     loads(
         "added/BertConfig",
         &BertConfig::new(23)

@@ -246,7 +246,7 @@ fn blocks() {
 }
 
 #[test]
-fn stacks() {
+fn stack_configs_round_trip() {
     loads("added/TransformerStackConfig", &values::stack());
     check(
         "TransformerConfig",
@@ -256,7 +256,7 @@ fn stacks() {
 }
 
 #[test]
-fn models() {
+fn model_configs_round_trip() {
     check("Seq2SeqConfig", Seq2SeqConfig::new(1), values::seq2seq());
     check(
         "LanguageModelConfig",

@@ -161,7 +161,7 @@ fn positions() {
 }
 
 #[test]
-fn models() {
+fn models_keep_their_weights() {
     let device = devices::any();
     let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
     let lengths = Tensor::<1, Int>::from_data([3, 2], &device);
@@ -195,7 +195,7 @@ fn models() {
 
 /// Names are what files are found by: they hold the fields of the modules, no choice that was made in a configuration.
 #[test]
-fn names() {
+fn parameter_names_are_the_fields_of_modules() {
     let device = devices::any();
     for norm in [NormConfig::layer_norm(), NormConfig::rms_norm()] {
         let bias = matches!(norm, NormConfig::LayerNorm { .. });

@@ -194,7 +194,7 @@ fn gradients_of_tokens_are_those_of_tokens_alone() {
 }
 
 #[test]
-fn nothing_to_place() {
+fn positions_of_empty_input() {
     for (_, device) in devices::cpu() {
         let (sinusoidal, learned) = (sinusoidal(&device), learned(&device));
         for (batch, len, offsets) in [(0, LEN, vec![]), (2, 0, vec![13, 5])] {

@@ -65,7 +65,7 @@ fn the_translation_model_in_8_bits() {
 }
 
 #[test]
-fn nothing_in_nothing_out() {
+fn empty_input_gives_empty_output() {
     for (_, device) in devices() {
         for (_, scheme) in schemes() {
             let nothing = || Tensor::<2, Int>::zeros([0, 3], &device);

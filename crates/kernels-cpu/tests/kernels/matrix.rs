@@ -67,7 +67,7 @@ fn one_query_and_keys_of_several_tasks() {
 }
 
 #[test]
-fn short() {
+fn few_queries_and_keys() {
     check(paths::SHORT);
 }
 

@@ -29,12 +29,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_kernels_say_what_the_oracle_says(sizes: [u8; 7], options: u32, seed: u16) {
+    fn the_kernels_agree_with_the_oracle(sizes: [u8; 7], options: u32, seed: u16) {
         check(Choices { sizes, options, seed, extremes: 0 });
     }
 
     #[test]
-    fn they_do_with_options_of_any_size(sizes: [u8; 7], options: u32, seed: u16, extremes: u8) {
+    fn the_kernels_agree_with_extreme_options(sizes: [u8; 7], options: u32, seed: u16, extremes: u8) {
         // Sinks, a bias and a scale.
         let options = options | 1 << 21 | 1 << 12 | 1 << 23;
         check(Choices { sizes, options, seed, extremes });
