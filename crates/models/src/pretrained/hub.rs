@@ -242,7 +242,10 @@ impl Remote {
         loop {
             let request = self.repository.download_file().filename(file);
             let request = request.revision(&self.commit).force_download(force);
-            let request = request.maybe_progress(Progress::of(file, size));
+            let request = request.progress(Progress {
+                file: file.into(),
+                size,
+            });
             match request.send() {
                 Ok(_) => return Ok(()),
                 // Another process is downloading it, and then it is there.

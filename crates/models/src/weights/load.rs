@@ -192,8 +192,8 @@ impl Loader<'_> {
             }
             for (file, name) in names.iter().flatten().enumerate() {
                 let mut read = || -> Result<(), Reason> {
-                    let found = self.fit.tensors.get(name).ok_or("it is not there")?;
-                    let (found, read) = found.stored.open()?;
+                    let (_, stored) = self.fit.tensors.get(name).ok_or("it is not there")?;
+                    let (found, read) = stored.open()?;
                     for block in layout.blocks([target, source], file) {
                         let count = block.range.len();
                         let data = read(block.range.clone())?;
