@@ -81,10 +81,10 @@ impl Weights {
     }
 
     pub(crate) fn within(&self, prefix: &str) -> Self {
-        let mut tensors = self.tensors.clone();
+        let mut within = self.clone();
+        let tensors = &mut within.tensors;
         tensors.retain(|name, _| below(name, prefix).is_some());
-        let options = self.options.clone();
-        Self { tensors, options }
+        within
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
