@@ -22,9 +22,8 @@ impl ConfigFile {
     /// The meaning of one of these texts; that of the first if the field is missing. Null is refused, as by transformers.
     pub(crate) fn choice<T: Clone>(&mut self, field: &str, choices: &[(&str, T)]) -> Result<T> {
         let expected = names(choices);
-        self.check_not_null(field, &expected)?;
-        let choice = self.parsed(field, &expected, |value| chosen(value, choices))?;
-        Ok(choice.unwrap_or_else(|| choices[0].1.clone()))
+        let missing = choices[0].1.clone();
+        self.parsed_or(field, &expected, |value| chosen(value, choices), missing)
     }
 
     /// One of these texts, in the field `name` or in the field with its older name; if it is in both, they have to agree: version 4 of transformers

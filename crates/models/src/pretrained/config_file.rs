@@ -127,6 +127,18 @@ impl ConfigFile {
         }
     }
 
+    /// The meaning of a field, or `missing` if it is not there. Null is refused, as by transformers.
+    pub(crate) fn parsed_or<T>(
+        &mut self,
+        field: &str,
+        expected: &str,
+        parse: impl Fn(&Value) -> Option<T>,
+        missing: T,
+    ) -> Result<T> {
+        self.check_not_null(field, expected)?;
+        Ok(self.parsed(field, expected, parse)?.unwrap_or(missing))
+    }
+
     fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T> {
         value.ok_or_else(|| PretrainedError::Missing {
             path: self.path.clone(),
@@ -143,17 +155,16 @@ impl ConfigFile {
 
     /// A number of layers.
     pub(crate) fn layers(&mut self, field: &str) -> Result<usize> {
-        let layers = self.size_if_any(field)?;
-        self.needed(field, layers)?;
+        self.size(field)?;
         self.layers_or(field, MOST_LAYERS)
     }
 
     /// A number of layers, or `missing` if the field is not there. Null is refused, as by transformers.
     pub(crate) fn layers_or(&mut self, field: &str, missing: usize) -> Result<usize> {
-        match self.size_or(field, missing)? {
-            layers @ 1..=MOST_LAYERS => Ok(layers),
-            _ => Err(self.unsupported(field, format!("1 to {MOST_LAYERS} layers"))),
-        }
+        let layers = self.size_or(field, missing)?;
+        let possible = || format!("1 to {MOST_LAYERS} layers");
+        self.check(field, (1..=MOST_LAYERS).contains(&layers), possible)?;
+        Ok(layers)
     }
 
     /// The length of the longest text, if the weights do not give it as well.
@@ -186,19 +197,17 @@ impl ConfigFile {
         missing: usize,
         (other, size): (&str, usize),
     ) -> Result<()> {
-        match self.size_or(field, missing)? == size {
-            true => Ok(()),
-            false => Err(self.unsupported(field, format!("{size}, as {other}"))),
-        }
+        let found = self.size_or(field, missing)?;
+        self.check(field, found == size, || format!("{size}, as {other}"))
     }
 
     /// A list of sizes, or `missing` if the field is not there. Null is refused, as by transformers.
     pub(crate) fn sizes_or(&mut self, field: &str, missing: Vec<usize>) -> Result<Vec<usize>> {
-        let expected = "a list of numbers up to 65535";
-        self.check_not_null(field, expected)?;
-        let sizes = self.list::<u16>(field, expected)?;
-        let sizes = sizes.map(|sizes| sizes.into_iter().map(usize::from).collect());
-        Ok(sizes.unwrap_or(missing))
+        let sizes = |value: &Value| {
+            let sizes = Vec::<u16>::deserialize(value).ok()?;
+            Some(sizes.into_iter().map(usize::from).collect())
+        };
+        self.parsed_or(field, "a list of numbers up to 65535", sizes, missing)
     }
 
     /// As [`sizes_or`](Self::sizes_or), as many as the field `other` says.
@@ -225,15 +234,12 @@ impl ConfigFile {
 
     /// A real number, or `missing` if the field is not there. Null is refused, as by transformers.
     pub(crate) fn number(&mut self, field: &str, missing: f64) -> Result<f64> {
-        self.check_not_null(field, "a number")?;
-        Ok(self.number_if_any(field)?.unwrap_or(missing))
+        self.parsed_or(field, "a number", Value::as_f64, missing)
     }
 
-    pub(crate) fn check_not_null(&self, field: &str, expected: &str) -> Result<()> {
-        match self.fields.get(field) {
-            Some(Value::Null) => Err(self.unsupported(field, expected)),
-            _ => Ok(()),
-        }
+    fn check_not_null(&self, field: &str, expected: &str) -> Result<()> {
+        let is_null = self.fields.get(field).is_some_and(Value::is_null);
+        self.check(field, !is_null, || expected)
     }
 
     /// A real number, if the field is there and not null.
@@ -251,10 +257,7 @@ impl ConfigFile {
     /// say how it was made, run or saved.
     pub(crate) fn part(&mut self, field: &str) -> Result<Option<Self>> {
         let part = self.object(field)?;
-        Ok(part.map(|part| Self {
-            known: of_no_matter(&part.fields),
-            ..part
-        }))
+        Ok(part.map(|part| Self::of_model(part.path, part.family, part.fields)))
     }
 
     /// One without fields, of the same file.
@@ -271,14 +274,12 @@ impl ConfigFile {
     pub(crate) fn number_of(&mut self, fields: &[&str], missing: f64) -> Result<f64> {
         let mut known = None;
         for &field in fields {
-            self.check_not_null(field, "a number")?;
-            let found = self.number_if_any(field)?;
-            match (known, found) {
-                (Some(known), Some(found)) if known != found => {
-                    return Err(self.unsupported(field, f64::to_string(&known)));
-                }
-                _ => known = known.or(found),
+            let number = |value: &Value| value.as_f64().map(Some);
+            let found = self.parsed_or(field, "a number", number, known)?;
+            if let Some(known) = known.filter(|known| found != Some(*known)) {
+                return Err(self.unsupported(field, f64::to_string(&known)));
             }
+            known = found;
         }
         Ok(known.unwrap_or(missing))
     }
@@ -286,17 +287,14 @@ impl ConfigFile {
     /// The length that a scaling of rotary positions is meant to reach, although the file still has the length from before it.
     pub(crate) fn reach(&self, field: &str, factor: f64, original: usize) -> Result<usize> {
         let reached = factor * original as f64;
-        match reached > MOST_POSITIONS as f64 {
-            true => Err(self.unsupported(field, format!("at most {MOST_POSITIONS} positions"))),
-            false => Ok(reached as usize),
-        }
+        let possible = || format!("at most {MOST_POSITIONS} positions");
+        self.check(field, reached <= MOST_POSITIONS as f64, possible)?;
+        Ok(reached as usize)
     }
 
     /// True or false, or `missing` if the field is not there. Null is refused, as by version 5 of transformers.
     pub(crate) fn flag(&mut self, field: &str, missing: bool) -> Result<bool> {
-        self.check_not_null(field, "true or false")?;
-        let flag = self.parsed(field, "true or false", Value::as_bool)?;
-        Ok(flag.unwrap_or(missing))
+        self.parsed_or(field, "true or false", Value::as_bool, missing)
     }
 
     /// Turns the fields of an object, if there is one, into fields `object.field` of this file, so that they can be compared with others
@@ -329,14 +327,14 @@ impl ConfigFile {
     pub(crate) fn finish(self) -> Result<PathBuf> {
         let mut fields = self.fields;
         fields.retain(|field, value| !self.known.contains(field) && !value.is_null());
-        match fields.is_empty() {
-            true => Ok(self.path),
-            false => Err(PretrainedError::Unknown {
-                path: self.path,
-                fields: fields.into_iter().map(|(field, _)| field).collect(),
-                family: self.family,
-            }),
+        if fields.is_empty() {
+            return Ok(self.path);
         }
+        Err(PretrainedError::Unknown {
+            path: self.path,
+            fields: fields.into_iter().map(|(field, _)| field).collect(),
+            family: self.family,
+        })
     }
 }
 

@@ -226,11 +226,10 @@ impl Remote {
         // The page of an error, or of a proxy. It must not stay in the cache as the file.
         let received = len();
         for damaged in [path.canonicalize().ok(), Some(path)].into_iter().flatten() {
-            match fs::remove_file(&damaged) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(in_file(&damaged, &error));
-                }
-                _ => {}
+            if let Err(error) = fs::remove_file(&damaged)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                return Err(in_file(&damaged, &error));
             }
         }
         Err(format!(
@@ -242,7 +241,10 @@ impl Remote {
         loop {
             let request = self.repository.download_file().filename(file);
             let request = request.revision(&self.commit).force_download(force);
-            let request = request.maybe_progress(Progress::of(file, size));
+            let request = request.progress(Progress {
+                file: file.into(),
+                size,
+            });
             match request.send() {
                 Ok(_) => return Ok(()),
                 // Another process is downloading it, and then it is there.

@@ -40,26 +40,14 @@ pub fn on_download(show: impl Fn(&Download) + Send + Sync + 'static) {
 
 /// Passes on what `hf-hub` says of the download of one file.
 pub(super) struct Progress {
-    file: String,
-    size: u64,
-    show: Arc<Show>,
-}
-
-impl Progress {
-    /// `None` if nobody wants to know.
-    pub(super) fn of(file: &str, size: u64) -> Option<Self> {
-        let show = SHOW.read().unwrap_or_else(PoisonError::into_inner).clone();
-        show.map(|show| Self {
-            file: file.into(),
-            size,
-            show,
-        })
-    }
+    pub(super) file: String,
+    pub(super) size: u64,
 }
 
 impl ProgressHandler for Progress {
     fn on_progress(&self, event: &ProgressEvent) {
-        let ProgressEvent::Download(event) = event else {
+        let show = SHOW.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (ProgressEvent::Download(event), Some(show)) = (event, show) else {
             return;
         };
         let received = match event {
@@ -73,7 +61,7 @@ impl ProgressHandler for Progress {
             } => *bytes_completed,
             DownloadEvent::Complete => self.size,
         };
-        (self.show)(&Download {
+        show(&Download {
             file: &self.file,
             received: received.min(self.size),
             size: self.size,

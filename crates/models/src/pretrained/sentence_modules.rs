@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, de::Error};
 
 use super::{PretrainedError, Result, json::json};
 
@@ -19,11 +19,13 @@ pub(crate) const SENTENCE_CONFIGS: [&str; 7] = [
     "sentence_xlnet_config.json",
 ];
 
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct SentenceModule {
     /// Its class in Python.
+    #[serde(rename = "type")]
     pub(crate) class: String,
     /// Its folder, below that of the model, without a slash at its end; empty for that of the model.
+    #[serde(deserialize_with = "below_folder")]
     pub(crate) path: String,
 }
 
@@ -42,27 +44,18 @@ pub(crate) fn sentence_modules(folder: &Path) -> Result<Option<Vec<SentenceModul
         return Ok(None);
     }
     let expected = "the modules of a sentence encoder";
-    let read = json(&path, expected)?;
-    let modules: Option<_> = read
-        .as_array()
-        .and_then(|modules| modules.iter().map(module).collect());
+    let modules = Vec::deserialize(json(&path, expected)?).map(Some);
     let reason = "it is not a list of modules, each with its type and a path below the folder";
-    modules
-        .map(Some)
-        .ok_or_else(|| PretrainedError::file(&path, expected, reason))
+    modules.map_err(|_| PretrainedError::file(&path, expected, reason))
 }
 
-fn module(module: &Value) -> Option<SentenceModule> {
-    let text = |field: &str| module.get(field)?.as_str();
-    // Files outside the folder are none of the model's.
-    let names = Path::new(text("path")?)
-        .components()
-        .map(|part| match part {
-            Component::Normal(name) => name.to_str(),
-            _ => None,
-        });
-    Some(SentenceModule {
-        class: text("type")?.to_owned(),
-        path: names.collect::<Option<Vec<_>>>()?.join("/"),
-    })
+/// The names of a path. Files outside the folder are none of the model's.
+fn below_folder<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let path = String::deserialize(deserializer)?;
+    let names = Path::new(&path).components().map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let names: Option<Vec<&str>> = names.collect();
+    Ok(names.ok_or_else(|| Error::custom(&path))?.join("/"))
 }

@@ -26,13 +26,13 @@ pub(crate) fn folder_with(source: &Path, wanted: Wanted) -> Result<PathBuf, Pret
         return Ok(source.into());
     }
     // If it cannot be a name, it is a folder that does not exist. Reading it will say so.
-    match source.to_str().and_then(Name::parse) {
-        Some(name) => snapshot(&name, wanted).map_err(|reason| PretrainedError::Source {
-            from: source.into(),
-            reason,
-        }),
-        None => Ok(source.into()),
-    }
+    let Some(name) = source.to_str().and_then(Name::parse) else {
+        return Ok(source.into());
+    };
+    snapshot(&name, wanted).map_err(|reason| PretrainedError::Source {
+        from: source.into(),
+        reason,
+    })
 }
 
 #[cfg(feature = "hub")]

@@ -98,11 +98,8 @@ impl CtcVocabulary {
              truncation_strategy",
         );
         let text = |value: &Value| text_of(value).map(String::from);
-        let mut named = |field: &str, missing: &str| {
-            file.check_not_null(field, "a text")?;
-            let found = file.parsed(field, "a text", text)?;
-            Ok::<_, PretrainedError>(found.unwrap_or_else(|| missing.into()))
-        };
+        let mut named =
+            |field: &str, missing: &str| file.parsed_or(field, "a text", text, missing.into());
         let delimiter = named("word_delimiter_token", "|")?;
         let between_words = named("replace_word_delimiter_char", " ")?;
         letters.retain(|_, letter| *letter == delimiter || !special.contains(letter));

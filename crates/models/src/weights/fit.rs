@@ -23,12 +23,8 @@ pub(super) struct Options {
 /// Tensors by their names in the table.
 pub(super) type Named<'a> = BTreeMap<String, Found<'a>>;
 
-#[derive(Clone, Copy)]
-pub(super) struct Found<'a> {
-    /// Its name in the file.
-    name: &'a str,
-    pub(super) stored: &'a Stored,
-}
+/// A tensor and its name in the file.
+type Found<'a> = (&'a String, &'a Stored);
 
 /// What [`Weights::load`](super::Weights::load) did not load: nothing, unless it was told to be [`partial`](super::Weights::partial).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,9 +73,9 @@ impl<'a> Fit<'a> {
             !(taken.contains(name.as_str())
                 || tied.contains(*name)
                 || is_ignored(name)
-                || is_ignored(found.name))
+                || is_ignored(found.0))
         });
-        wrong.unexpected = left.map(|(_, found)| found.name.to_string()).collect();
+        wrong.unexpected = left.map(|(_, found)| found.0.clone()).collect();
         wrong.unlisted = plan.unlisted();
 
         let mut not_loaded = NotLoaded::default();
@@ -121,13 +117,14 @@ fn renamed<'a>(
         ));
     }
     let mut named = Named::new();
-    for (name, stored) in tensors {
+    for found in tensors {
+        let name = found.0;
         let renamed = rules().fold(name.clone(), |name, (from, to)| {
             pattern::renamed(&name, from, to).unwrap_or(name)
         });
         let shown = renamed.escape_debug().to_string();
-        if let Some(other) = named.insert(renamed, Found { name, stored }) {
-            let [other, name] = [other.name, name].map(str::escape_debug);
+        if let Some(other) = named.insert(renamed, found) {
+            let [other, name] = [other.0, name].map(|name| name.escape_debug());
             return wrong(format!(
                 "tensors {other} and {name} are both renamed to {shown}"
             ));
@@ -162,15 +159,15 @@ fn tie<'a>(
 /// Compares tensors that have to be equal, except those without the shape or the numbers of their parameter: a few bytes of a file can declare any
 /// number of numbers.
 fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), WeightsError> {
-    for (found, other) in pairs {
+    for &((name, found), (other_name, other)) in pairs {
         let shapes = wrong.shapes.iter().map(|wrong| &wrong.name);
         let mut unfit = shapes.chain(wrong.dtypes.iter().map(|wrong| &wrong.name));
-        if unfit.any(|name| name == other.name) {
+        if unfit.any(|name| name == other_name) {
             continue;
         }
-        let are_same = are_same(found.stored, other.stored);
-        if !are_same.map_err(|reason| WeightsError::numbers(found.name, reason))? {
-            wrong.untied.push((found.name.into(), other.name.into()));
+        let are_same = are_same(found, other);
+        if !are_same.map_err(|reason| WeightsError::numbers(name, reason))? {
+            wrong.untied.push((name.clone(), other_name.clone()));
         }
     }
     Ok(())
@@ -199,7 +196,7 @@ fn check(job: &Job, plan: &Plan, tensors: &Named, wrong: &mut Mismatch) {
     for (source, names) in job.source.iter().enumerate() {
         for name in names.iter().flatten() {
             let needed = job.layout.shape(source);
-            let Some(&Found { name, stored }) = tensors.get(name) else {
+            let Some(&(name, stored)) = tensors.get(name) else {
                 let (name, shape) = (name.clone(), needed);
                 wrong.missing.push(Missing { name, shape });
                 continue;

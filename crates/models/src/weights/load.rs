@@ -81,10 +81,10 @@ impl Weights {
     }
 
     pub(crate) fn within(&self, prefix: &str) -> Self {
-        let mut tensors = self.tensors.clone();
+        let mut within = self.clone();
+        let tensors = &mut within.tensors;
         tensors.retain(|name, _| below(name, prefix).is_some());
-        let options = self.options.clone();
-        Self { tensors, options }
+        within
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -192,8 +192,8 @@ impl Loader<'_> {
             }
             for (file, name) in names.iter().flatten().enumerate() {
                 let mut read = || -> Result<(), Reason> {
-                    let found = self.fit.tensors.get(name).ok_or("it is not there")?;
-                    let (found, read) = found.stored.open()?;
+                    let (_, stored) = self.fit.tensors.get(name).ok_or("it is not there")?;
+                    let (found, read) = stored.open()?;
                     for block in layout.blocks([target, source], file) {
                         let count = block.range.len();
                         let data = read(block.range.clone())?;

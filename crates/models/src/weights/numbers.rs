@@ -11,10 +11,7 @@ pub(super) fn converted(
     summand: f64,
 ) -> Result<TensorData, Reason> {
     if summand == 0.0 {
-        return match data.dtype() == dtype {
-            true => Ok(data),
-            false => Ok(data.try_cast(dtype)?),
-        };
+        return Ok(data.try_cast(dtype)?);
     }
     let sums: Vec<f64> = data.iter::<f64>().map(|number| number + summand).collect();
     let count = sums.len();

@@ -3,22 +3,19 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
+    fs,
     path::Path,
-};
-#[cfg(unix)]
-use std::{
-    fs::{self, Permissions},
-    io,
 };
 
 use burn::{
     module::Module,
     tensor::{DType, TensorData},
 };
+use burn_store::burn_pack::AtomicFile;
 use safetensors::{Dtype, View};
 
 use super::{
-    Mismatch, Table, WeightsError,
+    Mismatch, Reason, Table, WeightsError,
     numbers::{converted, copy},
     plan::{Job, Plan},
     source::is_float,
@@ -86,34 +83,21 @@ pub fn save<M: Module>(
         }
     }
     let path = path.as_ref();
-    #[cfg(unix)]
-    let replaced = fs::metadata(path).map(|file| file.permissions()).ok();
     // transformers refuses a file without it.
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
-    let written = safetensors::serialize_to_file(outputs, Some(metadata), path);
-    let written = written.map_err(|error| error.to_string());
-    #[cfg(unix)]
-    let written = written.and_then(|()| permit(path, replaced).map_err(|error| error.to_string()));
-    written.map_err(|reason| WeightsError::Write {
+    let write = || -> Result<(), Reason> {
+        let (written, new) = AtomicFile::create(path)?;
+        // safetensors makes a file of its own, which is its owner's alone.
+        let permissions = new.metadata()?.permissions();
+        drop(new);
+        safetensors::serialize_to_file(outputs, Some(metadata), written.path())?;
+        fs::set_permissions(written.path(), permissions)?;
+        Ok(written.commit()?)
+    };
+    write().map_err(|reason| WeightsError::Write {
         path: path.into(),
-        reason,
+        reason: reason.to_string(),
     })
-}
-
-/// Lets those read a file who could read it if it had been written in place: safetensors makes a temporary file, which is its owner's alone.
-#[cfg(unix)]
-fn permit(path: &Path, replaced: Option<Permissions>) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-
-    if let Some(permissions) = replaced {
-        return fs::set_permissions(path, permissions);
-    }
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    // The umask can be seen only in a new file.
-    let new = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    fs::set_permissions(path, new.as_file().metadata()?.permissions())
 }
 
 /// The dtype of a tensor to write: that of the first parameter that is a part of it.

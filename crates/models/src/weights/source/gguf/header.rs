@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{self, BufReader, Read},
+    io::{self, BufReader, Read, Take},
 };
 
 use serde_json::{Map, Value, json};
@@ -45,19 +45,16 @@ pub(super) struct Contents {
 }
 
 pub(super) struct Header<'a> {
-    file: BufReader<&'a File>,
-    /// Bytes that may still be read.
-    left: u64,
-    read: u64,
+    /// Up to what may be read.
+    file: Take<BufReader<&'a File>>,
+    most: u64,
 }
 
 impl<'a> Header<'a> {
     pub(super) fn new(file: &'a File, len: u64) -> Self {
-        Self {
-            left: MAX_HEADER.min(len),
-            file: BufReader::new(file),
-            read: 0,
-        }
+        let most = MAX_HEADER.min(len);
+        let file = BufReader::new(file).take(most);
+        Self { file, most }
     }
 
     pub(super) fn contents(mut self) -> Result<Contents, Reason> {
@@ -107,7 +104,7 @@ impl<'a> Header<'a> {
         Ok(Contents {
             metadata,
             tensors,
-            start: self.read.next_multiple_of(alignment),
+            start: (self.most - self.file.limit()).next_multiple_of(alignment),
             alignment,
         })
     }
@@ -194,20 +191,20 @@ impl<'a> Header<'a> {
     /// A number of up to 8 bytes.
     fn number(&mut self, size: u64) -> Result<u64, Reason> {
         let mut number = [0; 8];
-        self.take(size)?;
+        self.has(size)?;
         self.file.read_exact(&mut number[..size as usize])?;
         Ok(u64::from_le_bytes(number))
     }
 
     fn bytes(&mut self, len: u64) -> Result<Vec<u8>, Reason> {
-        self.take(len)?;
+        self.has(len)?;
         let mut bytes = vec![0; len as usize];
         self.file.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
     fn skip(&mut self, bytes: u64) -> Result<(), Reason> {
-        self.take(bytes)?;
+        self.has(bytes)?;
         let mut skipped = Read::by_ref(&mut self.file).take(bytes);
         match io::copy(&mut skipped, &mut io::sink())? == bytes {
             true => Ok(()),
@@ -216,12 +213,12 @@ impl<'a> Header<'a> {
     }
 
     /// Makes sure that so many bytes may be read: nothing is allocated for what is not there.
-    fn take(&mut self, bytes: u64) -> Result<(), String> {
-        let left = self.left;
-        self.left = left.checked_sub(bytes).ok_or_else(|| {
-            format!("its header needs {bytes} more bytes, but there are at most {left}")
-        })?;
-        self.read += bytes;
+    fn has(&self, bytes: u64) -> Result<(), String> {
+        let left = self.file.limit();
+        ensure!(
+            bytes <= left,
+            "its header needs {bytes} more bytes, but there are at most {left}"
+        );
         Ok(())
     }
 }
