@@ -8,14 +8,11 @@ use burn_attn::{
 
 use crate::{
     language_model::LanguageModelConfig,
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, Result},
 };
 
 /// The sizes of a model, in the fields that most families have, and whether its head is the embedding.
-pub(super) fn sizes(
-    file: &mut ConfigFile,
-    is_tied: bool,
-) -> Result<LanguageModelConfig, PretrainedError> {
+pub(super) fn sizes(file: &mut ConfigFile, is_tied: bool) -> Result<LanguageModelConfig> {
     Ok(LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(file.size("hidden_size")?)
         .with_n_heads(file.size("num_attention_heads")?)
@@ -31,7 +28,7 @@ pub(super) fn decoder(
     (norm, activation): (NormConfig, FeedForwardActivation),
     (heads, rotary): (HeadsConfig, RotaryConfig),
     experts: Vec<Option<ExpertsConfig>>,
-) -> Result<LanguageModelConfig, PretrainedError> {
+) -> Result<LanguageModelConfig> {
     let max_len = rotary.max_len;
     let block = BlockConfig::new()
         .with_norm(norm)

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -95,9 +95,7 @@ fn table_of(is_tied: bool, has_query_latent: bool) -> Table {
     around_layers(layer, is_tied)
 }
 
-fn config(
-    file: &mut ConfigFile,
-) -> Result<(LanguageModelConfig, LatentAttentionConfig), PretrainedError> {
+fn config(file: &mut ConfigFile) -> Result<(LanguageModelConfig, LatentAttentionConfig)> {
     file.only("model_type", json!("deepseek_v2"))?;
     let activations = [("silu", FeedForwardActivation::SwiGlu)];
     let activation = file.choice("hidden_act", &activations)?;
@@ -146,7 +144,7 @@ fn config(
 }
 
 /// Scores are multiplied by what YaRN makes of the temperature, apart from its factor on cosine and sine.
-fn scale(file: &mut ConfigFile, d_query: usize) -> Result<f64, PretrainedError> {
+fn scale(file: &mut ConfigFile, d_query: usize) -> Result<f64> {
     let plain = (d_query as f64).powf(-0.5);
     let Some(mut parameters) = rotary::parameters(file)? else {
         return Ok(plain);
@@ -160,7 +158,7 @@ fn scale(file: &mut ConfigFile, d_query: usize) -> Result<f64, PretrainedError> 
     Ok(plain * magnitude * magnitude)
 }
 
-fn experts(file: &mut ConfigFile, n_layers: usize) -> Result<ExpertsConfig, PretrainedError> {
+fn experts(file: &mut ConfigFile, n_layers: usize) -> Result<ExpertsConfig> {
     file.only("moe_layer_freq", json!(1))?;
     file.only("scoring_func", json!("softmax"))?;
     // transformers does not read it, and does not normalise.

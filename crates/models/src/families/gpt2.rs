@@ -14,7 +14,7 @@ use serde_json::json;
 use super::loading::loaded;
 use crate::{
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -102,7 +102,7 @@ pub fn table() -> Table {
         .rename("ln_f.*", "transformer.ln_f.*")
 }
 
-fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
+fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig> {
     file.only("model_type", json!("gpt2"))?;
     file.only("scale_attn_weights", json!(true))?;
     let unsupported =

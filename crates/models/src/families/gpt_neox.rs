@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{decoder::sizes, loading::loaded};
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, same, transposed},
 };
 
@@ -81,7 +81,7 @@ pub fn table(d_head: usize) -> Table {
         .rename("lm_head.weight", "embed_out.weight")
 }
 
-fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
+fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig> {
     file.only("model_type", json!("gpt_neox"))?;
     file.only("pruned_heads", json!({}))?;
     file.only("use_bfloat16", json!(false))?;
@@ -116,11 +116,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
 
 /// The rotary positions of heads of width `d_head`. Their fields have moved and been renamed over the years. Version 4 of transformers writes the base
 /// and the rotated part under two names, and reads only the older ones.
-fn rotary(
-    file: &mut ConfigFile,
-    d_head: usize,
-    max_len: usize,
-) -> Result<RotaryConfig, PretrainedError> {
+fn rotary(file: &mut ConfigFile, d_head: usize, max_len: usize) -> Result<RotaryConfig> {
     file.ignore("rope_theta partial_rotary_factor");
     let is_older = file.has("rope_scaling");
     let group = match is_older {

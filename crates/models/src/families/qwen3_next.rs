@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, same},
 };
 
@@ -139,7 +139,7 @@ impl Model {
     }
 }
 
-fn config(file: &mut ConfigFile) -> Result<Model, PretrainedError> {
+fn config(file: &mut ConfigFile) -> Result<Model> {
     file.only("model_type", json!("qwen3_next"))?;
     let activations = [("silu", FeedForwardActivation::SwiGlu)];
     let activation = file.choice("hidden_act", &activations)?;
@@ -196,11 +196,7 @@ fn config(file: &mut ConfigFile) -> Result<Model, PretrainedError> {
 }
 
 /// The rotary positions of heads of width `d_head`, of which a part is rotated: a field that version 5 of transformers has moved.
-fn rotary(
-    file: &mut ConfigFile,
-    d_head: usize,
-    max_len: usize,
-) -> Result<RotaryConfig, PretrainedError> {
+fn rotary(file: &mut ConfigFile, d_head: usize, max_len: usize) -> Result<RotaryConfig> {
     const FIELD: &str = "partial_rotary_factor";
     let outside = file.number_if_any(FIELD)?;
     let is_newer = file.has("rope_parameters");
@@ -226,7 +222,7 @@ fn rotary(
 }
 
 /// Which layers have attention. The published files have no list of layer types.
-fn has_attention(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, PretrainedError> {
+fn has_attention(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>> {
     let kinds = [("linear_attention", false), ("full_attention", true)];
     let interval = file.size_or("full_attention_interval", 4)?;
     file.check("full_attention_interval", interval > 0, || "1 or more")?;
@@ -240,10 +236,7 @@ fn has_attention(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, Pr
 }
 
 /// The experts, unless their number is 0.
-fn experts(
-    file: &mut ConfigFile,
-    n_layers: usize,
-) -> Result<Option<ExpertsConfig>, PretrainedError> {
+fn experts(file: &mut ConfigFile, n_layers: usize) -> Result<Option<ExpertsConfig>> {
     let n_experts = file.size("num_experts")?;
     check_count(file, "num_experts", n_experts, n_layers)?;
     let experts = ExpertsConfig::new(n_experts, file.size("num_experts_per_tok")?)

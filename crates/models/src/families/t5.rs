@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::{
     families::files::{cross_attention, self_attention},
     language_model::AbsolutePosition,
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
     weights::{Table, transposed},
 };
@@ -149,7 +149,7 @@ const FEED_FORWARD: [(&str, (&str, FeedForwardActivation)); 8] = {
     ]
 };
 
-fn read(file: &mut ConfigFile) -> Result<Seq2SeqConfig, PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<Seq2SeqConfig> {
     file.only("model_type", json!("t5"))?;
     file.only("is_decoder", json!(false))?;
     // For other heads, and for random initialisation.

@@ -8,8 +8,8 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use crate::pretrained::{
-    ConfigFile, PretrainedError, TOKENIZER_CONFIG, Wanted, folder_with, object, object_if_any,
-    text_of,
+    ConfigFile, PretrainedError, Result, TOKENIZER_CONFIG, Wanted, folder_with, object,
+    object_if_any, text_of,
 };
 
 const EXPECTED: &str = "tokens and their numbers";
@@ -137,7 +137,7 @@ impl CtcVocabulary {
 }
 
 /// The tokens that a file lists, by their numbers.
-fn letters(path: &Path) -> Result<BTreeMap<u32, String>, PretrainedError> {
+fn letters(path: &Path) -> Result<BTreeMap<u32, String>> {
     let letters = object(path, EXPECTED)?.into_iter().map(|(token, number)| {
         let known = number
             .as_u64()

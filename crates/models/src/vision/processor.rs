@@ -14,7 +14,7 @@ use super::{
     VisionError,
     kind::{KINDS, Kind},
 };
-use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, preprocessor};
+use crate::pretrained::{ConfigFile, PretrainedError, Result, Wanted, folder_with, preprocessor};
 
 const EXPECTED: &str = "the settings of an image processor";
 /// What a processor does or does not; a null turns them off.
@@ -317,11 +317,7 @@ fn grey(image: &DynamicImage) -> GrayImage {
 const SIZES: &str = "{\"height\", \"width\"}, {\"shortest_edge\"}, with or without \"longest_edge\", or one number, from 1 to 65535";
 
 /// A size: of both sides, of the shorter one, or a number that stands for either.
-fn size(
-    file: &mut ConfigFile,
-    field: &str,
-    to_square: bool,
-) -> Result<Option<ImageSize>, PretrainedError> {
+fn size(file: &mut ConfigFile, field: &str, to_square: bool) -> Result<Option<ImageSize>> {
     file.parsed(field, SIZES, |value| {
         let side = |value: &Value| {
             u16::deserialize(value)
@@ -351,7 +347,7 @@ fn size(
     })
 }
 
-fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>, PretrainedError> {
+fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>> {
     match size(file, "crop_size", true)? {
         Some(ImageSize::ShorterSide(_) | ImageSize::Limits { .. }) => {
             Err(file.unsupported("crop_size", "{\"height\", \"width\"} or one number"))
@@ -364,7 +360,7 @@ fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>, PretrainedE
 const NUMBERS: &str = "one or three numbers";
 
 /// A number for each channel.
-fn channels(file: &mut ConfigFile, field: &str, missing: f64) -> Result<Vec<f64>, PretrainedError> {
+fn channels(file: &mut ConfigFile, field: &str, missing: f64) -> Result<Vec<f64>> {
     let numbers = file.parsed(field, NUMBERS, |value| {
         let numbers = match value.as_f64() {
             Some(number) => vec![number; 3],

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::BertConfig;
 use crate::{
     families::files::{feed_forward, self_attention},
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, PretrainedError, Result},
     weights::Table,
 };
 
@@ -58,7 +58,7 @@ impl BertConfig {
     }
 
     /// The configuration that a `config.json` or a GGUF file describes, and the table of its tensors.
-    pub(super) fn from_file(source: &Path) -> Result<(Self, Table), PretrainedError> {
+    pub(super) fn from_file(source: &Path) -> Result<(Self, Table)> {
         use FeedForwardActivation::{Gelu, GeluTanh};
 
         let mut file = ConfigFile::read(source, "BERT")?;

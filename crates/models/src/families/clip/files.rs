@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Clip, ClipConfig, ClipFamily, ClipText, ClipTextConfig, ClipVision, ClipVisionConfig};
 use crate::{
     families::files::{feed_forward, self_attention},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, same, transposed},
 };
 
@@ -169,7 +169,7 @@ fn alone(rows: Table, [own, other]: [&str; 2]) -> Table {
 }
 
 /// The configuration of a whole model, or of the encoder that is called `alone`: then that of the other may be missing.
-fn read(source: &Path, alone: Option<&str>) -> Result<ClipConfig, PretrainedError> {
+fn read(source: &Path, alone: Option<&str>) -> Result<ClipConfig> {
     let mut file = ConfigFile::read(source, "CLIP")?;
     let whole = FAMILIES.map(|family| (family.name().to_owned(), (family, None)));
     let parts = alone.into_iter().flat_map(|part| {
@@ -198,7 +198,7 @@ fn read(source: &Path, alone: Option<&str>) -> Result<ClipConfig, PretrainedErro
     Ok(config)
 }
 
-fn whole_model(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipConfig, PretrainedError> {
+fn whole_model(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipConfig> {
     // For random initialisation, and of the Hub.
     file.ignore("initializer_factor logit_scale_init_value _commit_hash");
     let mut part = |name: &str| {
@@ -224,7 +224,7 @@ fn whole_model(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipConfig, 
     Ok(config)
 }
 
-fn vision(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipVisionConfig, PretrainedError> {
+fn vision(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipVisionConfig> {
     let (patch_size, d_projection) = match family {
         ClipFamily::Clip => (32, Some(projection_dim(file)?)),
         ClipFamily::Siglip => {
@@ -241,7 +241,7 @@ fn vision(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipVisionConfig,
     })
 }
 
-fn text(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipTextConfig, PretrainedError> {
+fn text(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipTextConfig> {
     let (vocab_size, max_len, sizes) = match family {
         ClipFamily::Clip => (49_408, 77, [512, 2048, 8]),
         ClipFamily::Siglip => (32_000, 64, [768, 3072, 12]),
@@ -268,7 +268,7 @@ fn text(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipTextConfig, Pre
 }
 
 /// The width of a projection in files of one encoder.
-fn projection_dim(file: &mut ConfigFile) -> Result<usize, PretrainedError> {
+fn projection_dim(file: &mut ConfigFile) -> Result<usize> {
     let width = file.size_if_any("projection_dim")?;
     Ok(width.unwrap_or(512))
 }

@@ -14,13 +14,11 @@ use super::{
 use crate::{
     families::decoder,
     language_model::LanguageModelConfig,
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, Result},
 };
 
 /// The family and the configuration that a file describes.
-pub(super) fn read(
-    file: &mut ConfigFile,
-) -> Result<(&'static FamilySpec, LanguageModelConfig), PretrainedError> {
+pub(super) fn read(file: &mut ConfigFile) -> Result<(&'static FamilySpec, LanguageModelConfig)> {
     let spec = file.choice("model_type", &FAMILIES.map(|spec| (spec.model_type, spec)))?;
     if file.has("quantization_config") {
         return Err(file.unsupported("quantization_config", "floating-point weights"));
@@ -87,7 +85,7 @@ pub(super) fn read(
     Ok((spec, config))
 }
 
-fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, PretrainedError> {
+fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig> {
     let epsilon = file.number("rms_norm_eps", 1e-6)?;
     let norm = NormConfig::rms_norm().with_epsilon(epsilon);
     let norm = match spec.unit_offset {
@@ -137,11 +135,7 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, Pretra
         .with_heads(heads))
 }
 
-fn windows(
-    file: &mut ConfigFile,
-    windows: Windows,
-    n_layers: usize,
-) -> Result<Vec<bool>, PretrainedError> {
+fn windows(file: &mut ConfigFile, windows: Windows, n_layers: usize) -> Result<Vec<bool>> {
     let named = match windows {
         Windows::None | Windows::All | Windows::AllIfUsed => None,
         Windows::LastIfUsed | Windows::Alternating | Windows::Pattern => file.choices(

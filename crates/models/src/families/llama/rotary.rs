@@ -5,13 +5,13 @@ use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
 use serde_json::json;
 
 use super::family::FamilySpec;
-use crate::pretrained::{ConfigFile, PretrainedError};
+use crate::pretrained::{ConfigFile, PretrainedError, Result};
 
 pub(super) fn of_all_layers(
     file: &mut ConfigFile,
     spec: &FamilySpec,
     max_len: usize,
-) -> Result<RotaryConfig, PretrainedError> {
+) -> Result<RotaryConfig> {
     if spec.needs_scaling && !file.has("rope_parameters") {
         file.needs("rope_scaling")?;
         if !file.has("rope_scaling") {
@@ -38,16 +38,14 @@ pub(super) fn of_all_layers(
 pub(in crate::families) fn read(
     file: &mut ConfigFile,
     rotary: RotaryConfig,
-) -> Result<RotaryConfig, PretrainedError> {
+) -> Result<RotaryConfig> {
     let says = file.number_if_any("rope_theta")?;
     let base = file.number("rope_theta", rotary.base)?;
     scaled(file, rotary.with_base(base), says)
 }
 
 /// The object with the parameters of a file: `rope_parameters`, or, before version 5, `rope_scaling`.
-pub(in crate::families) fn parameters(
-    file: &mut ConfigFile,
-) -> Result<Option<ConfigFile>, PretrainedError> {
+pub(in crate::families) fn parameters(file: &mut ConfigFile) -> Result<Option<ConfigFile>> {
     match file.object("rope_parameters")? {
         Some(parameters) => Ok(Some(parameters)),
         None => file.object("rope_scaling"),
@@ -93,11 +91,7 @@ pub(super) fn of_two_kinds(
 
 /// `rotary`, whose base is what the file `says` outside of the parameters, or what it is if nobody says it, with the parameters of a file:
 /// `rope_parameters`, or, before version 5, `rope_scaling`.
-fn scaled(
-    file: &mut ConfigFile,
-    rotary: RotaryConfig,
-    says: Option<f64>,
-) -> Result<RotaryConfig, PretrainedError> {
+fn scaled(file: &mut ConfigFile, rotary: RotaryConfig, says: Option<f64>) -> Result<RotaryConfig> {
     if let Some(parameters) = file.object("rope_parameters")? {
         return newer(parameters, rotary, says);
     }
@@ -112,7 +106,7 @@ fn newer(
     mut parameters: ConfigFile,
     rotary: RotaryConfig,
     says: Option<f64>,
-) -> Result<RotaryConfig, PretrainedError> {
+) -> Result<RotaryConfig> {
     let base = match (parameters.number_if_any("rope_theta")?, says) {
         (Some(inside), Some(outside)) if inside != outside => {
             return Err(parameters.unsupported("rope_theta", outside.to_string()));
@@ -124,10 +118,7 @@ fn newer(
 }
 
 /// The scaling in a file from before version 5, which has to name its type. Version 4 reads no base there, and needs all of Llama 3's numbers.
-fn older(
-    file: &mut ConfigFile,
-    rotary: &RotaryConfig,
-) -> Result<Option<ConfigFile>, PretrainedError> {
+fn older(file: &mut ConfigFile, rotary: &RotaryConfig) -> Result<Option<ConfigFile>> {
     let Some(mut scaling) = file.object("rope_scaling")? else {
         return Ok(None);
     };
@@ -146,10 +137,7 @@ fn older(
 }
 
 /// `rotary` with the scaling of a JSON object.
-fn stretched(
-    mut parameters: ConfigFile,
-    rotary: RotaryConfig,
-) -> Result<RotaryConfig, PretrainedError> {
+fn stretched(mut parameters: ConfigFile, rotary: RotaryConfig) -> Result<RotaryConfig> {
     // transformers too takes the model's positions if the original ones are missing.
     let original = |parameters: &mut ConfigFile| {
         let original = parameters.size_if_any("original_max_position_embeddings")?;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ResNetConfig;
 use crate::{
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, Result},
     weights::Table,
 };
 
@@ -74,9 +74,7 @@ fn conv(convolution: &str, norm: &str) -> Table {
 }
 
 /// What the configuration of a model says of its backbone, and what the tensors of that are called.
-pub(in crate::families) fn backbone(
-    file: &mut ConfigFile,
-) -> Result<(ResNetConfig, ResNetNames), PretrainedError> {
+pub(in crate::families) fn backbone(file: &mut ConfigFile) -> Result<(ResNetConfig, ResNetNames)> {
     use ResNetNames::{Timm, Transformers};
 
     // Weights to begin a training with.
@@ -111,7 +109,7 @@ pub(in crate::families) fn backbone(
     Ok((config, Timm))
 }
 
-fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
+fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig> {
     let bottleneck = |depths: [usize; 4]| ResNetConfig::new().with_depths(depths);
     let models = [
         ("resnet50", bottleneck([3, 4, 6, 3])),
@@ -130,7 +128,7 @@ fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
     Ok(config.with_n_channels(file.size_or("num_channels", 3)?))
 }
 
-fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
+fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig> {
     // Names of outputs, and what version 4 writes into every file.
     file.ignore("stage_names tie_word_embeddings");
     file.only("hidden_act", json!("relu"))?;
@@ -154,10 +152,7 @@ fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedErro
 }
 
 /// Refuses a backbone whose last stage is not one of its outputs, the last of which is what a model reads.
-fn check_outputs(
-    file: &mut ConfigFile,
-    (stage, last): (&str, usize),
-) -> Result<(), PretrainedError> {
+fn check_outputs(file: &mut ConfigFile, (stage, last): (&str, usize)) -> Result<()> {
     let mut check = |field, names: [Value; 2]| {
         let has = |list: &Value| {
             let list = list.as_array()?;

@@ -8,7 +8,7 @@ use burn_attn::FeedForwardActivation;
 use super::{DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig};
 use crate::{
     families::files::{ModelFiles, cross_attention, feed_forward},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -90,7 +90,7 @@ pub fn table() -> Table {
 }
 
 /// The encoder, and what a head for classes of pixels would be, but for their number.
-fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig)> {
     file.choice("model_type", &[("segformer", ())])?;
     // All layer norms of the reference have an epsilon of 1e-5, whatever the first field says. The next two are about the form of a result and about
     // what a batch of training says. Nobody reads the others, which old versions wrote.

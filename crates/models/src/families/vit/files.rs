@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Vit, VitConfig};
 use crate::{
     families::files::{ModelFiles, feed_forward, self_attention},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -119,7 +119,7 @@ impl VitFamily {
     }
 }
 
-fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily)> {
     use VitFamily::{Deit, DeitOneHead, Dinov2, Vit};
 
     let families = [Vit, Deit, Dinov2].map(|family| (family.name(), family));

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Whisper, WhisperConfig};
 use crate::{
     families::files::{EncoderDecoder, ModelFiles, SPEECH_TRAINING, feed_forward},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, ZEROS, transposed},
 };
 
@@ -86,7 +86,7 @@ fn stack(decoder: bool) -> Table {
         .norm("norm", "layer_norm")
 }
 
-fn read(file: &mut ConfigFile) -> Result<WhisperConfig, PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<WhisperConfig> {
     file.only("model_type", json!("whisper"))?;
     file.only("scale_embedding", json!(false))?;
     file.only("tie_word_embeddings", json!(true))?;
