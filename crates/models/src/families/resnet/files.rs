@@ -23,27 +23,18 @@ pub enum ResNetNames {
 impl ResNetNames {
     /// Which parameter of a [`ResNet`](super::ResNet) is which tensor.
     pub fn table(self) -> Table {
-        let table = Table::new();
         let table = match self {
             Self::Transformers => {
+                let conv = conv("convolution", "normalization");
                 let layer = Table::new()
-                    .part(
-                        "convolutions.{index}",
-                        "layer.{index}",
-                        conv("convolution", "normalization"),
-                    )
-                    .part("shortcut", "shortcut", conv("convolution", "normalization"));
-                table
-                    .part(
-                        "stem",
-                        "embedder.embedder",
-                        conv("convolution", "normalization"),
-                    )
-                    .part(
-                        "stages.{stage}.{layer}",
-                        "encoder.stages.{stage}.layers.{layer}",
-                        layer,
-                    )
+                    .part("convolutions.{index}", "layer.{index}", conv.clone())
+                    .part("shortcut", "shortcut", conv.clone());
+                let layers = "encoder.stages.{stage}.layers.{layer}";
+                Table::new().part("stem", "embedder.embedder", conv).part(
+                    "stages.{stage}.{layer}",
+                    layers,
+                    layer,
+                )
             }
             Self::Timm => {
                 let layer = (1..=3).fold(Table::new(), |layer, number| {
@@ -51,13 +42,11 @@ impl ResNetNames {
                     layer.part(&format!("convolutions.{}", number - 1), "", part)
                 });
                 let layer = layer.part("shortcut", "downsample", conv("0", "1"));
-                (1..=4).fold(
-                    table.part("stem", "", conv("conv1", "bn1")),
-                    |table, number| {
-                        let stage = format!("stages.{}.{{layer}}", number - 1);
-                        table.part(&stage, &format!("layer{number}.{{layer}}"), layer.clone())
-                    },
-                )
+                let stem = Table::new().part("stem", "", conv("conv1", "bn1"));
+                (1..=4).fold(stem, |table, number| {
+                    let stage = format!("stages.{}.{{layer}}", number - 1);
+                    table.part(&stage, &format!("layer{number}.{{layer}}"), layer.clone())
+                })
             }
         };
         // How many batches the statistics are of, and a head for classes.
