@@ -47,6 +47,13 @@ pub(super) fn decoder(
         .with_pattern(layers))
 }
 
+/// Refuses `layer_types` that are more or fewer than the layers.
+pub(super) fn check_layer_types(file: &ConfigFile, types: &[bool], n_layers: usize) -> Result<()> {
+    file.check("layer_types", types.len() == n_layers, || {
+        format!("as many types as num_hidden_layers, {n_layers}")
+    })
+}
+
 /// A configuration with the fields of these JSON objects.
 #[cfg(test)]
 pub(super) fn file_of(objects: &[&str]) -> ConfigFile {

@@ -108,9 +108,8 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig> {
     let unsupported =
         "scale_attn_by_inverse_layer_idx reorder_and_upcast_attn add_cross_attention use_bfloat16";
     file.only(unsupported, json!(false))?;
-    if !file.flag("tie_word_embeddings", true)? {
-        return Err(file.unsupported("tie_word_embeddings", "true"));
-    }
+    let is_tied = file.flag("tie_word_embeddings", true)?;
+    file.check("tie_word_embeddings", is_tied, || "true")?;
     file.only("pruned_heads", json!({}))?;
     // For other heads, for training, and for the tokenizer.
     file.ignore(

@@ -16,7 +16,7 @@ use burn_attn::{
 };
 use serde_json::{Value, json};
 
-use super::{decoder::sizes, loading::loaded};
+use super::{decoder::sizes, llama::rotary::WITH_TYPE, loading::loaded};
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
@@ -96,17 +96,13 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig> {
     let max_len = rotary.max_len;
     let epsilon = file.number("layer_norm_eps", 1e-5)?;
     let parallel = file.flag("use_parallel_residual", true)?;
-    let projection_bias = match file.flag("attention_bias", true)? {
-        true => ProjectionBias::all(),
-        false => ProjectionBias::none(),
-    };
     let block = BlockConfig::new()
         .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
         .with_norm_placement(NormPlacement::Pre)
         .with_parallel(parallel)
         .with_separate_norms(parallel)
         .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
-        .with_projection_bias(projection_bias)
+        .with_projection_bias(ProjectionBias::from(file.flag("attention_bias", true)?))
         .with_position(PositionEncoding::Rotary(rotary))
         .with_dropout(file.number("hidden_dropout", 0.0)?)
         .with_attention_dropout(file.number("attention_dropout", 0.0)?)
@@ -144,9 +140,8 @@ fn rotary(file: &mut ConfigFile, d_head: usize, max_len: usize) -> Result<Rotary
     let base = number("rope_theta", "rotary_emb_base", 10_000.0)?;
     let rotated = number("partial_rotary_factor", "rotary_pct", 0.25)?;
     let [kind, older] = ["rope_type", "type"].map(of_group);
-    if is_older && !file.has(&kind) && !file.has(&older) {
-        return Err(file.unsupported(group, "an object with rope_type"));
-    }
+    let has_type = file.has(&kind) || file.has(&older);
+    file.check(group, has_type || !is_older, || WITH_TYPE)?;
     let scaling = file.kind([&kind, &older], &["default", "linear"])?;
     let (scaling, max_len) = match scaling {
         "linear" => {

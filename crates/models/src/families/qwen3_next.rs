@@ -20,7 +20,7 @@ use burn_attn::{
 use serde_json::json;
 
 use super::{
-    decoder::decoder,
+    decoder::{check_layer_types, decoder},
     files::{GATED, experts_and_shared, gated_feed_forward},
     llama::{
         experts::{check_count, sparse},
@@ -159,10 +159,7 @@ fn config(file: &mut ConfigFile) -> Result<Model> {
         .with_d_head(Some(d_head))
         .with_gate(true)
         .with_qk_norm(Some(QkNormConfig::PerHead(norm.clone())));
-    let bias = match file.flag("attention_bias", false)? {
-        true => ProjectionBias::all(),
-        false => ProjectionBias::none(),
-    };
+    let bias = ProjectionBias::from(file.flag("attention_bias", false)?);
     let dropout = file.number_if_any("attention_dropout")?.unwrap_or(0.0);
     let attention = SelfAttentionConfig::new(d_model, n_heads)
         // Their positions are those of the whole stack.
@@ -229,9 +226,7 @@ fn has_attention(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>> {
     let named = file.choices("layer_types", &kinds)?;
     let every = (1..=n_layers).map(|layer| layer.is_multiple_of(interval));
     let has_attention = named.unwrap_or_else(|| every.collect());
-    file.check("layer_types", has_attention.len() == n_layers, || {
-        format!("as many types as num_hidden_layers, {n_layers}")
-    })?;
+    check_layer_types(file, &has_attention, n_layers)?;
     Ok(has_attention)
 }
 

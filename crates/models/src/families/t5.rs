@@ -19,7 +19,7 @@ use burn_attn::{
 use serde_json::json;
 
 use crate::{
-    families::files::{cross_attention, self_attention},
+    families::files::{ModelFiles, cross_attention, self_attention},
     language_model::AbsolutePosition,
     pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
@@ -62,15 +62,10 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Seq2Seq, PretrainedError> {
-    let options = options.into();
-    let mut file = ConfigFile::read(source.as_ref(), "T5")?;
-    let mut config = read(&mut file)?;
-    let path = file.finish()?;
-    let valid = config.validate();
-    valid.map_err(|error| PretrainedError::Config { path, error })?;
-    let weights = options.weights(source.as_ref())?;
+    let valid = Seq2SeqConfig::validate;
+    let (mut config, files) = ModelFiles::open(source, options, "T5", read, valid)?;
     if config.tied && config.output_factor.is_none() {
-        config.tied = !weights.has(HEAD);
+        config.tied = !files.weights.has(HEAD);
     }
     let block = config.block.as_ref();
     let gated = block.is_some_and(|block| block.activation.is_gated());
@@ -78,9 +73,7 @@ pub fn from_pretrained(
         true => table(gated).tied(HEAD, "shared.weight"),
         false => table(gated),
     };
-    let mut model = config.init(&options.device);
-    weights.load(&table, &mut model)?;
-    Ok(model)
+    files.load(Ok(()), |device| config.init(device), &table)
 }
 
 /// Which parameter of a [`Seq2Seq`] is which tensor of `T5ForConditionalGeneration`; [`save`](crate::weights::save()) writes them back by it.
@@ -180,9 +173,8 @@ fn read(file: &mut ConfigFile) -> Result<Seq2SeqConfig> {
     // the model has its own head if the weights have one.
     let tied = file.flag("tie_word_embeddings", true)?;
     let scaled = file.flag("scale_decoder_outputs", tied)?;
-    if scaled && !tied {
-        return Err(file.unsupported("scale_decoder_outputs", "false, as tie_word_embeddings"));
-    }
+    let supported = || "false, as tie_word_embeddings";
+    file.check("scale_decoder_outputs", tied || !scaled, supported)?;
     Ok(Seq2SeqConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(file.size("num_heads")?)

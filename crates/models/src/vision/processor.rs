@@ -141,33 +141,28 @@ impl ImageProcessor {
         file.ignore("rescale_factor");
         let normalizes = file.flag("do_normalize", true)?;
         for field in ["image_mean", "image_std"] {
-            if normalizes && !file.has(field) {
-                return Err(file.unsupported(field, NUMBERS));
-            }
+            let is_there = file.has(field);
+            file.check(field, is_there || !normalizes, || NUMBERS)?;
         }
         let mean = channels(&mut file, "image_mean", 0.0)?;
         let std = channels(&mut file, "image_std", 1.0)?;
-        if normalizes && (mean.len() != std.len() || std.contains(&0.0)) {
-            let supported = format!("{} numbers other than 0, as image_mean has", mean.len());
-            return Err(file.unsupported("image_std", supported));
-        }
-        file.finish()?;
         let n_channels = mean.len();
+        let fits = !normalizes || (std.len() == n_channels && !std.contains(&0.0));
+        file.check("image_std", fits, || {
+            format!("{n_channels} numbers other than 0, as image_mean has")
+        })?;
+        file.finish()?;
+        let (mean, std) = match normalizes {
+            true => (mean, std),
+            false => (vec![0.0; n_channels], vec![1.0; n_channels]),
+        };
         Ok(Self {
             size: size.filter(|_| does_resize),
             filter: filter.unwrap_or(FilterType::Triangle),
             crop: crop.filter(|_| does_crop && crops.is_some()),
             scale,
-            mean: if normalizes {
-                mean
-            } else {
-                vec![0.0; n_channels]
-            },
-            std: if normalizes {
-                std
-            } else {
-                vec![1.0; n_channels]
-            },
+            mean,
+            std,
         })
     }
 

@@ -1,14 +1,12 @@
 //! The files of `transformers` and of llama.cpp: what they say of a model, and what their tensors are called.
 
-use std::path::Path;
-
 use burn_attn::{FeedForwardActivation, LayerPattern, NormConfig};
 use serde_json::json;
 
 use super::BertConfig;
 use crate::{
     families::files::{feed_forward, self_attention},
-    pretrained::{ConfigFile, PretrainedError, Result},
+    pretrained::{ConfigFile, Result},
     weights::Table,
 };
 
@@ -57,11 +55,10 @@ impl BertConfig {
             .rename("albert.*", "*")
     }
 
-    /// The configuration that a `config.json` or a GGUF file describes, and the table of its tensors.
-    pub(super) fn from_file(source: &Path) -> Result<(Self, Table)> {
+    /// The configuration that a file describes, and the table of its tensors in files of `transformers`.
+    pub(super) fn read(file: &mut ConfigFile) -> Result<(Self, Table)> {
         use FeedForwardActivation::{Gelu, GeluTanh};
 
-        let mut file = ConfigFile::read(source, "BERT")?;
         let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
         file.only("position_embedding_type", json!("absolute"))?;
         file.only("is_decoder add_cross_attention use_bfloat16", json!(false))?;
@@ -88,7 +85,7 @@ impl BertConfig {
             .with_max_len(file.size("max_position_embeddings")?)
             .with_n_segments(file.size_or("type_vocab_size", 2)?)
             .with_block(block);
-        let (config, table) = match is_albert {
+        Ok(match is_albert {
             true => {
                 file.only("inner_group_num", json!(1))?;
                 // Of code that was never published.
@@ -102,15 +99,7 @@ impl BertConfig {
                 (config, Self::albert_table())
             }
             false => (config, Self::table()),
-        };
-        let path = file.finish()?;
-        let valid = config.validate();
-        valid.map_err(|error| PretrainedError::Config { path, error })?;
-        let table = match source.is_file() {
-            true => gguf(table),
-            false => table,
-        };
-        Ok((config, table))
+        })
     }
 }
 
@@ -125,7 +114,7 @@ fn embeddings() -> Table {
 }
 
 /// The table for the names of llama.cpp.
-fn gguf(table: Table) -> Table {
+pub(super) fn gguf(table: Table) -> Table {
     let embeddings = [
         ("token_embd", "embeddings.word_embeddings"),
         ("token_types", "embeddings.token_type_embeddings"),

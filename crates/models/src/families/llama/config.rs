@@ -1,8 +1,7 @@
 //! Reads a `config.json`.
 
 use burn_attn::{
-    BlockConfig, HeadsConfig, LayerPattern, NormConfig, ProjectionBias, QkNormConfig,
-    positions::PositionEncoding,
+    BlockConfig, HeadsConfig, LayerPattern, NormConfig, QkNormConfig, positions::PositionEncoding,
 };
 use serde_json::Value;
 
@@ -20,9 +19,9 @@ use crate::{
 /// The family and the configuration that a file describes.
 pub(super) fn read(file: &mut ConfigFile) -> Result<(&'static FamilySpec, LanguageModelConfig)> {
     let spec = file.choice("model_type", &FAMILIES.map(|spec| (spec.model_type, spec)))?;
-    if file.has("quantization_config") {
-        return Err(file.unsupported("quantization_config", "floating-point weights"));
-    }
+    let is_quantized = file.has("quantization_config");
+    let supported = || "floating-point weights";
+    file.check("quantization_config", !is_quantized, supported)?;
     file.needs("rms_norm_eps")?;
     for field in spec.needed.split_whitespace() {
         file.needs(field)?;
@@ -93,9 +92,8 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig> {
         false => norm,
     };
     for &(field, value) in spec.only_numbers {
-        if file.number(field, value)? != value {
-            return Err(file.unsupported(field, value.to_string()));
-        }
+        let found = file.number(field, value)?;
+        file.check(field, found == value, || value.to_string())?;
     }
     let (field, name, activation) = spec.activation;
     let activation = file.choice(field, &[(name, activation)])?;
@@ -117,8 +115,7 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig> {
     }
     let projection_bias = match spec.projection_bias {
         Some(bias) => bias,
-        None if file.flag("attention_bias", false)? => ProjectionBias::all(),
-        None => ProjectionBias::none(),
+        None => file.flag("attention_bias", false)?.into(),
     };
     let feed_forward_bias = match spec.feed_forward_bias {
         Some(bias) => bias,
@@ -173,21 +170,15 @@ fn windows(file: &mut ConfigFile, windows: Windows, n_layers: usize) -> Result<V
         }
     };
     let has_window = named.unwrap_or(unnamed);
-    if has_window.len() != n_layers {
-        return Err(file.unsupported(
-            "layer_types",
-            format!("as many types as num_hidden_layers, {n_layers}"),
-        ));
-    }
+    decoder::check_layer_types(file, &has_window, n_layers)?;
     let needs_window = is_named || matches!(windows, Windows::Alternating | Windows::Pattern);
     if needs_window && has_window.contains(&true) {
-        if !file.has("sliding_window") {
-            return Err(file.unsupported("sliding_window", "a whole number"));
-        }
+        let has_width = file.has("sliding_window");
+        file.check("sliding_window", has_width, || "a whole number")?;
         // transformers then has a window of no width.
-        if windows == Windows::LastIfUsed && !file.flag("use_sliding_window", false)? {
-            return Err(file.unsupported("use_sliding_window", "true, for these layer_types"));
-        }
+        let is_used = windows != Windows::LastIfUsed || file.flag("use_sliding_window", false)?;
+        let supported = || "true, for these layer_types";
+        file.check("use_sliding_window", is_used, supported)?;
     }
     Ok(has_window)
 }

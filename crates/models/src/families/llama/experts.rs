@@ -60,9 +60,7 @@ pub(in crate::families) fn check_count(
 /// Which of Qwen's layers have experts: every `decoder_sparse_step`-th, except those that are listed.
 pub(in crate::families) fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>> {
     let step = file.size_or("decoder_sparse_step", 1)?;
-    if step == 0 {
-        return Err(file.unsupported("decoder_sparse_step", "1 or more"));
-    }
+    file.check("decoder_sparse_step", step > 0, || "1 or more")?;
     let dense: Option<Vec<usize>> = file.list("mlp_only_layers", "a list of whole numbers")?;
     let dense = dense.unwrap_or_default();
     let sparse = |layer: usize| (layer + 1).is_multiple_of(step) && !dense.contains(&layer);
