@@ -164,19 +164,12 @@ fn special(fields: &mut Map<String, Value>) -> BTreeSet<String> {
         });
     }
     for list in ["additional_special_tokens", "extra_special_tokens"] {
-        special.extend(match fields.get(list) {
-            Some(Value::Array(tokens)) => tokens
-                .iter()
-                .filter_map(text_of)
-                .map(String::from)
-                .collect(),
-            Some(Value::Object(tokens)) => tokens
-                .values()
-                .filter_map(text_of)
-                .map(String::from)
-                .collect(),
+        let tokens: Vec<&Value> = match fields.get(list) {
+            Some(Value::Array(tokens)) => tokens.iter().collect(),
+            Some(Value::Object(tokens)) => tokens.values().collect(),
             _ => Vec::new(),
-        });
+        };
+        special.extend(tokens.into_iter().filter_map(text_of).map(String::from));
     }
     fields.retain(|field, token| {
         let is_kept =

@@ -69,8 +69,8 @@ impl SpeechSettings {
         file.only("encoder_repetition_penalty guidance_scale", json!(1.0))?;
         file.only(ONLY_NULL, Value::Null)?;
         file.ignore(HARMLESS);
-        let max_new_tokens = file.parsed("max_new_tokens", "a number of tokens", count)?;
-        let max_length = file.parsed("max_length", "a number of tokens", count)?;
+        let max_new_tokens = value(&mut file, "max_new_tokens", "a number of tokens")?;
+        let max_length = value(&mut file, "max_length", "a number of tokens")?;
         let vocab_size = model.vocab_size();
         let token = |value: &Value| {
             let token = u32::deserialize(value).ok()?;
@@ -228,11 +228,6 @@ fn spoken(
         Some(token) => of_language(token).map(Some),
         None => Some(None),
     }
-}
-
-/// A number of tokens.
-fn count(value: &Value) -> Option<usize> {
-    usize::deserialize(value).ok()
 }
 
 /// The code in the name of a language's token: `en` in `<|en|>`.

@@ -187,19 +187,14 @@ impl ImageProcessor {
             self.std.len()
         );
         let image = self.cropped(image)?;
-        let shape = [
-            1,
-            n_channels,
-            image.height() as usize,
-            image.width() as usize,
-        ];
+        let [height, width] = [image.height(), image.width()].map(|side| side as usize);
         let bytes = image.into_bytes();
         let values = (0..n_channels).flat_map(|channel| {
             let (mean, std) = (self.mean[channel], self.std[channel]);
             let bytes = bytes.iter().skip(channel).step_by(n_channels);
             bytes.map(move |&byte| ((f64::from(byte) * self.scale - mean) / std) as f32)
         });
-        let data = TensorData::new(values.collect::<Vec<f32>>(), shape);
+        let data = TensorData::new(values.collect::<Vec<f32>>(), [1, n_channels, height, width]);
         Ok(Tensor::from_data(data, device))
     }
 
@@ -218,15 +213,12 @@ impl ImageProcessor {
         let Some([height, width]) = self.crop else {
             return Ok(resized);
         };
-        let [left, above] =
-            [(resized.width(), width), (resized.height(), height)].map(|(side, crop)| {
-                let (side, crop) = (i64::from(side), crop as i64);
-                if crop > side {
-                    -((crop - side) / 2)
-                } else {
-                    (side - crop) / 2
-                }
-            });
+        // Rounded towards 0, also where the crop is larger.
+        let before = |side: u32, crop: usize| (i64::from(side) - crop as i64) / 2;
+        let (left, above) = (
+            before(resized.width(), width),
+            before(resized.height(), height),
+        );
         let (height, width) = (height as u32, width as u32);
         let mut cropped = match self.mean.len() {
             1 => DynamicImage::new_luma8(width, height),

@@ -228,13 +228,11 @@ impl Bert {
         let [vocab_size, _] = self.tokens.weight.dims();
         vocabulary::check("Bert", &tokens, vocab_size);
         if let Some(segments) = &segments {
-            let (segments, tokens) = (segments.dims(), tokens.dims());
+            let (found, fitting) = (segments.dims(), tokens.dims());
             assert!(
-                segments == tokens,
-                "Bert: segments {segments:?} do not fit tokens {tokens:?}"
+                found == fitting,
+                "Bert: segments {found:?} do not fit tokens {fitting:?}"
             );
-        }
-        if let Some(segments) = &segments {
             let [n_segments, _] = self.segments.weight.dims();
             if let Some(segment) = vocabulary::outside(segments, n_segments) {
                 panic!("Bert: segment {segment} is not below the number of segments {n_segments}");
