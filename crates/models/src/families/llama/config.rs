@@ -1,13 +1,11 @@
 //! Reads a `config.json`.
 
-use burn_attn::{
-    BlockConfig, HeadsConfig, LayerPattern, NormConfig, QkNormConfig, positions::PositionEncoding,
-};
+use burn_attn::{BlockConfig, HeadsConfig, LayerPattern, NormConfig, positions::PositionEncoding};
 use serde_json::Value;
 
 use super::{
     experts,
-    family::{FAMILIES, FamilySpec, QkNorm, Windows},
+    family::{FAMILIES, FamilySpec, Windows},
     rotary,
 };
 use crate::{
@@ -101,11 +99,7 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig> {
         .with_n_kv_heads(file.size_if_any("num_key_value_heads")?)
         .with_d_head(file.size_if_any("head_dim")?)
         .with_sinks(spec.sinks)
-        .with_qk_norm(match spec.qk_norm {
-            QkNorm::None => None,
-            QkNorm::PerHead => Some(QkNormConfig::Rms { epsilon }),
-            QkNorm::AcrossHeads => Some(QkNormConfig::RmsAcrossHeads { epsilon }),
-        });
+        .with_qk_norm(spec.qk_norm.map(|norm| norm(epsilon)));
     if spec.query_scalar {
         let scalar = file.number("query_pre_attn_scalar", 256.0)?;
         heads = heads.with_scale(scalar.powf(-0.5));
