@@ -82,16 +82,13 @@ fn table_of(is_tied: bool, has_query_latent: bool) -> Table {
         .norm("key_value_norm", "kv_a_layernorm")
         .linear("key_value", "kv_b_proj")
         .linear("output", "o_proj");
+    let experts = experts_and_shared("shared_experts");
     let layer = Table::new()
         .norm("self_attention_residual.norm", "input_layernorm")
         .part("self_attention", "self_attn", attention)
         .norm("feed_forward_residual.norm", "post_attention_layernorm")
         .part("feed_forward", "", gated_feed_forward("mlp", GATED))
-        .part(
-            "mixture_of_experts",
-            "",
-            experts_and_shared("shared_experts"),
-        );
+        .part("mixture_of_experts", "", experts);
     around_layers(layer, is_tied)
 }
 

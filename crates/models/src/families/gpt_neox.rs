@@ -70,11 +70,7 @@ pub fn table(d_head: usize) -> Table {
         .ignore("attention.rotary_emb.inv_freq");
     Table::new()
         .row("embedding.weight", "gpt_neox.embed_in.weight")
-        .part(
-            "transformer.layers.{layer}",
-            "gpt_neox.layers.{layer}",
-            layer,
-        )
+        .layers("transformer.layers", "gpt_neox.layers", layer)
         .norm("transformer.norm", "gpt_neox.final_layer_norm")
         .row("head.weight", transposed("embed_out.weight"))
         // The name in the module's state.

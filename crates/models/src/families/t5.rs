@@ -96,9 +96,10 @@ fn stack(gated: bool, decoder: bool) -> Table {
     let projections = ["q", "k", "v", "o"];
     let self_attention = self_attention(projections);
     let cross_attention = cross_attention(projections);
+    let feed_forward = Table::new().linear("linear_outer", "wo");
     let feed_forward = match gated {
-        true => Table::new().linear("linear_inner", ["wi_0", "wi_1"]),
-        false => Table::new().linear("linear_inner", "wi"),
+        true => feed_forward.linear("linear_inner", ["wi_0", "wi_1"]),
+        false => feed_forward.linear("linear_inner", "wi"),
     };
     let mut layer = Table::new()
         .norm("self_attention_residual.norm", "layer.0.layer_norm")
@@ -115,14 +116,12 @@ fn stack(gated: bool, decoder: bool) -> Table {
         .part(
             "feed_forward",
             &format!("{last}.DenseReluDense"),
-            feed_forward.linear("linear_outer", "wo"),
+            feed_forward,
         );
+    let bias = "block.0.layer.0.SelfAttention.relative_attention_bias.weight";
     Table::new()
-        .row(
-            "positions.0.relative.table",
-            "block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-        )
-        .part("layers.{layer}", "block.{layer}", layer)
+        .row("positions.0.relative.table", bias)
+        .layers("layers", "block", layer)
         .norm("norm", "final_layer_norm")
 }
 

@@ -14,14 +14,11 @@ impl BertConfig {
     /// Which parameter is which tensor of Hugging Face's `BertModel`, with or without a head on top.
     pub fn table() -> Table {
         let projections = ["self.query", "self.key", "self.value", "output.dense"];
+        let feed_forward = feed_forward(["intermediate.dense", "output.dense"]);
         let layer = Table::new()
             .part("self_attention", "attention", self_attention(projections))
             .norm("self_attention_residual.norm", "attention.output.LayerNorm")
-            .part(
-                "feed_forward",
-                "",
-                feed_forward(["intermediate.dense", "output.dense"]),
-            )
+            .part("feed_forward", "", feed_forward)
             .norm("feed_forward_residual.norm", "output.LayerNorm");
         embeddings()
             .layers("encoder.layers", "encoder.layer", layer)
@@ -42,13 +39,10 @@ impl BertConfig {
             .norm("self_attention_residual.norm", "attention.LayerNorm")
             .part("feed_forward", "", feed_forward(["ffn", "ffn_output"]))
             .norm("feed_forward_residual.norm", "full_layer_layer_norm");
+        let group = "encoder.albert_layer_groups.{group}.albert_layers.0";
         embeddings()
             .linear("projection", "encoder.embedding_hidden_mapping_in")
-            .part(
-                "encoder.layers.{group}",
-                "encoder.albert_layer_groups.{group}.albert_layers.0",
-                layer,
-            )
+            .part("encoder.layers.{group}", group, layer)
             .linear("pooler", "pooler")
             .ignore("predictions.*")
             .ignore("sop_classifier.*")

@@ -64,12 +64,9 @@ pub fn table() -> Table {
         .part("feed_forward", "mlp", feed_forward(["dense1", "dense2"]))
         .convolution("feed_forward.depthwise", "mlp.dwconv.dwconv")
         .norm("feed_forward_residual.norm", "layer_norm_2");
+    let of_stage = "patch_embeddings.{stage}";
     let encoder = Table::new()
-        .part(
-            "stages.{stage}.patches",
-            "patch_embeddings.{stage}",
-            patches,
-        )
+        .part("stages.{stage}.patches", of_stage, patches)
         .layers("stages.{stage}.blocks", "block.{stage}", block)
         .norm("stages.{stage}.norm", "layer_norm.{stage}");
     let decode_head = Table::new()
