@@ -103,10 +103,8 @@ fn config(file: &mut ConfigFile) -> Result<(LanguageModelConfig, LatentAttention
     );
     let [d_model, n_heads] = [file.size("hidden_size")?, file.size("num_attention_heads")?];
     file.only("num_key_value_heads", json!(n_heads))?;
-    let [d_head, d_rotary] = [
-        file.size("qk_nope_head_dim")?,
-        file.size("qk_rope_head_dim")?,
-    ];
+    let d_head = file.size("qk_nope_head_dim")?;
+    let d_rotary = file.size("qk_rope_head_dim")?;
     // Widths that follow from others, in newer files.
     file.only("head_dim", json!(d_rotary))?;
     file.only("qk_head_dim", json!(d_head + d_rotary))?;

@@ -87,8 +87,7 @@ pub fn table() -> Table {
         .norm("feed_forward_residual.norm", "ln_2")
         .same_names("feed_forward.linear_inner", "mlp.c_fc", names)
         .same_names("feed_forward.linear_outer", "mlp.c_proj", names)
-        .ignore("attn.bias")
-        .ignore("attn.masked_bias");
+        .ignore("attn.bias attn.masked_bias");
     Table::new()
         .row("embedding.weight", "transformer.wte.weight")
         .row("learned.table", "transformer.wpe.weight")

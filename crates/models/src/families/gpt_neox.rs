@@ -65,9 +65,7 @@ pub fn table(d_head: usize) -> Table {
         .norm("feed_forward_residual.norm", "post_attention_layernorm")
         .linear("feed_forward.linear_inner", "mlp.dense_h_to_4h")
         .linear("feed_forward.linear_outer", "mlp.dense_4h_to_h")
-        .ignore("attention.bias")
-        .ignore("attention.masked_bias")
-        .ignore("attention.rotary_emb.inv_freq");
+        .ignore("attention.bias attention.masked_bias attention.rotary_emb.inv_freq");
     Table::new()
         .row("embedding.weight", "gpt_neox.embed_in.weight")
         .layers("transformer.layers", "gpt_neox.layers", layer)

@@ -44,8 +44,7 @@ impl BertConfig {
             .linear("projection", "encoder.embedding_hidden_mapping_in")
             .part("encoder.layers.{group}", group, layer)
             .linear("pooler", "pooler")
-            .ignore("predictions.*")
-            .ignore("sop_classifier.*")
+            .ignore("predictions.* sop_classifier.*")
             .rename("albert.*", "*")
     }
 

@@ -106,13 +106,8 @@ impl ClipConfig {
     /// Checks each encoder alone.
     pub(super) fn check_parts(&self) -> Result<(), ConfigError> {
         let (vision, text) = (&self.vision, &self.text);
-        let sizes = [
-            ("patch_size", vision.patch_size),
-            ("n_channels", vision.n_channels),
-            ("vocab_size", text.vocab_size),
-            ("max_len", text.max_len),
-        ];
-        ConfigError::check_positive(NAME, &sizes)?;
+        ConfigError::check_positive(NAME, &sizes!(vision; patch_size, n_channels))?;
+        ConfigError::check_positive(NAME, &sizes!(text; vocab_size, max_len))?;
         check_image_size(NAME, vision.image_size, vision.patch_size)?;
         let (vocab_size, end_token) = (text.vocab_size, text.end_token.unwrap_or(0));
         ConfigError::check(NAME, end_token < vocab_size, || {
