@@ -8,14 +8,11 @@ use burn_attn::{
 
 use crate::{
     language_model::LanguageModelConfig,
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, Result},
 };
 
 /// The sizes of a model, in the fields that most families have, and whether its head is the embedding.
-pub(super) fn sizes(
-    file: &mut ConfigFile,
-    is_tied: bool,
-) -> Result<LanguageModelConfig, PretrainedError> {
+pub(super) fn sizes(file: &mut ConfigFile, is_tied: bool) -> Result<LanguageModelConfig> {
     Ok(LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(file.size("hidden_size")?)
         .with_n_heads(file.size("num_attention_heads")?)
@@ -31,7 +28,7 @@ pub(super) fn decoder(
     (norm, activation): (NormConfig, FeedForwardActivation),
     (heads, rotary): (HeadsConfig, RotaryConfig),
     experts: Vec<Option<ExpertsConfig>>,
-) -> Result<LanguageModelConfig, PretrainedError> {
+) -> Result<LanguageModelConfig> {
     let max_len = rotary.max_len;
     let block = BlockConfig::new()
         .with_norm(norm)
@@ -48,6 +45,13 @@ pub(super) fn decoder(
         .with_max_len(max_len)
         .with_block(block)
         .with_pattern(layers))
+}
+
+/// Refuses `layer_types` that are more or fewer than the layers.
+pub(super) fn check_layer_types(file: &ConfigFile, types: &[bool], n_layers: usize) -> Result<()> {
+    file.check("layer_types", types.len() == n_layers, || {
+        format!("as many types as num_hidden_layers, {n_layers}")
+    })
 }
 
 /// A configuration with the fields of these JSON objects.

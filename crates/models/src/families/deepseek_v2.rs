@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -82,22 +82,17 @@ fn table_of(is_tied: bool, has_query_latent: bool) -> Table {
         .norm("key_value_norm", "kv_a_layernorm")
         .linear("key_value", "kv_b_proj")
         .linear("output", "o_proj");
+    let experts = experts_and_shared("shared_experts");
     let layer = Table::new()
         .norm("self_attention_residual.norm", "input_layernorm")
         .part("self_attention", "self_attn", attention)
         .norm("feed_forward_residual.norm", "post_attention_layernorm")
         .part("feed_forward", "", gated_feed_forward("mlp", GATED))
-        .part(
-            "mixture_of_experts",
-            "",
-            experts_and_shared("shared_experts"),
-        );
+        .part("mixture_of_experts", "", experts);
     around_layers(layer, is_tied)
 }
 
-fn config(
-    file: &mut ConfigFile,
-) -> Result<(LanguageModelConfig, LatentAttentionConfig), PretrainedError> {
+fn config(file: &mut ConfigFile) -> Result<(LanguageModelConfig, LatentAttentionConfig)> {
     file.only("model_type", json!("deepseek_v2"))?;
     let activations = [("silu", FeedForwardActivation::SwiGlu)];
     let activation = file.choice("hidden_act", &activations)?;
@@ -108,10 +103,8 @@ fn config(
     );
     let [d_model, n_heads] = [file.size("hidden_size")?, file.size("num_attention_heads")?];
     file.only("num_key_value_heads", json!(n_heads))?;
-    let [d_head, d_rotary] = [
-        file.size("qk_nope_head_dim")?,
-        file.size("qk_rope_head_dim")?,
-    ];
+    let d_head = file.size("qk_nope_head_dim")?;
+    let d_rotary = file.size("qk_rope_head_dim")?;
     // Widths that follow from others, in newer files.
     file.only("head_dim", json!(d_rotary))?;
     file.only("qk_head_dim", json!(d_head + d_rotary))?;
@@ -146,7 +139,7 @@ fn config(
 }
 
 /// Scores are multiplied by what YaRN makes of the temperature, apart from its factor on cosine and sine.
-fn scale(file: &mut ConfigFile, d_query: usize) -> Result<f64, PretrainedError> {
+fn scale(file: &mut ConfigFile, d_query: usize) -> Result<f64> {
     let plain = (d_query as f64).powf(-0.5);
     let Some(mut parameters) = rotary::parameters(file)? else {
         return Ok(plain);
@@ -160,7 +153,7 @@ fn scale(file: &mut ConfigFile, d_query: usize) -> Result<f64, PretrainedError> 
     Ok(plain * magnitude * magnitude)
 }
 
-fn experts(file: &mut ConfigFile, n_layers: usize) -> Result<ExpertsConfig, PretrainedError> {
+fn experts(file: &mut ConfigFile, n_layers: usize) -> Result<ExpertsConfig> {
     file.only("moe_layer_freq", json!(1))?;
     file.only("scoring_func", json!("softmax"))?;
     // transformers does not read it, and does not normalise.

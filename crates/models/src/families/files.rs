@@ -7,7 +7,7 @@ use burn_attn::{BlockConfig, ConfigError};
 use serde_json::json;
 
 use crate::{
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, Weights, joined},
 };
 
@@ -25,9 +25,9 @@ impl ModelFiles {
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
         family: &'static str,
-        read: impl FnOnce(&mut ConfigFile) -> Result<C, PretrainedError>,
+        read: impl FnOnce(&mut ConfigFile) -> Result<C>,
         valid: impl FnOnce(&C) -> Result<(), ConfigError>,
-    ) -> Result<(C, Self), PretrainedError> {
+    ) -> Result<(C, Self)> {
         let (source, options) = (source.as_ref(), options.into());
         let mut file = ConfigFile::read(source, family)?;
         let config = read(&mut file)?;
@@ -55,7 +55,7 @@ impl ModelFiles {
         valid: Result<(), ConfigError>,
         init: impl FnOnce(&Device) -> M,
         table: &Table,
-    ) -> Result<M, PretrainedError> {
+    ) -> Result<M> {
         check(&self.config, valid)?;
         let mut model = init(&self.device);
         self.weights.load(table, &mut model)?;
@@ -63,7 +63,7 @@ impl ModelFiles {
     }
 }
 
-fn check(config: &Path, valid: Result<(), ConfigError>) -> Result<(), PretrainedError> {
+fn check(config: &Path, valid: Result<(), ConfigError>) -> Result<()> {
     valid.map_err(|error| PretrainedError::Config {
         path: config.into(),
         error,
@@ -109,7 +109,7 @@ impl EncoderDecoder {
         n_heads: usize,
         d_ff: usize,
         base: BlockConfig,
-    ) -> Result<Self, PretrainedError> {
+    ) -> Result<Self> {
         let mut both = |[encoder, decoder]: [&'static str; 2], missing| {
             let size = file.size_or(encoder, missing)?;
             file.size_as(decoder, missing, (encoder, size))?;

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::loading::loaded;
 use crate::{
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -87,8 +87,7 @@ pub fn table() -> Table {
         .norm("feed_forward_residual.norm", "ln_2")
         .same_names("feed_forward.linear_inner", "mlp.c_fc", names)
         .same_names("feed_forward.linear_outer", "mlp.c_proj", names)
-        .ignore("attn.bias")
-        .ignore("attn.masked_bias");
+        .ignore("attn.bias attn.masked_bias");
     Table::new()
         .row("embedding.weight", "transformer.wte.weight")
         .row("learned.table", "transformer.wpe.weight")
@@ -102,15 +101,14 @@ pub fn table() -> Table {
         .rename("ln_f.*", "transformer.ln_f.*")
 }
 
-fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
+fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig> {
     file.only("model_type", json!("gpt2"))?;
     file.only("scale_attn_weights", json!(true))?;
     let unsupported =
         "scale_attn_by_inverse_layer_idx reorder_and_upcast_attn add_cross_attention use_bfloat16";
     file.only(unsupported, json!(false))?;
-    if !file.flag("tie_word_embeddings", true)? {
-        return Err(file.unsupported("tie_word_embeddings", "true"));
-    }
+    let is_tied = file.flag("tie_word_embeddings", true)?;
+    file.check("tie_word_embeddings", is_tied, || "true")?;
     file.only("pruned_heads", json!({}))?;
     // For other heads, for training, and for the tokenizer.
     file.ignore(

@@ -16,10 +16,10 @@ use burn_attn::{
 };
 use serde_json::{Value, json};
 
-use super::{decoder::sizes, loading::loaded};
+use super::{decoder::sizes, llama::rotary::WITH_TYPE, loading::loaded};
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, same, transposed},
 };
 
@@ -65,23 +65,17 @@ pub fn table(d_head: usize) -> Table {
         .norm("feed_forward_residual.norm", "post_attention_layernorm")
         .linear("feed_forward.linear_inner", "mlp.dense_h_to_4h")
         .linear("feed_forward.linear_outer", "mlp.dense_4h_to_h")
-        .ignore("attention.bias")
-        .ignore("attention.masked_bias")
-        .ignore("attention.rotary_emb.inv_freq");
+        .ignore("attention.bias attention.masked_bias attention.rotary_emb.inv_freq");
     Table::new()
         .row("embedding.weight", "gpt_neox.embed_in.weight")
-        .part(
-            "transformer.layers.{layer}",
-            "gpt_neox.layers.{layer}",
-            layer,
-        )
+        .layers("transformer.layers", "gpt_neox.layers", layer)
         .norm("transformer.norm", "gpt_neox.final_layer_norm")
         .row("head.weight", transposed("embed_out.weight"))
         // The name in the module's state.
         .rename("lm_head.weight", "embed_out.weight")
 }
 
-fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
+fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig> {
     file.only("model_type", json!("gpt_neox"))?;
     file.only("pruned_heads", json!({}))?;
     file.only("use_bfloat16", json!(false))?;
@@ -96,17 +90,13 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     let max_len = rotary.max_len;
     let epsilon = file.number("layer_norm_eps", 1e-5)?;
     let parallel = file.flag("use_parallel_residual", true)?;
-    let projection_bias = match file.flag("attention_bias", true)? {
-        true => ProjectionBias::all(),
-        false => ProjectionBias::none(),
-    };
     let block = BlockConfig::new()
         .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
         .with_norm_placement(NormPlacement::Pre)
         .with_parallel(parallel)
         .with_separate_norms(parallel)
         .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
-        .with_projection_bias(projection_bias)
+        .with_projection_bias(ProjectionBias::from(file.flag("attention_bias", true)?))
         .with_position(PositionEncoding::Rotary(rotary))
         .with_dropout(file.number("hidden_dropout", 0.0)?)
         .with_attention_dropout(file.number("attention_dropout", 0.0)?)
@@ -116,11 +106,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
 
 /// The rotary positions of heads of width `d_head`. Their fields have moved and been renamed over the years. Version 4 of transformers writes the base
 /// and the rotated part under two names, and reads only the older ones.
-fn rotary(
-    file: &mut ConfigFile,
-    d_head: usize,
-    max_len: usize,
-) -> Result<RotaryConfig, PretrainedError> {
+fn rotary(file: &mut ConfigFile, d_head: usize, max_len: usize) -> Result<RotaryConfig> {
     file.ignore("rope_theta partial_rotary_factor");
     let is_older = file.has("rope_scaling");
     let group = match is_older {
@@ -148,9 +134,8 @@ fn rotary(
     let base = number("rope_theta", "rotary_emb_base", 10_000.0)?;
     let rotated = number("partial_rotary_factor", "rotary_pct", 0.25)?;
     let [kind, older] = ["rope_type", "type"].map(of_group);
-    if is_older && !file.has(&kind) && !file.has(&older) {
-        return Err(file.unsupported(group, "an object with rope_type"));
-    }
+    let has_type = file.has(&kind) || file.has(&older);
+    file.check(group, has_type || !is_older, || WITH_TYPE)?;
     let scaling = file.kind([&kind, &older], &["default", "linear"])?;
     let (scaling, max_len) = match scaling {
         "linear" => {

@@ -27,6 +27,17 @@ pub mod vit;
 pub mod wav2vec2;
 pub mod whisper;
 
+/// Refuses images without a patch.
+fn check_image_size(
+    config: &'static str,
+    image: usize,
+    patch: usize,
+) -> Result<(), burn_attn::ConfigError> {
+    burn_attn::ConfigError::check(config, image >= patch, || {
+        format!("image_size {image} is less than patch_size {patch}")
+    })
+}
+
 /// How learned tokens and positions begin: normal numbers with a mean of 0.
 const fn normal(std: f64) -> burn::nn::Initializer {
     burn::nn::Initializer::Normal { mean: 0.0, std }

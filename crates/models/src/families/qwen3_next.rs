@@ -20,7 +20,7 @@ use burn_attn::{
 use serde_json::json;
 
 use super::{
-    decoder::decoder,
+    decoder::{check_layer_types, decoder},
     files::{GATED, experts_and_shared, gated_feed_forward},
     llama::{
         experts::{check_count, sparse},
@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, same},
 };
 
@@ -139,7 +139,7 @@ impl Model {
     }
 }
 
-fn config(file: &mut ConfigFile) -> Result<Model, PretrainedError> {
+fn config(file: &mut ConfigFile) -> Result<Model> {
     file.only("model_type", json!("qwen3_next"))?;
     let activations = [("silu", FeedForwardActivation::SwiGlu)];
     let activation = file.choice("hidden_act", &activations)?;
@@ -159,10 +159,7 @@ fn config(file: &mut ConfigFile) -> Result<Model, PretrainedError> {
         .with_d_head(Some(d_head))
         .with_gate(true)
         .with_qk_norm(Some(QkNormConfig::PerHead(norm.clone())));
-    let bias = match file.flag("attention_bias", false)? {
-        true => ProjectionBias::all(),
-        false => ProjectionBias::none(),
-    };
+    let bias = ProjectionBias::from(file.flag("attention_bias", false)?);
     let dropout = file.number_if_any("attention_dropout")?.unwrap_or(0.0);
     let attention = SelfAttentionConfig::new(d_model, n_heads)
         // Their positions are those of the whole stack.
@@ -196,11 +193,7 @@ fn config(file: &mut ConfigFile) -> Result<Model, PretrainedError> {
 }
 
 /// The rotary positions of heads of width `d_head`, of which a part is rotated: a field that version 5 of transformers has moved.
-fn rotary(
-    file: &mut ConfigFile,
-    d_head: usize,
-    max_len: usize,
-) -> Result<RotaryConfig, PretrainedError> {
+fn rotary(file: &mut ConfigFile, d_head: usize, max_len: usize) -> Result<RotaryConfig> {
     const FIELD: &str = "partial_rotary_factor";
     let outside = file.number_if_any(FIELD)?;
     let is_newer = file.has("rope_parameters");
@@ -226,24 +219,19 @@ fn rotary(
 }
 
 /// Which layers have attention. The published files have no list of layer types.
-fn has_attention(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, PretrainedError> {
+fn has_attention(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>> {
     let kinds = [("linear_attention", false), ("full_attention", true)];
     let interval = file.size_or("full_attention_interval", 4)?;
     file.check("full_attention_interval", interval > 0, || "1 or more")?;
     let named = file.choices("layer_types", &kinds)?;
     let every = (1..=n_layers).map(|layer| layer.is_multiple_of(interval));
     let has_attention = named.unwrap_or_else(|| every.collect());
-    file.check("layer_types", has_attention.len() == n_layers, || {
-        format!("as many types as num_hidden_layers, {n_layers}")
-    })?;
+    check_layer_types(file, &has_attention, n_layers)?;
     Ok(has_attention)
 }
 
 /// The experts, unless their number is 0.
-fn experts(
-    file: &mut ConfigFile,
-    n_layers: usize,
-) -> Result<Option<ExpertsConfig>, PretrainedError> {
+fn experts(file: &mut ConfigFile, n_layers: usize) -> Result<Option<ExpertsConfig>> {
     let n_experts = file.size("num_experts")?;
     check_count(file, "num_experts", n_experts, n_layers)?;
     let experts = ExpertsConfig::new(n_experts, file.size("num_experts_per_tok")?)

@@ -19,9 +19,9 @@ use burn_attn::{
 use serde_json::json;
 
 use crate::{
-    families::files::{cross_attention, self_attention},
+    families::files::{ModelFiles, cross_attention, self_attention},
     language_model::AbsolutePosition,
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
     weights::{Table, transposed},
 };
@@ -62,15 +62,10 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Seq2Seq, PretrainedError> {
-    let options = options.into();
-    let mut file = ConfigFile::read(source.as_ref(), "T5")?;
-    let mut config = read(&mut file)?;
-    let path = file.finish()?;
-    let valid = config.validate();
-    valid.map_err(|error| PretrainedError::Config { path, error })?;
-    let weights = options.weights(source.as_ref())?;
+    let valid = Seq2SeqConfig::validate;
+    let (mut config, files) = ModelFiles::open(source, options, "T5", read, valid)?;
     if config.tied && config.output_factor.is_none() {
-        config.tied = !weights.has(HEAD);
+        config.tied = !files.weights.has(HEAD);
     }
     let block = config.block.as_ref();
     let gated = block.is_some_and(|block| block.activation.is_gated());
@@ -78,9 +73,7 @@ pub fn from_pretrained(
         true => table(gated).tied(HEAD, "shared.weight"),
         false => table(gated),
     };
-    let mut model = config.init(&options.device);
-    weights.load(&table, &mut model)?;
-    Ok(model)
+    files.load(Ok(()), |device| config.init(device), &table)
 }
 
 /// Which parameter of a [`Seq2Seq`] is which tensor of `T5ForConditionalGeneration`; [`save`](crate::weights::save()) writes them back by it.
@@ -103,9 +96,10 @@ fn stack(gated: bool, decoder: bool) -> Table {
     let projections = ["q", "k", "v", "o"];
     let self_attention = self_attention(projections);
     let cross_attention = cross_attention(projections);
+    let feed_forward = Table::new().linear("linear_outer", "wo");
     let feed_forward = match gated {
-        true => Table::new().linear("linear_inner", ["wi_0", "wi_1"]),
-        false => Table::new().linear("linear_inner", "wi"),
+        true => feed_forward.linear("linear_inner", ["wi_0", "wi_1"]),
+        false => feed_forward.linear("linear_inner", "wi"),
     };
     let mut layer = Table::new()
         .norm("self_attention_residual.norm", "layer.0.layer_norm")
@@ -122,14 +116,12 @@ fn stack(gated: bool, decoder: bool) -> Table {
         .part(
             "feed_forward",
             &format!("{last}.DenseReluDense"),
-            feed_forward.linear("linear_outer", "wo"),
+            feed_forward,
         );
+    let bias = "block.0.layer.0.SelfAttention.relative_attention_bias.weight";
     Table::new()
-        .row(
-            "positions.0.relative.table",
-            "block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-        )
-        .part("layers.{layer}", "block.{layer}", layer)
+        .row("positions.0.relative.table", bias)
+        .layers("layers", "block", layer)
         .norm("norm", "final_layer_norm")
 }
 
@@ -149,7 +141,7 @@ const FEED_FORWARD: [(&str, (&str, FeedForwardActivation)); 8] = {
     ]
 };
 
-fn read(file: &mut ConfigFile) -> Result<Seq2SeqConfig, PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<Seq2SeqConfig> {
     file.only("model_type", json!("t5"))?;
     file.only("is_decoder", json!(false))?;
     // For other heads, and for random initialisation.
@@ -180,9 +172,8 @@ fn read(file: &mut ConfigFile) -> Result<Seq2SeqConfig, PretrainedError> {
     // the model has its own head if the weights have one.
     let tied = file.flag("tie_word_embeddings", true)?;
     let scaled = file.flag("scale_decoder_outputs", tied)?;
-    if scaled && !tied {
-        return Err(file.unsupported("scale_decoder_outputs", "false, as tie_word_embeddings"));
-    }
+    let supported = || "false, as tie_word_embeddings";
+    file.check("scale_decoder_outputs", tied || !scaled, supported)?;
     Ok(Seq2SeqConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(file.size("num_heads")?)

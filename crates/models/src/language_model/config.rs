@@ -215,14 +215,11 @@ pub(crate) fn check_rotary(
     block: &BlockConfig,
     max_len: usize,
 ) -> Result<(), ConfigError> {
-    match &block.heads.position {
-        PositionEncoding::Rotary(rotary) if rotary.max_len < max_len => {
-            let reason = format!(
-                "max_len {max_len} is more than the max_len {} of the heads' rotary positions",
-                rotary.max_len
-            );
-            Err(ConfigError::new(config, reason))
-        }
-        _ => Ok(()),
-    }
+    let PositionEncoding::Rotary(rotary) = &block.heads.position else {
+        return Ok(());
+    };
+    let most = rotary.max_len;
+    ConfigError::check(config, max_len <= most, || {
+        format!("max_len {max_len} is more than the max_len {most} of the heads' rotary positions")
+    })
 }

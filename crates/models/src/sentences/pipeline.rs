@@ -149,9 +149,9 @@ fn pooling(folder: &Path, prompts: &Prompts) -> Result<(Vec<Pooling>, usize)> {
         flagged.push(Pooling::Mean);
     }
     // Without the prompt's tokens the vector would be another one.
-    if !file.flag("include_prompt", true)? && prompts.are_there() {
-        return Err(file.unsupported("include_prompt", "true where there are prompts"));
-    }
+    let includes = file.flag("include_prompt", true)? || !prompts.are_there();
+    let supported = || "true where there are prompts";
+    file.check("include_prompt", includes, supported)?;
     let d_model = match file.has("embedding_dimension") {
         true => file.size("embedding_dimension")?,
         false => file.size("word_embedding_dimension")?,

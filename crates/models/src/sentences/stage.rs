@@ -56,10 +56,9 @@ impl Stage {
         of_sentences(&mut file)?;
         file.only("use_residual", json!(false))?;
         let [inputs, outputs] = [file.size("in_features")?, file.size("out_features")?];
-        if inputs != width || outputs == 0 {
-            let supported = format!("{width} (the width so far), and out_features above 0");
-            return Err(file.unsupported("in_features", supported));
-        }
+        file.check("in_features", inputs == width && outputs > 0, || {
+            format!("{width} (the width so far), and out_features above 0")
+        })?;
         let activation = file.choice("activation_function", &ACTIVATIONS)?;
         let config = LinearConfig::new(inputs, outputs).with_bias(file.flag("bias", true)?);
         file.finish()?;

@@ -122,9 +122,7 @@ impl Prompts {
             by_name.get(name.as_str()?).cloned()
         })?;
         let truncate_dim = file.size_if_any("truncate_dim")?;
-        if truncate_dim == Some(0) {
-            return Err(file.unsupported("truncate_dim", "1 or more"));
-        }
+        file.check("truncate_dim", truncate_dim != Some(0), || "1 or more")?;
         file.finish()?;
         Ok(Self {
             default: default.unwrap_or_default(),

@@ -19,10 +19,8 @@ pub(super) fn first_frames(weights: Tensor<3>) -> Vec<usize> {
     let mut mean = vec![0.0; tokens * frames];
     for head in weights.chunks_exact(tokens * frames) {
         let normalised = normalised(head, frames);
-        for (row, sums) in normalised
-            .chunks_exact(frames)
-            .zip(mean.chunks_exact_mut(frames))
-        {
+        let rows = normalised.chunks_exact(frames);
+        for (row, sums) in rows.zip(mean.chunks_exact_mut(frames)) {
             for (frame, sum) in sums.iter_mut().enumerate() {
                 *sum += median(row, frame) / heads as f64;
             }
@@ -38,11 +36,8 @@ fn normalised(weights: &[f32], columns: usize) -> Vec<f64> {
     for column in 0..columns {
         let of_column = || numbers[column..].iter().step_by(columns);
         let mean = of_column().sum::<f64>() / rows;
-        let square = of_column()
-            .map(|number| (number - mean).powi(2))
-            .sum::<f64>()
-            / rows;
-        let deviation = square.sqrt();
+        let squares = of_column().map(|number| (number - mean).powi(2));
+        let deviation = (squares.sum::<f64>() / rows).sqrt();
         for number in numbers[column..].iter_mut().step_by(columns) {
             *number = match deviation > 0.0 {
                 true => (*number - mean) / deviation,
@@ -63,11 +58,7 @@ fn median(row: &[f64], at: usize) -> f64 {
     let mut around: Vec<f64> = (0..MEDIAN)
         .map(|step| {
             let index = (at + step).abs_diff(reach);
-            row[if index > last {
-                2 * last - index
-            } else {
-                index
-            }]
+            row[index.min(2 * last - index)]
         })
         .collect();
     around.sort_unstable_by(f64::total_cmp);

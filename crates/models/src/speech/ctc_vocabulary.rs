@@ -8,8 +8,8 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use crate::pretrained::{
-    ConfigFile, PretrainedError, TOKENIZER_CONFIG, Wanted, folder_with, object, object_if_any,
-    text_of,
+    ConfigFile, PretrainedError, Result, TOKENIZER_CONFIG, Wanted, folder_with, object,
+    object_if_any, text_of,
 };
 
 const EXPECTED: &str = "tokens and their numbers";
@@ -134,7 +134,7 @@ impl CtcVocabulary {
 }
 
 /// The tokens that a file lists, by their numbers.
-fn letters(path: &Path) -> Result<BTreeMap<u32, String>, PretrainedError> {
+fn letters(path: &Path) -> Result<BTreeMap<u32, String>> {
     let letters = object(path, EXPECTED)?.into_iter().map(|(token, number)| {
         let known = number
             .as_u64()
@@ -161,19 +161,12 @@ fn special(fields: &mut Map<String, Value>) -> BTreeSet<String> {
         });
     }
     for list in ["additional_special_tokens", "extra_special_tokens"] {
-        special.extend(match fields.get(list) {
-            Some(Value::Array(tokens)) => tokens
-                .iter()
-                .filter_map(text_of)
-                .map(String::from)
-                .collect(),
-            Some(Value::Object(tokens)) => tokens
-                .values()
-                .filter_map(text_of)
-                .map(String::from)
-                .collect(),
+        let tokens: Vec<&Value> = match fields.get(list) {
+            Some(Value::Array(tokens)) => tokens.iter().collect(),
+            Some(Value::Object(tokens)) => tokens.values().collect(),
             _ => Vec::new(),
-        });
+        };
+        special.extend(tokens.into_iter().filter_map(text_of).map(String::from));
     }
     fields.retain(|field, token| {
         let is_kept =

@@ -106,11 +106,8 @@ impl LogMel {
                     .process_with_scratch(&mut frame, &mut spectrum, &mut scratch);
             transformed.expect("the vectors have the lengths of the transform");
             let power: Vec<f64> = spectrum.iter().map(|number| number.norm_sqr()).collect();
-            for (band, log) in self
-                .bands
-                .iter()
-                .zip(logs[column..].iter_mut().step_by(n_frames))
-            {
+            let logs = logs[column..].iter_mut().step_by(n_frames);
+            for (band, log) in self.bands.iter().zip(logs) {
                 let power = band.weights.iter().zip(&power[band.first..]);
                 let power: f64 = power.map(|(weight, power)| weight * power).sum();
                 *log = power.max(1e-10).log10();
@@ -125,22 +122,14 @@ impl LogMel {
 /// Sample `at` of a recording of `len` samples, before which and after which half a window of it is repeated backwards.
 fn reflected(samples: &[f32], len: usize, at: usize) -> f64 {
     let at = at.abs_diff(WINDOW / 2);
-    let last = len - 1;
-    let at = if at > last {
-        (2 * last).saturating_sub(at)
-    } else {
-        at
-    };
+    let at = at.min((2 * (len - 1)).saturating_sub(at));
     samples.get(at).map_or(0.0, |&sample| f64::from(sample))
 }
 
 /// Triangles between frequencies that are equally far apart on the mel scale, each of area 1.
 fn bands(n_mels: usize) -> Vec<Band> {
-    let (step, nyquist) = (
-        LogMel::SAMPLE_RATE as f64 / WINDOW as f64,
-        LogMel::SAMPLE_RATE as f64 / 2.0,
-    );
-    let last = mel(nyquist);
+    let step = LogMel::SAMPLE_RATE as f64 / WINDOW as f64;
+    let last = mel(LogMel::SAMPLE_RATE as f64 / 2.0);
     let edge = |index: usize| hertz(last * index as f64 / (n_mels + 1) as f64);
     let band = |index: usize| {
         let [low, centre, high] = [index, index + 1, index + 2].map(edge);

@@ -6,7 +6,9 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
-    pretrained::{ConfigFile, MODEL_CONFIG, PretrainedError, Wanted, object, preprocessor_if_any},
+    pretrained::{
+        ConfigFile, MODEL_CONFIG, PretrainedError, Result, Wanted, object, preprocessor_if_any,
+    },
     whisper::Whisper,
 };
 
@@ -54,7 +56,7 @@ pub struct SpeechSettings {
 
 impl SpeechSettings {
     /// What `generation_config.json` in this folder says of `model`, and `config.json` of the tokens before a text.
-    pub(super) fn of(folder: &Path, model: &Whisper) -> Result<Self, PretrainedError> {
+    pub(super) fn of(folder: &Path, model: &Whisper) -> Result<Self> {
         let path = folder.join(FILE);
         let mut file = ConfigFile::of_fields(path.clone(), "Whisper", object(&path, EXPECTED)?);
         // What would change the text.
@@ -67,8 +69,8 @@ impl SpeechSettings {
         file.only("encoder_repetition_penalty guidance_scale", json!(1.0))?;
         file.only(ONLY_NULL, Value::Null)?;
         file.ignore(HARMLESS);
-        let max_new_tokens = file.parsed("max_new_tokens", "a number of tokens", count)?;
-        let max_length = file.parsed("max_length", "a number of tokens", count)?;
+        let max_new_tokens = value(&mut file, "max_new_tokens", "a number of tokens")?;
+        let max_length = value(&mut file, "max_length", "a number of tokens")?;
         let vocab_size = model.vocab_size();
         let token = |value: &Value| {
             let token = u32::deserialize(value).ok()?;
@@ -170,7 +172,7 @@ impl SpeechSettings {
 
 /// Refuses settings in this folder, if there are any, for other spectrograms than those of [`LogMel`](super::LogMel): those in
 /// `preprocessor_config.json`, or the `feature_extractor` of `processor_config.json`.
-pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<(), PretrainedError> {
+pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<()> {
     let expected = "the settings of an audio processor";
     let Some((path, fields)) = preprocessor_if_any(folder, "feature_extractor", expected)? else {
         return Ok(());
@@ -194,7 +196,7 @@ pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<(), P
 }
 
 /// The tokens after the first one, if the file names them.
-fn forced(file: &mut ConfigFile) -> Result<Option<Vec<Option<u32>>>, PretrainedError> {
+fn forced(file: &mut ConfigFile) -> Result<Option<Vec<Option<u32>>>> {
     let expected = "tokens and their places from 1 on";
     let forced = file.parsed("forced_decoder_ids", expected, |value| {
         let forced: Vec<(usize, Option<u32>)> = Vec::deserialize(value).ok()?;
@@ -228,11 +230,6 @@ fn spoken(
     }
 }
 
-/// A number of tokens.
-fn count(value: &Value) -> Option<usize> {
-    usize::deserialize(value).ok()
-}
-
 /// The code in the name of a language's token: `en` in `<|en|>`.
 fn code(name: &str) -> String {
     name.trim_matches(['<', '|', '>']).to_owned()
@@ -243,16 +240,12 @@ fn value<T: DeserializeOwned>(
     file: &mut ConfigFile,
     field: &str,
     expected: &str,
-) -> Result<Option<T>, PretrainedError> {
+) -> Result<Option<T>> {
     file.parsed(field, expected, |value| T::deserialize(value).ok())
 }
 
 /// Tokens that are suppressed, as far as the model knows them.
-fn tokens(
-    file: &mut ConfigFile,
-    field: &str,
-    vocab_size: usize,
-) -> Result<Vec<u32>, PretrainedError> {
+fn tokens(file: &mut ConfigFile, field: &str, vocab_size: usize) -> Result<Vec<u32>> {
     let tokens: Vec<i64> = file.list(field, "a list of tokens")?.unwrap_or_default();
     let known = tokens
         .into_iter()

@@ -215,18 +215,16 @@ impl ImageBatch {
         }
     }
 
-    /// Panics unless logits `[batch, len, n_classes]` have the largest class: GPUs would read and write beyond them.
-    pub(super) fn check(largest: u32, logits: &Tensor<3>) {
+    /// The logits `[batch, len, n_classes]` that `model` makes of the images. Panics unless they have the largest class: GPUs would read and write
+    /// beyond them.
+    pub(super) fn logits(self, model: impl FnOnce(Tensor<4>) -> Tensor<3>) -> Tensor<3> {
+        let (logits, largest) = (model(self.images), self.largest);
         let [_, _, n_classes] = logits.dims();
         assert!(
             (largest as usize) < n_classes,
             "ImageBatch: class {largest} for a model of {n_classes} classes"
         );
-    }
-
-    /// The images, the targets and the largest class.
-    pub(super) fn into_parts(self) -> (Tensor<4>, Targets, u32) {
-        (self.images, self.targets, self.largest)
+        logits
     }
 }
 

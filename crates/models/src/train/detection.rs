@@ -66,11 +66,8 @@ impl DetectionBatch {
             }
         }
         let count: usize = objects.iter().map(Vec::len).sum();
-        let classes = objects.iter().map(|objects| {
-            let classes = objects.iter().map(|(class, _)| *class);
-            classes.collect::<Vec<u32>>()
-        });
-        let classes: Vec<Vec<u32>> = classes.collect();
+        let classes = |objects: &Vec<(u32, _)>| objects.iter().map(|(class, _)| *class).collect();
+        let classes: Vec<Vec<u32>> = objects.iter().map(classes).collect();
         let mut targets = Targets::of(&classes, &device);
         if count == 0 {
             // Metrics need a token for each image.
@@ -109,28 +106,21 @@ impl DetectionBatch {
     /// "Deformable DETR" (arXiv:2010.04159), whose weights these are; the matching is that of "End-to-end object detection with transformers"
     /// (arXiv:2005.12872), section 3.1, the focal loss that of arXiv:1708.02002, GIoU that of arXiv:1902.09630.
     pub fn loss(&self, layers: &[Predictions]) -> (Tensor<1>, SequenceOutput) {
-        assert!(!layers.is_empty(), "DetectionBatch: there is no layer");
         let smoothing = self.targets.smoothing;
         assert!(
             smoothing == 0.0,
             "DetectionBatch: labels of objects are not smoothed, got smoothing {smoothing}"
         );
-        let (mut sum, mut last) = (None, None);
-        for layer in layers {
-            let pairs = self.pairs(layer);
-            let loss = self.loss_of(layer, &pairs);
-            sum = Some(match sum {
-                Some(sum) => sum + loss,
-                None => loss,
-            });
-            last = Some((layer, pairs));
-        }
-        let (Some(sum), Some((layer, pairs))) = (sum, last) else {
-            unreachable!("there is a layer")
+        let pairs: Vec<_> = layers.iter().map(|layer| self.pairs(layer)).collect();
+        let losses = layers.iter().zip(&pairs);
+        let losses = losses.map(|(layer, pairs)| self.loss_of(layer, pairs));
+        let sum = losses.reduce(|sum, loss| sum + loss);
+        let (Some(sum), [.., layer], [.., pairs]) = (sum, layers, &pairs[..]) else {
+            panic!("DetectionBatch: there is no layer");
         };
         let Targets { count, divisor, .. } = self.targets;
         let shown = sum.clone().inner() / count.max(1) as f64;
-        let logits = self.of_objects(layer, &pairs);
+        let logits = self.of_objects(layer, pairs);
         let output = SequenceOutput::new(shown, logits, None, self.targets.tokens.clone());
         (sum / divisor as f64, output)
     }
@@ -173,13 +163,9 @@ impl DetectionBatch {
                 let found = std::array::from_fn(|side| boxes[at * 4 + side]);
                 let logit = logits[at * n_classes + class as usize];
                 let cost = cost(logit, found, expected);
-                let cost = if cost.is_finite() {
-                    cost.min(UNFIT)
-                } else {
-                    UNFIT
-                };
+                let cost = if cost.is_finite() { cost } else { UNFIT };
                 // Whole numbers, so that it ends.
-                (1e6 * cost) as i64
+                (1e6 * cost.min(UNFIT)) as i64
             };
             let costs = Matrix::from_fn(objects.len(), n_boxes, cost);
             kuhn_munkres_min(&costs).1

@@ -7,8 +7,8 @@ use std::{
 
 use burn::{
     lr_scheduler::module_lr_scheduler::ModuleLearningRate,
-    module::{Module, ModuleMapper, ModuleVisitor, Param},
-    optim::{GradientsParams, ModuleOptimizer},
+    module::{Module, ModuleMapper, Param},
+    optim::{GradientsAccumulator, GradientsParams, ModuleOptimizer},
     tensor::{
         Device, Tensor,
         distributed::{DistributedConfig, DistributedContext, ReduceOperation},
@@ -299,9 +299,10 @@ impl Replicas {
         let sum = divided.reduce(|sum, more| {
             let pairs = sum.into_iter().zip(more).collect();
             self.side_by_side(model, pairs, |_, model, (sum, more)| {
-                let mut sum = Sum { sum, more };
-                model.visit(&mut sum);
-                sum.sum
+                let mut all = GradientsAccumulator::new();
+                all.accumulate(&model, sum);
+                all.accumulate(&model, more);
+                all.grads()
             })
         });
         shares.join(model, sum.expect("a batch has a shard"))
@@ -363,24 +364,6 @@ impl ModuleMapper for Exchanged {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let (id, tensor, mapper) = param.consume();
         Param::from_mapped_value(id, tensor.set_distributed(id), mapper)
-    }
-}
-
-/// Adds the gradients of one replica to those of others.
-struct Sum {
-    sum: GradientsParams,
-    more: GradientsParams,
-}
-
-impl ModuleVisitor for Sum {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(more) = self.more.remove::<D>(param.id) {
-            let sum = match self.sum.remove::<D>(param.id) {
-                Some(sum) => sum + more,
-                None => more,
-            };
-            self.sum.register(param.id, sum);
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn::{TokenMixer, with_dropout_seed};
 
-use super::{ImageBatch, LanguageModelBatch, Seq2SeqBatch, Targets};
+use super::{ImageBatch, LanguageModelBatch, Seq2SeqBatch, Targets, TokenBatch};
 use crate::{
     language_model::LanguageModel,
     loss::{smoothed_cross_entropy, validation_loss, wide},
@@ -16,107 +16,53 @@ use crate::{
     vit::Vit,
 };
 
-/// The gradients are those of the loss divided by the batch's divisor; the loss that the metrics see is the mean over its own tokens.
-impl<M: TokenMixer> TrainStep for LanguageModel<M> {
-    type Input = LanguageModelBatch;
-    type Output = SequenceOutput;
+/// The steps of a model, by the logits that it makes of a batch, `[batch, len, vocab_size]`.
+macro_rules! steps {
+    ($(<$mixer:ident>)? $model:ident: $of:ty, $batch:ident: $input:ty, $logits:expr) => {
+        /// The gradients are those of the loss divided by the batch's divisor; the loss that the metrics see is the mean over its own tokens.
+        impl$(<$mixer: TokenMixer>)? TrainStep for $of {
+            type Input = $input;
+            type Output = SequenceOutput;
 
-    fn step(&self, batch: LanguageModelBatch) -> TrainOutput<SequenceOutput> {
-        step(self, batch.targets, || self.forward(batch.input))
-    }
+            fn step(&self, mut $batch: $input) -> TrainOutput<SequenceOutput> {
+                let ($model, targets) = (self, $batch.targets().clone());
+                step(self, targets, || $logits)
+            }
+        }
+
+        /// The loss is not smoothed.
+        impl$(<$mixer: TokenMixer>)? InferenceStep for $of {
+            type Input = $input;
+            type Output = SequenceOutput;
+
+            fn step(&self, mut $batch: $input) -> SequenceOutput {
+                let ($model, targets) = (self, $batch.targets().clone());
+                validation($logits, targets)
+            }
+        }
+    };
 }
 
-/// The loss is not smoothed.
-impl<M: TokenMixer> InferenceStep for LanguageModel<M> {
-    type Input = LanguageModelBatch;
-    type Output = SequenceOutput;
-
-    fn step(&self, batch: LanguageModelBatch) -> SequenceOutput {
-        validation(self.forward(batch.input), batch.targets)
-    }
-}
-
-/// As for [`LanguageModel`].
-impl TrainStep for Seq2Seq {
-    type Input = Seq2SeqBatch;
-    type Output = SequenceOutput;
-
-    fn step(&self, batch: Seq2SeqBatch) -> TrainOutput<SequenceOutput> {
-        step(self, batch.targets, || {
-            self.forward(batch.source, batch.source_lengths, batch.input)
-        })
-    }
-}
-
-/// As for [`LanguageModel`].
-impl InferenceStep for Seq2Seq {
-    type Input = Seq2SeqBatch;
-    type Output = SequenceOutput;
-
-    fn step(&self, batch: Seq2SeqBatch) -> SequenceOutput {
-        let logits = self.forward(batch.source, batch.source_lengths, batch.input);
-        validation(logits, batch.targets)
-    }
-}
-
-/// As for [`LanguageModel`].
-impl TrainStep for Vit {
-    type Input = ImageBatch;
-    type Output = SequenceOutput;
-
-    fn step(&self, batch: ImageBatch) -> TrainOutput<SequenceOutput> {
-        let (images, targets, largest) = batch.into_parts();
-        step(self, targets, || of_image(self, images, largest))
-    }
-}
-
-/// As for [`LanguageModel`].
-impl InferenceStep for Vit {
-    type Input = ImageBatch;
-    type Output = SequenceOutput;
-
-    fn step(&self, batch: ImageBatch) -> SequenceOutput {
-        let (images, targets, largest) = batch.into_parts();
-        validation(of_image(self, images, largest), targets)
-    }
-}
-
-/// As for [`LanguageModel`]; a pixel is a token.
-impl TrainStep for Segformer {
-    type Input = ImageBatch;
-    type Output = SequenceOutput;
-
-    fn step(&self, batch: ImageBatch) -> TrainOutput<SequenceOutput> {
-        let (images, targets, largest) = batch.into_parts();
-        step(self, targets, || of_pixels(self, images, largest))
-    }
-}
-
-/// As for [`LanguageModel`].
-impl InferenceStep for Segformer {
-    type Input = ImageBatch;
-    type Output = SequenceOutput;
-
-    fn step(&self, batch: ImageBatch) -> SequenceOutput {
-        let (images, targets, largest) = batch.into_parts();
-        validation(of_pixels(self, images, largest), targets)
-    }
-}
-
-/// The logits of images, `[batch, 1, n_classes]`.
-fn of_image(model: &Vit, images: Tensor<4>, largest: u32) -> Tensor<3> {
-    let logits = model.logits(images).unsqueeze_dim(1);
-    ImageBatch::check(largest, &logits);
-    logits
-}
-
-/// The logits of all pixels, `[batch, height · width, n_classes]`.
-fn of_pixels(model: &Segformer, images: Tensor<4>, largest: u32) -> Tensor<3> {
-    let [.., height, width] = images.dims();
-    let logits = model.pixel_logits(images, [height, width]);
-    ImageBatch::check(largest, &logits);
-    logits
-}
+steps!(<M> model: LanguageModel<M>, batch: LanguageModelBatch, model.forward(batch.input));
+steps!(
+    model: Seq2Seq,
+    batch: Seq2SeqBatch,
+    model.forward(batch.source, batch.source_lengths, batch.input)
+);
+steps!(
+    model: Vit,
+    batch: ImageBatch,
+    batch.logits(|images| model.logits(images).unsqueeze_dim(1))
+);
+// A pixel is a token.
+steps!(
+    model: Segformer,
+    batch: ImageBatch,
+    batch.logits(|images| {
+        let [.., height, width] = images.dims();
+        model.pixel_logits(images, [height, width])
+    })
+);
 
 fn step<M: Module>(
     model: &M,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{ImageProcessor, VisionError, attention_rollout};
 use crate::{
-    pretrained::{LoadOptions, PretrainedError, Wanted, folder_with, object},
+    pretrained::{LoadOptions, Result, Wanted, folder_with, object},
     vit::{self, Vit},
 };
 
@@ -129,7 +129,7 @@ impl ImageClassifier {
 }
 
 /// `config.json` of a model that was loaded from there.
-pub(super) fn config(source: &Path) -> Result<Map<String, Value>, PretrainedError> {
+pub(super) fn config(source: &Path) -> Result<Map<String, Value>> {
     let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
     object(&path, "the configuration of a model")
 }

@@ -14,7 +14,7 @@ use super::{
     VisionError,
     kind::{KINDS, Kind},
 };
-use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, preprocessor};
+use crate::pretrained::{ConfigFile, PretrainedError, Result, Wanted, folder_with, preprocessor};
 
 const EXPECTED: &str = "the settings of an image processor";
 /// What a processor does or does not; a null turns them off.
@@ -141,33 +141,28 @@ impl ImageProcessor {
         file.ignore("rescale_factor");
         let normalizes = file.flag("do_normalize", true)?;
         for field in ["image_mean", "image_std"] {
-            if normalizes && !file.has(field) {
-                return Err(file.unsupported(field, NUMBERS));
-            }
+            let is_there = file.has(field);
+            file.check(field, is_there || !normalizes, || NUMBERS)?;
         }
         let mean = channels(&mut file, "image_mean", 0.0)?;
         let std = channels(&mut file, "image_std", 1.0)?;
-        if normalizes && (mean.len() != std.len() || std.contains(&0.0)) {
-            let supported = format!("{} numbers other than 0, as image_mean has", mean.len());
-            return Err(file.unsupported("image_std", supported));
-        }
-        file.finish()?;
         let n_channels = mean.len();
+        let fits = !normalizes || (std.len() == n_channels && !std.contains(&0.0));
+        file.check("image_std", fits, || {
+            format!("{n_channels} numbers other than 0, as image_mean has")
+        })?;
+        file.finish()?;
+        let (mean, std) = match normalizes {
+            true => (mean, std),
+            false => (vec![0.0; n_channels], vec![1.0; n_channels]),
+        };
         Ok(Self {
             size: size.filter(|_| does_resize),
             filter: filter.unwrap_or(FilterType::Triangle),
             crop: crop.filter(|_| does_crop && crops.is_some()),
             scale,
-            mean: if normalizes {
-                mean
-            } else {
-                vec![0.0; n_channels]
-            },
-            std: if normalizes {
-                std
-            } else {
-                vec![1.0; n_channels]
-            },
+            mean,
+            std,
         })
     }
 
@@ -192,19 +187,14 @@ impl ImageProcessor {
             self.std.len()
         );
         let image = self.cropped(image)?;
-        let shape = [
-            1,
-            n_channels,
-            image.height() as usize,
-            image.width() as usize,
-        ];
+        let [height, width] = [image.height(), image.width()].map(|side| side as usize);
         let bytes = image.into_bytes();
         let values = (0..n_channels).flat_map(|channel| {
             let (mean, std) = (self.mean[channel], self.std[channel]);
             let bytes = bytes.iter().skip(channel).step_by(n_channels);
             bytes.map(move |&byte| ((f64::from(byte) * self.scale - mean) / std) as f32)
         });
-        let data = TensorData::new(values.collect::<Vec<f32>>(), shape);
+        let data = TensorData::new(values.collect::<Vec<f32>>(), [1, n_channels, height, width]);
         Ok(Tensor::from_data(data, device))
     }
 
@@ -223,15 +213,12 @@ impl ImageProcessor {
         let Some([height, width]) = self.crop else {
             return Ok(resized);
         };
-        let [left, above] =
-            [(resized.width(), width), (resized.height(), height)].map(|(side, crop)| {
-                let (side, crop) = (i64::from(side), crop as i64);
-                if crop > side {
-                    -((crop - side) / 2)
-                } else {
-                    (side - crop) / 2
-                }
-            });
+        // Rounded towards 0, also where the crop is larger.
+        let before = |side: u32, crop: usize| (i64::from(side) - crop as i64) / 2;
+        let (left, above) = (
+            before(resized.width(), width),
+            before(resized.height(), height),
+        );
         let (height, width) = (height as u32, width as u32);
         let mut cropped = match self.mean.len() {
             1 => DynamicImage::new_luma8(width, height),
@@ -317,11 +304,7 @@ fn grey(image: &DynamicImage) -> GrayImage {
 const SIZES: &str = "{\"height\", \"width\"}, {\"shortest_edge\"}, with or without \"longest_edge\", or one number, from 1 to 65535";
 
 /// A size: of both sides, of the shorter one, or a number that stands for either.
-fn size(
-    file: &mut ConfigFile,
-    field: &str,
-    to_square: bool,
-) -> Result<Option<ImageSize>, PretrainedError> {
+fn size(file: &mut ConfigFile, field: &str, to_square: bool) -> Result<Option<ImageSize>> {
     file.parsed(field, SIZES, |value| {
         let side = |value: &Value| {
             u16::deserialize(value)
@@ -351,7 +334,7 @@ fn size(
     })
 }
 
-fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>, PretrainedError> {
+fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>> {
     match size(file, "crop_size", true)? {
         Some(ImageSize::ShorterSide(_) | ImageSize::Limits { .. }) => {
             Err(file.unsupported("crop_size", "{\"height\", \"width\"} or one number"))
@@ -364,7 +347,7 @@ fn size_of_crop(file: &mut ConfigFile) -> Result<Option<[usize; 2]>, PretrainedE
 const NUMBERS: &str = "one or three numbers";
 
 /// A number for each channel.
-fn channels(file: &mut ConfigFile, field: &str, missing: f64) -> Result<Vec<f64>, PretrainedError> {
+fn channels(file: &mut ConfigFile, field: &str, missing: f64) -> Result<Vec<f64>> {
     let numbers = file.parsed(field, NUMBERS, |value| {
         let numbers = match value.as_f64() {
             Some(number) => vec![number; 3],

@@ -54,13 +54,8 @@ impl BertConfig {
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "BertConfig";
-        let sizes = [
-            ("vocab_size", self.vocab_size),
-            ("max_len", self.max_len),
-            ("n_segments", self.n_segments),
-            ("d_embedding", self.d_embedding()),
-        ];
-        ConfigError::check_positive(NAME, &sizes)?;
+        ConfigError::check_positive(NAME, &sizes!(self; vocab_size, max_len, n_segments))?;
+        ConfigError::check_positive(NAME, &[("d_embedding", self.d_embedding())])?;
         let encoder = self.encoder().validate();
         let parts = encoder.and_then(|()| self.block.norm.validate());
         parts.map_err(|error| error.in_name_of(NAME))?;

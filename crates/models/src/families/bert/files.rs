@@ -1,14 +1,12 @@
 //! The files of `transformers` and of llama.cpp: what they say of a model, and what their tensors are called.
 
-use std::path::Path;
-
 use burn_attn::{FeedForwardActivation, LayerPattern, NormConfig};
 use serde_json::json;
 
 use super::BertConfig;
 use crate::{
     families::files::{feed_forward, self_attention},
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, Result},
     weights::Table,
 };
 
@@ -16,14 +14,11 @@ impl BertConfig {
     /// Which parameter is which tensor of Hugging Face's `BertModel`, with or without a head on top.
     pub fn table() -> Table {
         let projections = ["self.query", "self.key", "self.value", "output.dense"];
+        let feed_forward = feed_forward(["intermediate.dense", "output.dense"]);
         let layer = Table::new()
             .part("self_attention", "attention", self_attention(projections))
             .norm("self_attention_residual.norm", "attention.output.LayerNorm")
-            .part(
-                "feed_forward",
-                "",
-                feed_forward(["intermediate.dense", "output.dense"]),
-            )
+            .part("feed_forward", "", feed_forward)
             .norm("feed_forward_residual.norm", "output.LayerNorm");
         embeddings()
             .layers("encoder.layers", "encoder.layer", layer)
@@ -44,24 +39,19 @@ impl BertConfig {
             .norm("self_attention_residual.norm", "attention.LayerNorm")
             .part("feed_forward", "", feed_forward(["ffn", "ffn_output"]))
             .norm("feed_forward_residual.norm", "full_layer_layer_norm");
+        let group = "encoder.albert_layer_groups.{group}.albert_layers.0";
         embeddings()
             .linear("projection", "encoder.embedding_hidden_mapping_in")
-            .part(
-                "encoder.layers.{group}",
-                "encoder.albert_layer_groups.{group}.albert_layers.0",
-                layer,
-            )
+            .part("encoder.layers.{group}", group, layer)
             .linear("pooler", "pooler")
-            .ignore("predictions.*")
-            .ignore("sop_classifier.*")
+            .ignore("predictions.* sop_classifier.*")
             .rename("albert.*", "*")
     }
 
-    /// The configuration that a `config.json` or a GGUF file describes, and the table of its tensors.
-    pub(super) fn from_file(source: &Path) -> Result<(Self, Table), PretrainedError> {
+    /// The configuration that a file describes, and the table of its tensors in files of `transformers`.
+    pub(super) fn read(file: &mut ConfigFile) -> Result<(Self, Table)> {
         use FeedForwardActivation::{Gelu, GeluTanh};
 
-        let mut file = ConfigFile::read(source, "BERT")?;
         let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
         file.only("position_embedding_type", json!("absolute"))?;
         file.only("is_decoder add_cross_attention use_bfloat16", json!(false))?;
@@ -88,7 +78,7 @@ impl BertConfig {
             .with_max_len(file.size("max_position_embeddings")?)
             .with_n_segments(file.size_or("type_vocab_size", 2)?)
             .with_block(block);
-        let (config, table) = match is_albert {
+        Ok(match is_albert {
             true => {
                 file.only("inner_group_num", json!(1))?;
                 // Of code that was never published.
@@ -102,15 +92,7 @@ impl BertConfig {
                 (config, Self::albert_table())
             }
             false => (config, Self::table()),
-        };
-        let path = file.finish()?;
-        let valid = config.validate();
-        valid.map_err(|error| PretrainedError::Config { path, error })?;
-        let table = match source.is_file() {
-            true => gguf(table),
-            false => table,
-        };
-        Ok((config, table))
+        })
     }
 }
 
@@ -125,7 +107,7 @@ fn embeddings() -> Table {
 }
 
 /// The table for the names of llama.cpp.
-fn gguf(table: Table) -> Table {
+pub(super) fn gguf(table: Table) -> Table {
     let embeddings = [
         ("token_embd", "embeddings.word_embeddings"),
         ("token_types", "embeddings.token_type_embeddings"),

@@ -13,8 +13,9 @@ use burn_attn::{
     positions::{Learned, LearnedConfig},
 };
 
-use super::{BertConfig, Pooling, pooling::normalized};
+use super::{BertConfig, Pooling, files::gguf, pooling::normalized};
 use crate::{
+    families::files::ModelFiles,
     pretrained::{LoadOptions, PretrainedError},
     vocabulary,
 };
@@ -132,15 +133,18 @@ impl Bert {
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
     ) -> Result<Self, PretrainedError> {
-        let (source, options) = (source.as_ref(), options.into());
-        let (config, table) = BertConfig::from_file(source)?;
-        let weights = options.weights(source)?;
-        let has_pooler = weights.tensors().any(|(name, _)| {
+        let (source, read) = (source.as_ref(), BertConfig::read);
+        let valid = |(config, _): &(BertConfig, _)| config.validate();
+        let ((config, table), files) = ModelFiles::open(source, options, "BERT", read, valid)?;
+        let table = match source.is_file() {
+            true => gguf(table),
+            false => table,
+        };
+        let has_pooler = files.weights.tensors().any(|(name, _)| {
             name.ends_with("pooler.dense.weight") || name.ends_with("pooler.weight")
         });
-        let mut model = config.with_pooler(has_pooler).init(&options.device);
-        weights.load(&table, &mut model)?;
-        Ok(model)
+        let config = config.with_pooler(has_pooler);
+        files.load(Ok(()), |device| config.init(device), &table)
     }
 
     /// Longest text (tokens).
@@ -224,13 +228,11 @@ impl Bert {
         let [vocab_size, _] = self.tokens.weight.dims();
         vocabulary::check("Bert", &tokens, vocab_size);
         if let Some(segments) = &segments {
-            let (segments, tokens) = (segments.dims(), tokens.dims());
+            let (found, fitting) = (segments.dims(), tokens.dims());
             assert!(
-                segments == tokens,
-                "Bert: segments {segments:?} do not fit tokens {tokens:?}"
+                found == fitting,
+                "Bert: segments {found:?} do not fit tokens {fitting:?}"
             );
-        }
-        if let Some(segments) = &segments {
             let [n_segments, _] = self.segments.weight.dims();
             if let Some(segment) = vocabulary::outside(segments, n_segments) {
                 panic!("Bert: segment {segment} is not below the number of segments {n_segments}");

@@ -11,7 +11,7 @@ use burn_attn::{
 use burn_attn_derive::Config;
 
 use super::{AttentionPooling, Clip, ClipFamily, ClipText, ClipVision};
-use crate::families::normal;
+use crate::families::{check_image_size, normal};
 
 const NAME: &str = "ClipConfig";
 const NORMAL: Initializer = normal(0.02);
@@ -98,49 +98,33 @@ impl ClipConfig {
         let (vision, text) = (&self.vision, &self.text);
         let of_images = vision.d_projection.unwrap_or(vision.encoder.d_model);
         let of_texts = text.d_projection.unwrap_or(text.encoder.d_model);
-        if of_images != of_texts {
-            let reason =
-                format!("vectors of images are {of_images} wide, but those of texts {of_texts}");
-            return Err(ConfigError::new(NAME, reason));
-        }
-        Ok(())
+        ConfigError::check(NAME, of_images == of_texts, || {
+            format!("vectors of images are {of_images} wide, but those of texts {of_texts}")
+        })
     }
 
     /// Checks each encoder alone.
     pub(super) fn check_parts(&self) -> Result<(), ConfigError> {
         let (vision, text) = (&self.vision, &self.text);
-        let sizes = [
-            ("patch_size", vision.patch_size),
-            ("n_channels", vision.n_channels),
-            ("vocab_size", text.vocab_size),
-            ("max_len", text.max_len),
-        ];
-        ConfigError::check_positive(NAME, &sizes)?;
-        if vision.image_size < vision.patch_size {
-            let reason = format!(
-                "image_size {} is less than patch_size {}",
-                vision.image_size, vision.patch_size
-            );
-            return Err(ConfigError::new(NAME, reason));
-        }
-        let (vocab_size, end_token) = (text.vocab_size, text.end_token);
-        if let Some(end_token) = end_token.filter(|&token| token >= vocab_size) {
-            let reason = format!("end_token {end_token} is not below vocab_size {vocab_size}");
-            return Err(ConfigError::new(NAME, reason));
-        }
+        ConfigError::check_positive(NAME, &sizes!(vision; patch_size, n_channels))?;
+        ConfigError::check_positive(NAME, &sizes!(text; vocab_size, max_len))?;
+        check_image_size(NAME, vision.image_size, vision.patch_size)?;
+        let (vocab_size, end_token) = (text.vocab_size, text.end_token.unwrap_or(0));
+        ConfigError::check(NAME, end_token < vocab_size, || {
+            format!("end_token {end_token} is not below vocab_size {vocab_size}")
+        })?;
         let family = self.family;
         let is_clip = family == ClipFamily::Clip;
         for (kind, encoder, causal, d_projection) in [
             ("images", &vision.encoder, false, vision.d_projection),
             ("texts", &text.encoder, is_clip, text.d_projection),
         ] {
-            if encoder.causal != causal {
-                let reason = format!(
-                    "the encoder of {kind} has causal {}, but that of family {family:?} {causal}",
-                    encoder.causal
-                );
-                return Err(ConfigError::new(NAME, reason));
-            }
+            let found = encoder.causal;
+            ConfigError::check(NAME, found == causal, || {
+                format!(
+                    "the encoder of {kind} has causal {found}, but that of family {family:?} {causal}"
+                )
+            })?;
             ConfigError::check_positive(NAME, &[("d_projection", d_projection.unwrap_or(1))])?;
             if let Some(d_memory) = encoder.d_memory {
                 let reason = format!("d_memory is {d_memory}, but an encoder has no memory");

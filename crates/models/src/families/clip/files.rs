@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::{Clip, ClipConfig, ClipFamily, ClipText, ClipTextConfig, ClipVision, ClipVisionConfig};
 use crate::{
-    families::files::{feed_forward, self_attention},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    families::files::{ModelFiles, feed_forward, self_attention},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, same, transposed},
 };
 
@@ -28,12 +28,12 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
 ) -> Result<Clip, PretrainedError> {
-    let (source, options) = (source.as_ref(), options.into());
-    let config = read(source, None)?;
-    let weights = options.weights(source)?;
-    let mut model = config.init_whole(&options.device);
-    weights.load(&config.family.table(), &mut model)?;
-    Ok(model)
+    let (config, files) = open(source, options, None)?;
+    files.load(
+        Ok(()),
+        |device| config.init_whole(device),
+        &config.family.table(),
+    )
 }
 
 impl ClipVision {
@@ -43,15 +43,11 @@ impl ClipVision {
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
     ) -> Result<Self, PretrainedError> {
-        let (source, options) = (source.as_ref(), options.into());
-        let config = read(source, Some(VISION))?;
-        let weights = options.weights(source)?;
-        let mut model = config.init_vision(&options.device);
-        if !weights.has("visual_projection.weight") {
-            model.projection = None;
+        let (mut config, files) = open(source, options, Some(VISION))?;
+        if !files.weights.has("visual_projection.weight") {
+            config.vision.d_projection = None;
         }
-        weights.load(&Self::table(), &mut model)?;
-        Ok(model)
+        files.load(Ok(()), |device| config.init_vision(device), &Self::table())
     }
 
     /// As [`ClipFamily::table`], for the files of a whole model or of the encoder alone.
@@ -67,15 +63,16 @@ impl ClipText {
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
     ) -> Result<Self, PretrainedError> {
-        let (source, options) = (source.as_ref(), options.into());
-        let config = read(source, Some(TEXT))?;
-        let weights = options.weights(source)?;
-        let mut model = config.init_text(&options.device);
-        if config.family == ClipFamily::Clip && !weights.has("text_projection.weight") {
-            model.projection = None;
+        let (mut config, files) = open(source, options, Some(TEXT))?;
+        let family = config.family;
+        if family == ClipFamily::Clip && !files.weights.has("text_projection.weight") {
+            config.text.d_projection = None;
         }
-        weights.load(&Self::table(config.family), &mut model)?;
-        Ok(model)
+        files.load(
+            Ok(()),
+            |device| config.init_text(device),
+            &Self::table(family),
+        )
     }
 
     /// As [`ClipFamily::table`], for the files of a whole model or of the encoder alone.
@@ -168,37 +165,40 @@ fn alone(rows: Table, [own, other]: [&str; 2]) -> Table {
     table.ignore(&format!("{other}.*")).ignore("logit_*")
 }
 
-/// The configuration of a whole model, or of the encoder that is called `alone`: then that of the other may be missing.
-fn read(source: &Path, alone: Option<&str>) -> Result<ClipConfig, PretrainedError> {
-    let mut file = ConfigFile::read(source, "CLIP")?;
+/// The configuration of a whole model, or of the encoder that is called `alone`, for which that of the other may be missing, and the other files.
+fn open(
+    source: impl AsRef<Path>,
+    options: impl Into<LoadOptions>,
+    alone: Option<&str>,
+) -> Result<(ClipConfig, ModelFiles)> {
+    let read = |file: &mut ConfigFile| read(file, alone);
+    let valid = |(config, is_whole): &(ClipConfig, bool)| match is_whole {
+        true => config.check(),
+        false => config.check_parts(),
+    };
+    let ((config, _), files) = ModelFiles::open(source, options, "CLIP", read, valid)?;
+    Ok((config, files))
+}
+
+/// What a file describes, and whether that is a whole model.
+fn read(file: &mut ConfigFile, alone: Option<&str>) -> Result<(ClipConfig, bool)> {
     let whole = FAMILIES.map(|family| (family.name().to_owned(), (family, None)));
     let parts = alone.into_iter().flat_map(|part| {
         FAMILIES.map(|family| (format!("{}_{part}", family.name()), (family, Some(part))))
     });
     let kinds: Vec<_> = whole.into_iter().chain(parts).collect();
-    let kinds: Vec<_> = kinds
-        .iter()
-        .map(|(name, kind)| (name.as_str(), *kind))
-        .collect();
-    let (family, part) = file.choice("model_type", &kinds)?;
+    let kinds = kinds.iter().map(|(name, kind)| (name.as_str(), *kind));
+    let (family, part) = file.choice("model_type", &kinds.collect::<Vec<_>>())?;
     let mut none = file.empty();
     let config = match part {
-        None => whole_model(&mut file, family)?,
-        Some(VISION) => {
-            ClipConfig::new(family, vision(&mut file, family)?, text(&mut none, family)?)
-        }
-        Some(_) => ClipConfig::new(family, vision(&mut none, family)?, text(&mut file, family)?),
+        None => whole_model(file, family)?,
+        Some(VISION) => ClipConfig::new(family, vision(file, family)?, text(&mut none, family)?),
+        Some(_) => ClipConfig::new(family, vision(&mut none, family)?, text(file, family)?),
     };
-    let path = file.finish()?;
-    let valid = match part {
-        None => config.check(),
-        Some(_) => config.check_parts(),
-    };
-    valid.map_err(|error| PretrainedError::Config { path, error })?;
-    Ok(config)
+    Ok((config, part.is_none()))
 }
 
-fn whole_model(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipConfig, PretrainedError> {
+fn whole_model(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipConfig> {
     // For random initialisation, and of the Hub.
     file.ignore("initializer_factor logit_scale_init_value _commit_hash");
     let mut part = |name: &str| {
@@ -224,7 +224,7 @@ fn whole_model(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipConfig, 
     Ok(config)
 }
 
-fn vision(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipVisionConfig, PretrainedError> {
+fn vision(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipVisionConfig> {
     let (patch_size, d_projection) = match family {
         ClipFamily::Clip => (32, Some(projection_dim(file)?)),
         ClipFamily::Siglip => {
@@ -241,7 +241,7 @@ fn vision(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipVisionConfig,
     })
 }
 
-fn text(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipTextConfig, PretrainedError> {
+fn text(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipTextConfig> {
     let (vocab_size, max_len, sizes) = match family {
         ClipFamily::Clip => (49_408, 77, [512, 2048, 8]),
         ClipFamily::Siglip => (32_000, 64, [768, 3072, 12]),
@@ -268,7 +268,7 @@ fn text(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipTextConfig, Pre
 }
 
 /// The width of a projection in files of one encoder.
-fn projection_dim(file: &mut ConfigFile) -> Result<usize, PretrainedError> {
+fn projection_dim(file: &mut ConfigFile) -> Result<usize> {
     let width = file.size_if_any("projection_dim")?;
     Ok(width.unwrap_or(512))
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Detr, DetrConfig};
 use crate::{
     families::files::{EncoderDecoder, ModelFiles, cross_attention, feed_forward, self_attention},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     resnet::{ResNetNames, backbone},
     weights::Table,
 };
@@ -67,7 +67,7 @@ fn layer() -> Table {
         .norm("feed_forward_residual.norm", "final_layer_norm")
 }
 
-fn read(file: &mut ConfigFile) -> Result<(DetrConfig, ResNetNames), PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<(DetrConfig, ResNetNames)> {
     file.only("model_type", json!("detr"))?;
     file.only("position_embedding_type", json!("sine"))?;
     file.only("auxiliary_loss", json!(false))?;

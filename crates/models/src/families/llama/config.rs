@@ -1,30 +1,25 @@
 //! Reads a `config.json`.
 
-use burn_attn::{
-    BlockConfig, HeadsConfig, LayerPattern, NormConfig, ProjectionBias, QkNormConfig,
-    positions::PositionEncoding,
-};
+use burn_attn::{BlockConfig, HeadsConfig, LayerPattern, NormConfig, positions::PositionEncoding};
 use serde_json::Value;
 
 use super::{
     experts,
-    family::{FAMILIES, FamilySpec, QkNorm, Windows},
+    family::{FAMILIES, FamilySpec, Windows},
     rotary,
 };
 use crate::{
     families::decoder,
     language_model::LanguageModelConfig,
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, Result},
 };
 
 /// The family and the configuration that a file describes.
-pub(super) fn read(
-    file: &mut ConfigFile,
-) -> Result<(&'static FamilySpec, LanguageModelConfig), PretrainedError> {
+pub(super) fn read(file: &mut ConfigFile) -> Result<(&'static FamilySpec, LanguageModelConfig)> {
     let spec = file.choice("model_type", &FAMILIES.map(|spec| (spec.model_type, spec)))?;
-    if file.has("quantization_config") {
-        return Err(file.unsupported("quantization_config", "floating-point weights"));
-    }
+    let is_quantized = file.has("quantization_config");
+    let supported = || "floating-point weights";
+    file.check("quantization_config", !is_quantized, supported)?;
     file.needs("rms_norm_eps")?;
     for field in spec.needed.split_whitespace() {
         file.needs(field)?;
@@ -87,7 +82,7 @@ pub(super) fn read(
     Ok((spec, config))
 }
 
-fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, PretrainedError> {
+fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig> {
     let epsilon = file.number("rms_norm_eps", 1e-6)?;
     let norm = NormConfig::rms_norm().with_epsilon(epsilon);
     let norm = match spec.unit_offset {
@@ -95,9 +90,8 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, Pretra
         false => norm,
     };
     for &(field, value) in spec.only_numbers {
-        if file.number(field, value)? != value {
-            return Err(file.unsupported(field, value.to_string()));
-        }
+        let found = file.number(field, value)?;
+        file.check(field, found == value, || value.to_string())?;
     }
     let (field, name, activation) = spec.activation;
     let activation = file.choice(field, &[(name, activation)])?;
@@ -105,11 +99,7 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, Pretra
         .with_n_kv_heads(file.size_if_any("num_key_value_heads")?)
         .with_d_head(file.size_if_any("head_dim")?)
         .with_sinks(spec.sinks)
-        .with_qk_norm(match spec.qk_norm {
-            QkNorm::None => None,
-            QkNorm::PerHead => Some(QkNormConfig::Rms { epsilon }),
-            QkNorm::AcrossHeads => Some(QkNormConfig::RmsAcrossHeads { epsilon }),
-        });
+        .with_qk_norm(spec.qk_norm.map(|norm| norm(epsilon)));
     if spec.query_scalar {
         let scalar = file.number("query_pre_attn_scalar", 256.0)?;
         heads = heads.with_scale(scalar.powf(-0.5));
@@ -119,8 +109,7 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, Pretra
     }
     let projection_bias = match spec.projection_bias {
         Some(bias) => bias,
-        None if file.flag("attention_bias", false)? => ProjectionBias::all(),
-        None => ProjectionBias::none(),
+        None => file.flag("attention_bias", false)?.into(),
     };
     let feed_forward_bias = match spec.feed_forward_bias {
         Some(bias) => bias,
@@ -137,11 +126,7 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig, Pretra
         .with_heads(heads))
 }
 
-fn windows(
-    file: &mut ConfigFile,
-    windows: Windows,
-    n_layers: usize,
-) -> Result<Vec<bool>, PretrainedError> {
+fn windows(file: &mut ConfigFile, windows: Windows, n_layers: usize) -> Result<Vec<bool>> {
     let named = match windows {
         Windows::None | Windows::All | Windows::AllIfUsed => None,
         Windows::LastIfUsed | Windows::Alternating | Windows::Pattern => file.choices(
@@ -179,21 +164,15 @@ fn windows(
         }
     };
     let has_window = named.unwrap_or(unnamed);
-    if has_window.len() != n_layers {
-        return Err(file.unsupported(
-            "layer_types",
-            format!("as many types as num_hidden_layers, {n_layers}"),
-        ));
-    }
+    decoder::check_layer_types(file, &has_window, n_layers)?;
     let needs_window = is_named || matches!(windows, Windows::Alternating | Windows::Pattern);
     if needs_window && has_window.contains(&true) {
-        if !file.has("sliding_window") {
-            return Err(file.unsupported("sliding_window", "a whole number"));
-        }
+        let has_width = file.has("sliding_window");
+        file.check("sliding_window", has_width, || "a whole number")?;
         // transformers then has a window of no width.
-        if windows == Windows::LastIfUsed && !file.flag("use_sliding_window", false)? {
-            return Err(file.unsupported("use_sliding_window", "true, for these layer_types"));
-        }
+        let is_used = windows != Windows::LastIfUsed || file.flag("use_sliding_window", false)?;
+        let supported = || "true, for these layer_types";
+        file.check("use_sliding_window", is_used, supported)?;
     }
     Ok(has_window)
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::family::{Experts, FamilySpec};
 use crate::{
     families::files::gated_feed_forward,
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, Result},
     weights::{Table, same},
 };
 
@@ -19,7 +19,7 @@ pub(super) fn read(
     file: &mut ConfigFile,
     spec: &FamilySpec,
     n_layers: usize,
-) -> Result<(Option<ExpertsConfig>, Vec<bool>), PretrainedError> {
+) -> Result<(Option<ExpertsConfig>, Vec<bool>)> {
     let Some(of_family) = &spec.experts else {
         return Ok((None, vec![false; n_layers]));
     };
@@ -50,7 +50,7 @@ pub(in crate::families) fn check_count(
     field: &str,
     n_experts: usize,
     n_layers: usize,
-) -> Result<(), PretrainedError> {
+) -> Result<()> {
     let most = MOST_EXPERTS / n_layers.max(1);
     file.check(field, n_experts <= most, || {
         format!("at most {most} experts in {n_layers} layers")
@@ -58,14 +58,9 @@ pub(in crate::families) fn check_count(
 }
 
 /// Which of Qwen's layers have experts: every `decoder_sparse_step`-th, except those that are listed.
-pub(in crate::families) fn sparse(
-    file: &mut ConfigFile,
-    n_layers: usize,
-) -> Result<Vec<bool>, PretrainedError> {
+pub(in crate::families) fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>> {
     let step = file.size_or("decoder_sparse_step", 1)?;
-    if step == 0 {
-        return Err(file.unsupported("decoder_sparse_step", "1 or more"));
-    }
+    file.check("decoder_sparse_step", step > 0, || "1 or more")?;
     let dense: Option<Vec<usize>> = file.list("mlp_only_layers", "a list of whole numbers")?;
     let dense = dense.unwrap_or_default();
     let sparse = |layer: usize| (layer + 1).is_multiple_of(step) && !dense.contains(&layer);

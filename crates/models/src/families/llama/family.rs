@@ -1,6 +1,6 @@
 //! The families, a row each.
 
-use burn_attn::{FeedForwardActivation, NormPlacement, ProjectionBias};
+use burn_attn::{FeedForwardActivation, NormPlacement, ProjectionBias, QkNormConfig};
 
 use crate::families::files::GATED;
 
@@ -19,7 +19,8 @@ pub(crate) struct FamilySpec {
     pub(super) placement: NormPlacement,
     /// Whether the norms multiply by `1 + weight`.
     pub(super) unit_offset: bool,
-    pub(super) qk_norm: QkNorm,
+    /// The norm of queries and keys with this epsilon, if there is one.
+    pub(super) qk_norm: Option<fn(f64) -> QkNormConfig>,
     /// The field of the activation, the one supported value, and its meaning.
     pub(super) activation: (&'static str, &'static str, FeedForwardActivation),
     /// `None` if `attention_bias` decides.
@@ -45,14 +46,6 @@ pub(crate) struct FamilySpec {
     pub(super) experts: Option<Experts>,
     /// Whether llama.cpp's converter puts the numbers of a rotary pair beside each other.
     pub(super) gguf_rotary_pairs: bool,
-}
-
-/// Norms of queries and keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum QkNorm {
-    None,
-    PerHead,
-    AcrossHeads,
 }
 
 /// Which layers have a window if `layer_types` does not say it.
@@ -98,7 +91,7 @@ const PLAIN: FamilySpec = FamilySpec {
     ignored: "",
     placement: NormPlacement::Pre,
     unit_offset: false,
-    qk_norm: QkNorm::None,
+    qk_norm: None,
     activation: ("hidden_act", "silu", FeedForwardActivation::SwiGlu),
     projection_bias: None,
     feed_forward_bias: Some(false),
@@ -150,7 +143,7 @@ const QWEN2: FamilySpec = FamilySpec {
 const QWEN3: FamilySpec = FamilySpec {
     model_type: "qwen3",
     needed: "num_key_value_heads head_dim",
-    qk_norm: QkNorm::PerHead,
+    qk_norm: Some(|epsilon| QkNormConfig::Rms { epsilon }),
     windows: Windows::LastIfUsed,
     ..PLAIN
 };
@@ -187,7 +180,7 @@ const GEMMA3: FamilySpec = FamilySpec {
     // The attention of Gemma 3 does not read `attn_logit_softcapping`. Version 5 of transformers writes `_sliding_window_pattern` beside the list of
     // layer types, and does not read it.
     ignored: "hidden_act cache_implementation attn_logit_softcapping _sliding_window_pattern",
-    qk_norm: QkNorm::PerHead,
+    qk_norm: Some(|epsilon| QkNormConfig::Rms { epsilon }),
     windows: Windows::Pattern,
     rope_theta: 1_000_000.0,
     local_base: Some(10_000.0),
@@ -197,7 +190,7 @@ const GEMMA3: FamilySpec = FamilySpec {
 const OLMO2: FamilySpec = FamilySpec {
     model_type: "olmo2",
     placement: NormPlacement::PostSublayer,
-    qk_norm: QkNorm::AcrossHeads,
+    qk_norm: Some(|epsilon| QkNormConfig::RmsAcrossHeads { epsilon }),
     ..PLAIN
 };
 
@@ -228,7 +221,7 @@ const QWEN3_MOE: FamilySpec = FamilySpec {
     ],
     // The last is of Qwen 3.
     ignored: "router_aux_loss_coef output_router_logits max_window_layers",
-    qk_norm: QkNorm::PerHead,
+    qk_norm: Some(|epsilon| QkNormConfig::Rms { epsilon }),
     windows: Windows::AllIfUsed,
     experts: Some(Experts {
         router: "mlp.gate",

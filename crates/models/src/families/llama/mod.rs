@@ -27,7 +27,7 @@ use family::FamilySpec;
 use super::loading::loaded;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -67,7 +67,7 @@ pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
 
 type Read = (ConfigFile, &'static FamilySpec, LanguageModelConfig);
 
-fn read(source: &Path) -> Result<Read, PretrainedError> {
+fn read(source: &Path) -> Result<Read> {
     let mut file = ConfigFile::read(source, "the Llama family")?;
     let (spec, config) = config::read(&mut file)?;
     Ok((file, spec, config))

@@ -5,18 +5,20 @@ use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
 use serde_json::json;
 
 use super::family::FamilySpec;
-use crate::pretrained::{ConfigFile, PretrainedError};
+use crate::pretrained::{ConfigFile, PretrainedError, Result};
+
+/// What `rope_scaling` has to be.
+pub(in crate::families) const WITH_TYPE: &str = "an object with rope_type";
 
 pub(super) fn of_all_layers(
     file: &mut ConfigFile,
     spec: &FamilySpec,
     max_len: usize,
-) -> Result<RotaryConfig, PretrainedError> {
+) -> Result<RotaryConfig> {
     if spec.needs_scaling && !file.has("rope_parameters") {
         file.needs("rope_scaling")?;
-        if !file.has("rope_scaling") {
-            return Err(file.unsupported("rope_scaling", "an object with rope_type"));
-        }
+        let has_scaling = file.has("rope_scaling");
+        file.check("rope_scaling", has_scaling, || WITH_TYPE)?;
     }
     let config = RotaryConfig::new()
         .with_max_len(max_len)
@@ -34,20 +36,25 @@ pub(super) fn of_all_layers(
     }
 }
 
-/// `rotary`, which is what a file without their fields means, as a file says.
+/// `rotary`, which is what a file without their fields means, as a file says: by `rope_parameters`, or, before version 5, by `rope_scaling`.
 pub(in crate::families) fn read(
     file: &mut ConfigFile,
     rotary: RotaryConfig,
-) -> Result<RotaryConfig, PretrainedError> {
+) -> Result<RotaryConfig> {
     let says = file.number_if_any("rope_theta")?;
     let base = file.number("rope_theta", rotary.base)?;
-    scaled(file, rotary.with_base(base), says)
+    let rotary = rotary.with_base(base);
+    if let Some(parameters) = file.object("rope_parameters")? {
+        return newer(parameters, rotary, says);
+    }
+    match older(file, &rotary)? {
+        Some(scaling) => stretched(scaling, rotary),
+        None => Ok(rotary),
+    }
 }
 
 /// The object with the parameters of a file: `rope_parameters`, or, before version 5, `rope_scaling`.
-pub(in crate::families) fn parameters(
-    file: &mut ConfigFile,
-) -> Result<Option<ConfigFile>, PretrainedError> {
+pub(in crate::families) fn parameters(file: &mut ConfigFile) -> Result<Option<ConfigFile>> {
     match file.object("rope_parameters")? {
         Some(parameters) => Ok(Some(parameters)),
         None => file.object("rope_scaling"),
@@ -81,9 +88,7 @@ pub(super) fn of_two_kinds(
     let far = match older(file, &far)? {
         Some(mut scaling) => {
             // The older name `type` alone scales nothing in version 5, and is refused by version 4.
-            if !scaling.has("rope_type") {
-                return Err(file.unsupported("rope_scaling", "an object with rope_type"));
-            }
+            file.check("rope_scaling", scaling.has("rope_type"), || WITH_TYPE)?;
             stretched(scaling, far)?.with_max_len(max_len)
         }
         None => far,
@@ -91,28 +96,12 @@ pub(super) fn of_two_kinds(
     Ok([near, far])
 }
 
-/// `rotary`, whose base is what the file `says` outside of the parameters, or what it is if nobody says it, with the parameters of a file:
-/// `rope_parameters`, or, before version 5, `rope_scaling`.
-fn scaled(
-    file: &mut ConfigFile,
-    rotary: RotaryConfig,
-    says: Option<f64>,
-) -> Result<RotaryConfig, PretrainedError> {
-    if let Some(parameters) = file.object("rope_parameters")? {
-        return newer(parameters, rotary, says);
-    }
-    match older(file, &rotary)? {
-        Some(scaling) => stretched(scaling, rotary),
-        None => Ok(rotary),
-    }
-}
-
-/// `rotary` with the parameters of version 5, which have the base among them.
+/// `rotary`, whose base is what the file `says` outside of the parameters, if it says one, with the parameters of version 5, which have the base among them.
 fn newer(
     mut parameters: ConfigFile,
     rotary: RotaryConfig,
     says: Option<f64>,
-) -> Result<RotaryConfig, PretrainedError> {
+) -> Result<RotaryConfig> {
     let base = match (parameters.number_if_any("rope_theta")?, says) {
         (Some(inside), Some(outside)) if inside != outside => {
             return Err(parameters.unsupported("rope_theta", outside.to_string()));
@@ -124,21 +113,15 @@ fn newer(
 }
 
 /// The scaling in a file from before version 5, which has to name its type. Version 4 reads no base there, and needs all of Llama 3's numbers.
-fn older(
-    file: &mut ConfigFile,
-    rotary: &RotaryConfig,
-) -> Result<Option<ConfigFile>, PretrainedError> {
+fn older(file: &mut ConfigFile, rotary: &RotaryConfig) -> Result<Option<ConfigFile>> {
     let Some(mut scaling) = file.object("rope_scaling")? else {
         return Ok(None);
     };
     let names = ["rope_type", "type"].map(|name| scaling.has(name));
-    if names == [false, false] {
-        return Err(file.unsupported("rope_scaling", "an object with rope_type"));
-    }
+    file.check("rope_scaling", names.contains(&true), || WITH_TYPE)?;
     let base = scaling.number_if_any("rope_theta")?;
-    if base.is_some_and(|base| base != rotary.base) {
-        return Err(scaling.unsupported("rope_theta", rotary.base.to_string()));
-    }
+    let agrees = base.is_none_or(|base| base == rotary.base);
+    scaling.check("rope_theta", agrees, || rotary.base.to_string())?;
     if scaling.has("low_freq_factor") {
         scaling.needs("original_max_position_embeddings")?;
     }
@@ -146,14 +129,11 @@ fn older(
 }
 
 /// `rotary` with the scaling of a JSON object.
-fn stretched(
-    mut parameters: ConfigFile,
-    rotary: RotaryConfig,
-) -> Result<RotaryConfig, PretrainedError> {
+fn stretched(mut parameters: ConfigFile, rotary: RotaryConfig) -> Result<RotaryConfig> {
     // transformers too takes the model's positions if the original ones are missing.
-    let original = |parameters: &mut ConfigFile| {
+    let original = |parameters: &mut ConfigFile| -> Result<usize> {
         let original = parameters.size_if_any("original_max_position_embeddings")?;
-        Ok::<_, PretrainedError>(original.unwrap_or(rotary.max_len))
+        Ok(original.unwrap_or(rotary.max_len))
     };
     let kinds = ["default", "linear", "llama3", "yarn"];
     let kind = parameters.kind(["rope_type", "type"], &kinds)?;

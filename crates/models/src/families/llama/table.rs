@@ -2,10 +2,7 @@
 
 use burn_attn::NormPlacement;
 
-use super::{
-    experts,
-    family::{FamilySpec, QkNorm},
-};
+use super::{experts, family::FamilySpec};
 use crate::{
     families::files::{GATED, gated_feed_forward},
     language_model::LanguageModelConfig,
@@ -53,7 +50,7 @@ fn table_with(spec: &FamilySpec, config: &LanguageModelConfig, projections: Sour
     for (sublayer, norm, source) in norms {
         layer = layer.norm(&joined(sublayer, norm), source);
     }
-    if spec.qk_norm != QkNorm::None {
+    if spec.qk_norm.is_some() {
         for (of, source) in [("query", "q_norm"), ("key", "k_norm")] {
             let norm = same(format!("self_attn.{source}.weight"));
             let norm = match spec.unit_offset {

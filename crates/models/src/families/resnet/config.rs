@@ -51,30 +51,21 @@ impl ResNetConfig {
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let (widths, depths) = (&self.widths, &self.depths);
-        if widths.is_empty() || widths.len() != depths.len() {
-            let reason =
-                format!("widths {widths:?} and depths {depths:?} are not of the same stages");
-            return Err(ConfigError::new(NAME, reason));
+        let of_same_stages = !widths.is_empty() && widths.len() == depths.len();
+        ConfigError::check(NAME, of_same_stages, || {
+            format!("widths {widths:?} and depths {depths:?} are not of the same stages")
+        })?;
+        ConfigError::check_positive(NAME, &sizes!(self; n_channels, d_stem))?;
+        for (name, numbers) in [("widths", widths), ("depths", depths)] {
+            let sizes: Vec<_> = numbers.iter().map(|&number| (name, number)).collect();
+            ConfigError::check_positive(NAME, &sizes)?;
         }
-        let sizes = sizes!(self; n_channels, d_stem);
-        let each = |name, numbers: &[usize]| {
-            numbers
-                .iter()
-                .map(|&number| (name, number))
-                .collect::<Vec<_>>()
-        };
-        for sizes in [&sizes[..], &each("widths", widths), &each("depths", depths)] {
-            ConfigError::check_positive(NAME, sizes)?;
-        }
-        let is_odd = |width: &&usize| self.bottleneck && !width.is_multiple_of(EXPANSION);
-        match widths.iter().find(is_odd) {
-            Some(width) => {
-                let reason =
-                    format!("width {width} of bottleneck layers is not divisible by {EXPANSION}");
-                Err(ConfigError::new(NAME, reason))
-            }
-            None => Ok(()),
-        }
+        widths.iter().try_for_each(|width| {
+            let fits = !self.bottleneck || width.is_multiple_of(EXPANSION);
+            ConfigError::check(NAME, fits, || {
+                format!("width {width} of bottleneck layers is not divisible by {EXPANSION}")
+            })
+        })
     }
 
     /// Builds the model.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::ResNetConfig;
 use crate::{
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, Result},
     weights::Table,
 };
 
@@ -23,27 +23,18 @@ pub enum ResNetNames {
 impl ResNetNames {
     /// Which parameter of a [`ResNet`](super::ResNet) is which tensor.
     pub fn table(self) -> Table {
-        let table = Table::new();
         let table = match self {
             Self::Transformers => {
+                let conv = conv("convolution", "normalization");
                 let layer = Table::new()
-                    .part(
-                        "convolutions.{index}",
-                        "layer.{index}",
-                        conv("convolution", "normalization"),
-                    )
-                    .part("shortcut", "shortcut", conv("convolution", "normalization"));
-                table
-                    .part(
-                        "stem",
-                        "embedder.embedder",
-                        conv("convolution", "normalization"),
-                    )
-                    .part(
-                        "stages.{stage}.{layer}",
-                        "encoder.stages.{stage}.layers.{layer}",
-                        layer,
-                    )
+                    .part("convolutions.{index}", "layer.{index}", conv.clone())
+                    .part("shortcut", "shortcut", conv.clone());
+                let layers = "encoder.stages.{stage}.layers.{layer}";
+                Table::new().part("stem", "embedder.embedder", conv).part(
+                    "stages.{stage}.{layer}",
+                    layers,
+                    layer,
+                )
             }
             Self::Timm => {
                 let layer = (1..=3).fold(Table::new(), |layer, number| {
@@ -51,13 +42,11 @@ impl ResNetNames {
                     layer.part(&format!("convolutions.{}", number - 1), "", part)
                 });
                 let layer = layer.part("shortcut", "downsample", conv("0", "1"));
-                (1..=4).fold(
-                    table.part("stem", "", conv("conv1", "bn1")),
-                    |table, number| {
-                        let stage = format!("stages.{}.{{layer}}", number - 1);
-                        table.part(&stage, &format!("layer{number}.{{layer}}"), layer.clone())
-                    },
-                )
+                let stem = Table::new().part("stem", "", conv("conv1", "bn1"));
+                (1..=4).fold(stem, |table, number| {
+                    let stage = format!("stages.{}.{{layer}}", number - 1);
+                    table.part(&stage, &format!("layer{number}.{{layer}}"), layer.clone())
+                })
             }
         };
         // How many batches the statistics are of, and a head for classes.
@@ -74,9 +63,7 @@ fn conv(convolution: &str, norm: &str) -> Table {
 }
 
 /// What the configuration of a model says of its backbone, and what the tensors of that are called.
-pub(in crate::families) fn backbone(
-    file: &mut ConfigFile,
-) -> Result<(ResNetConfig, ResNetNames), PretrainedError> {
+pub(in crate::families) fn backbone(file: &mut ConfigFile) -> Result<(ResNetConfig, ResNetNames)> {
     use ResNetNames::{Timm, Transformers};
 
     // Weights to begin a training with.
@@ -111,7 +98,7 @@ pub(in crate::families) fn backbone(
     Ok((config, Timm))
 }
 
-fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
+fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig> {
     let bottleneck = |depths: [usize; 4]| ResNetConfig::new().with_depths(depths);
     let models = [
         ("resnet50", bottleneck([3, 4, 6, 3])),
@@ -130,7 +117,7 @@ fn of_timm(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
     Ok(config.with_n_channels(file.size_or("num_channels", 3)?))
 }
 
-fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedError> {
+fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig> {
     // Names of outputs, and what version 4 writes into every file.
     file.ignore("stage_names tie_word_embeddings");
     file.only("hidden_act", json!("relu"))?;
@@ -154,10 +141,7 @@ fn of_transformers(file: &mut ConfigFile) -> Result<ResNetConfig, PretrainedErro
 }
 
 /// Refuses a backbone whose last stage is not one of its outputs, the last of which is what a model reads.
-fn check_outputs(
-    file: &mut ConfigFile,
-    (stage, last): (&str, usize),
-) -> Result<(), PretrainedError> {
+fn check_outputs(file: &mut ConfigFile, (stage, last): (&str, usize)) -> Result<()> {
     let mut check = |field, names: [Value; 2]| {
         let has = |list: &Value| {
             let list = list.as_array()?;

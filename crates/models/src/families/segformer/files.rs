@@ -8,7 +8,7 @@ use burn_attn::FeedForwardActivation;
 use super::{DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig};
 use crate::{
     families::files::{ModelFiles, cross_attention, feed_forward},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -64,12 +64,9 @@ pub fn table() -> Table {
         .part("feed_forward", "mlp", feed_forward(["dense1", "dense2"]))
         .convolution("feed_forward.depthwise", "mlp.dwconv.dwconv")
         .norm("feed_forward_residual.norm", "layer_norm_2");
+    let of_stage = "patch_embeddings.{stage}";
     let encoder = Table::new()
-        .part(
-            "stages.{stage}.patches",
-            "patch_embeddings.{stage}",
-            patches,
-        )
+        .part("stages.{stage}.patches", of_stage, patches)
         .layers("stages.{stage}.blocks", "block.{stage}", block)
         .norm("stages.{stage}.norm", "layer_norm.{stage}");
     let decode_head = Table::new()
@@ -90,7 +87,7 @@ pub fn table() -> Table {
 }
 
 /// The encoder, and what a head for classes of pixels would be, but for their number.
-fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig), PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig)> {
     file.choice("model_type", &[("segformer", ())])?;
     // All layer norms of the reference have an epsilon of 1e-5, whatever the first field says. The next two are about the form of a result and about
     // what a batch of training says. Nobody reads the others, which old versions wrote.

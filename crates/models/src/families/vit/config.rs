@@ -10,7 +10,7 @@ use burn_attn::{
 use burn_attn_derive::Config;
 
 use super::Vit;
-use crate::families::normal;
+use crate::families::{check_image_size, normal};
 
 const NAME: &str = "VitConfig";
 
@@ -83,10 +83,7 @@ impl VitConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         ConfigError::check_positive(NAME, &sizes!(self; image_size, patch_size, n_channels))?;
         ConfigError::check_positive(NAME, &[("n_classes", self.n_classes.unwrap_or(1))])?;
-        ConfigError::check(NAME, self.image_size >= self.patch_size, || {
-            let (image, patch) = (self.image_size, self.patch_size);
-            format!("image_size {image} is less than patch_size {patch}")
-        })?;
+        check_image_size(NAME, self.image_size, self.patch_size)?;
         ConfigError::check(NAME, !(self.distilled && self.mean_of_patches), || {
             "distilled and mean_of_patches are both true".into()
         })?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{Vit, VitConfig};
 use crate::{
     families::files::{ModelFiles, feed_forward, self_attention},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -119,7 +119,7 @@ impl VitFamily {
     }
 }
 
-fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily)> {
     use VitFamily::{Deit, DeitOneHead, Dinov2, Vit};
 
     let families = [Vit, Deit, Dinov2].map(|family| (family.name(), family));
@@ -130,9 +130,9 @@ fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError
          use_mask_token",
     );
     file.only("qkv_bias", json!(true))?;
-    let epsilon = match family {
-        Vit | Deit | DeitOneHead => 1e-12,
-        Dinov2 => 1e-6,
+    let (epsilon, patch_size) = match family {
+        Vit | Deit | DeitOneHead => (1e-12, 16),
+        Dinov2 => (1e-6, 14),
     };
     let d_model = file.size_or("hidden_size", 768)?;
     let mut block = VitConfig::base_block()
@@ -153,12 +153,8 @@ fn read(file: &mut ConfigFile) -> Result<(VitConfig, VitFamily), PretrainedError
             d_model * file.size_or("mlp_ratio", 4)?
         }
     };
-    let (image_size, patch_size) = match family {
-        Vit | Deit | DeitOneHead => (224, 16),
-        Dinov2 => (224, 14),
-    };
     let config = VitConfig::new()
-        .with_image_size(file.size_or("image_size", image_size)?)
+        .with_image_size(file.size_or("image_size", 224)?)
         .with_patch_size(file.size_or("patch_size", patch_size)?)
         .with_n_channels(file.size_or("num_channels", 3)?)
         .with_d_model(d_model)

@@ -98,11 +98,8 @@ impl Wav2Vec2Config {
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let vocab_size = self.vocab_size.unwrap_or(usize::MAX);
-        let sizes = [
-            ("number of features", self.features.len()),
-            ("vocab_size", vocab_size),
-        ];
-        ConfigError::check_positive(NAME, &sizes)?;
+        ConfigError::check_positive(NAME, &[("number of features", self.features.len())])?;
+        ConfigError::check_positive(NAME, &[("vocab_size", vocab_size)])?;
         let sizes = sizes!(self; d_model, position_kernel, position_groups);
         ConfigError::check_positive(NAME, &sizes)?;
         for layer in &self.features {

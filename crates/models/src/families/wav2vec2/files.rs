@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{FeatureLayerConfig, Wav2Vec2, Wav2Vec2Config};
 use crate::{
     families::files::{ModelFiles, SPEECH_TRAINING, block, feed_forward, self_attention},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -86,7 +86,7 @@ pub fn table() -> Table {
 type Head = Result<(usize, usize), PretrainedError>;
 
 /// The model without a head, and what its head would be.
-fn read(file: &mut ConfigFile) -> Result<(Wav2Vec2Config, Head), PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<(Wav2Vec2Config, Head)> {
     file.only("model_type", json!("wav2vec2"))?;
     file.only("add_adapter", json!(false))?;
     file.only("adapter_attn_dim", json!(null))?;
@@ -126,7 +126,7 @@ fn read(file: &mut ConfigFile) -> Result<(Wav2Vec2Config, Head), PretrainedError
     Ok((config, head))
 }
 
-fn features(file: &mut ConfigFile) -> Result<Vec<FeatureLayerConfig>, PretrainedError> {
+fn features(file: &mut ConfigFile) -> Result<Vec<FeatureLayerConfig>> {
     let base = Wav2Vec2Config::base_features();
     let of_base = |size: fn(&FeatureLayerConfig) -> usize| base.iter().map(size).collect();
     let channels = file.sizes_or("conv_dim", of_base(|layer| layer.n_channels))?;

@@ -60,8 +60,7 @@ impl WhisperConfig {
     /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "WhisperConfig";
-        let sizes = sizes!(self; n_mels, max_frames);
-        ConfigError::check_positive(NAME, &sizes)?;
+        ConfigError::check_positive(NAME, &sizes!(self; n_mels, max_frames))?;
         let seq2seq = self.seq2seq().validate();
         seq2seq.map_err(|error| error.in_name_of(NAME))
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Whisper, WhisperConfig};
 use crate::{
     families::files::{EncoderDecoder, ModelFiles, SPEECH_TRAINING, feed_forward},
-    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::{Table, ZEROS, transposed},
 };
 
@@ -35,15 +35,13 @@ pub fn from_pretrained(
 /// by it.
 pub fn table() -> Table {
     let tokens = "model.decoder.embed_tokens.weight";
+    let positions = "model.decoder.embed_positions.weight";
     Table::new()
         .convolution("conv1", "model.encoder.conv1")
         .convolution("conv2", "model.encoder.conv2")
         .row("positions.table", "model.encoder.embed_positions.weight")
         .row("seq2seq.embedding.weight", tokens)
-        .row(
-            "seq2seq.learned.table",
-            "model.decoder.embed_positions.weight",
-        )
+        .row("seq2seq.learned.table", positions)
         .part("seq2seq.transformer.encoder", "model.encoder", stack(false))
         .part("seq2seq.transformer.decoder", "model.decoder", stack(true))
         .tied("proj_out.weight", tokens)
@@ -53,22 +51,16 @@ pub fn table() -> Table {
 
 /// The layers of one of the stacks and its last norm.
 fn stack(decoder: bool) -> Table {
+    let weights = transposed(["q_proj.weight", "k_proj.weight", "v_proj.weight"]);
+    let biases = ["q_proj.bias", ZEROS, "v_proj.bias"];
     let self_attention = Table::new()
-        .row(
-            "query_key_value.weight",
-            transposed(["q_proj.weight", "k_proj.weight", "v_proj.weight"]),
-        )
-        .row(
-            "query_key_value.bias",
-            ["q_proj.bias", ZEROS, "v_proj.bias"],
-        )
+        .row("query_key_value.weight", weights)
+        .row("query_key_value.bias", biases)
         .linear("output", "out_proj");
+    let weights = transposed(["k_proj.weight", "v_proj.weight"]);
     let cross_attention = Table::new()
         .linear("query", "q_proj")
-        .row(
-            "key_value.weight",
-            transposed(["k_proj.weight", "v_proj.weight"]),
-        )
+        .row("key_value.weight", weights)
         .row("key_value.bias", [ZEROS, "v_proj.bias"])
         .linear("output", "out_proj");
     let mut layer = Table::new()
@@ -86,7 +78,7 @@ fn stack(decoder: bool) -> Table {
         .norm("norm", "layer_norm")
 }
 
-fn read(file: &mut ConfigFile) -> Result<WhisperConfig, PretrainedError> {
+fn read(file: &mut ConfigFile) -> Result<WhisperConfig> {
     file.only("model_type", json!("whisper"))?;
     file.only("scale_embedding", json!(false))?;
     file.only("tie_word_embeddings", json!(true))?;
