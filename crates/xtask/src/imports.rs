@@ -74,7 +74,7 @@ impl Sources {
                     path: path.display().to_string(),
                     is_contents: contents.is_some(),
                     uses: uses(code),
-                    spelled: spelled(code, crates),
+                    spelled: spelled(code),
                 };
                 files.insert(module, file);
             })?;
@@ -159,6 +159,9 @@ impl Sources {
                 at.truncate(1);
                 parts.next();
             }
+            "self" => {
+                parts.next();
+            }
             "super" => {
                 while parts.next_if_eq(&"super").is_some() {
                     at.pop();
@@ -186,31 +189,42 @@ fn child(module: &Module, name: &str) -> Module {
     child
 }
 
-/// The paths in `code` that begin with the name of one of these crates, `crate` or `super`.
-fn spelled(code: &str, crates: &[(&str, &str)]) -> Vec<String> {
-    let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
-    // `use super::{..}` is spelled `super::` as well, which names no file of its own.
-    let paths = words.filter(|word| !word.ends_with(':'));
-    let known = paths.filter(|path| match path.split_once("::") {
-        Some(("crate" | "super", _)) => true,
-        Some((first, _)) => crates.iter().any(|(_, name)| *name == first),
-        None => false,
-    });
-    known.map(Into::into).collect()
+/// The paths in `code`, but for its `use` declarations, that may begin with a module: its crate, `crate`, `super`, or a child.
+fn spelled(code: &str) -> Vec<String> {
+    let mut rest = code.to_string();
+    for (at, end) in declarations(code) {
+        rest.replace_range(at..end, &" ".repeat(end - at));
+    }
+    let words = rest.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+    let paths = words.filter(|word| word.contains("::"));
+    let modules = paths.filter(|path| path.starts_with(|c: char| c.is_lowercase()));
+    modules.map(Into::into).collect()
 }
 
 /// The paths of all `use` declarations, and whether they are public.
 fn uses(code: &str) -> Vec<(String, bool)> {
     let mut paths = Vec::new();
-    for (at, _) in code.match_indices("use ") {
+    for (at, end) in declarations(code) {
         let line = code[..at].rsplit('\n').next().unwrap_or("").trim();
         let public = line.starts_with("pub");
-        if let (true, Some(tree)) = (line.is_empty() || public, code[at + 4..].split(';').next()) {
-            let tree: String = tree.chars().filter(|c| !c.is_whitespace()).collect();
-            expand("", &tree, &mut |path| paths.push((path, public)));
-        }
+        let tree: String = code[at + 4..end]
+            .chars()
+            .filter(|c| !c.is_whitespace())
+            .collect();
+        expand("", &tree, &mut |path| paths.push((path, public)));
     }
     paths
+}
+
+/// Where the `use` declarations in `code` are, from the word to the semicolon.
+fn declarations(code: &str) -> impl Iterator<Item = (usize, usize)> {
+    code.match_indices("use ").filter_map(|(at, _)| {
+        let before = code[..at].rsplit('\n').next().unwrap_or("").trim();
+        let is_declaration = before.is_empty() || before.starts_with("pub");
+        is_declaration
+            .then_some(at)
+            .zip(code[at..].find(';').map(|len| at + len))
+    })
 }
 
 /// Calls `found` with every path of `a::{b, c::{d, e}}`.

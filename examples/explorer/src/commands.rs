@@ -3,22 +3,13 @@
 mod answer;
 mod export;
 mod one_file;
+mod page_files;
 mod serve;
 
-use std::{
-    fs,
-    io::Read,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use example_common::{
-    error::Error,
-    exit,
-    files::{self, FileError},
-};
-use flate2::{Compression, read::GzDecoder, read::GzEncoder};
+use example_common::exit;
 
 /// Follows one token of a sentence through every step of a translator's attention, in a browser.
 #[derive(Parser)]
@@ -56,26 +47,4 @@ pub fn run() -> ExitCode {
         }
         .map(|()| 0)
     })
-}
-
-/// The bytes of a file of the page.
-fn read(path: &Path) -> Result<Vec<u8>, FileError> {
-    fs::read(path).map_err(FileError::of("read", path))
-}
-
-/// What is compressed in a file of the page.
-fn read_compressed(path: &Path) -> Result<Vec<u8>, FileError> {
-    let mut bytes = Vec::new();
-    let mut decoder = GzDecoder::new(fs::File::open(path).map_err(FileError::of("read", path))?);
-    let read = decoder.read_to_end(&mut bytes);
-    read.map_err(FileError::of("decompress", path))?;
-    Ok(bytes)
-}
-
-/// Writes a file of the page, compressed. Returns its size in bytes.
-fn write_compressed(path: &Path, bytes: &[u8]) -> Result<usize, Error> {
-    let mut compressed = Vec::new();
-    GzEncoder::new(bytes, Compression::best()).read_to_end(&mut compressed)?;
-    files::replace(path, &compressed)?;
-    Ok(compressed.len())
 }

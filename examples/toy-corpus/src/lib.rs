@@ -14,37 +14,17 @@ mod bilingual;
 mod draw;
 mod grammar;
 mod lexicon;
+mod pairs;
 mod sampling;
+mod stories;
 
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
+pub use pairs::{Pair, ToyCorpus};
+pub use stories::{Question, Story};
 
 use self::{draw::Draw, grammar::Composer};
-
-/// A sentence and its translation, as written text.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Pair {
-    /// The English sentence.
-    pub source: String,
-    /// The Spanish sentence.
-    pub target: String,
-}
-
-/// The three parts of a corpus. No English sentence is in two of them, and no Spanish sentence of `train` is in another.
-///
-/// The same seed gives the same corpus on every machine, as long as the tables of words and the grammar stay as they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToyCorpus {
-    /// What a model learns from: 14,000 pairs.
-    pub train: Vec<Pair>,
-    /// 400 sentences that are not in `train`, of words that are.
-    pub held_out: Vec<Pair>,
-    /// 300 sentences in which an adjective describes a noun that is never in the same sentence in `train`,
-    /// in any number or form, although each of the two occurs there with others.
-    pub combinations: Vec<Pair>,
-}
 
 impl ToyCorpus {
     /// Makes the corpus of a seed.
@@ -54,24 +34,6 @@ impl ToyCorpus {
     pub fn generate(seed: u64) -> Self {
         sampling::generate(seed)
     }
-}
-
-/// A short English story, and questions that phrases of it answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Story {
-    /// Four to seven sentences.
-    pub text: String,
-    /// At most four.
-    pub questions: Vec<Question>,
-}
-
-/// A question about a story.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The question.
-    pub text: String,
-    /// Which bytes of the story answer it.
-    pub answer: Range<usize>,
 }
 
 impl Story {

@@ -3,7 +3,7 @@
 use candle_core::{Device, Tensor};
 use candle_nn::attention::{AttnMask, flash_attn};
 
-use super::{Subject, calls};
+use super::subject::{Subject, calls};
 use crate::generator::{QUERY_SCALE, numbers, seed};
 use crate::work::{Op, Pass, Precision};
 

@@ -12,7 +12,7 @@ use burn_attn::{
 };
 
 use super::parameters::{assign, burn_layer, our_layer};
-use super::{Results, Subject, calls, input, values};
+use super::subject::{Results, Subject, calls, input, values};
 use crate::generator::seed;
 use crate::work::Decoding;
 

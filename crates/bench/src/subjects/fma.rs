@@ -6,7 +6,7 @@ use std::thread;
 
 use pulp::{Arch, Simd, WithSimd};
 
-use super::{Results, Subject, calls};
+use super::subject::{Results, Subject, calls};
 use crate::work::FMA_OPERATIONS;
 
 /// Sums that do not wait for each other: more than the cycles of a multiply-add times its units, which may be 4 cycles and

@@ -2,11 +2,8 @@
 
 use burn::tensor::{Device, Tensor};
 
-use super::{
-    Subject, calls,
-    op::{dtype, tensor},
-    values,
-};
+use super::op::{dtype, tensor};
+use super::subject::{Subject, calls, values};
 use crate::generator::seed;
 use crate::work::Matmul;
 

@@ -12,7 +12,7 @@ use burn_attn::{
 };
 
 use super::parameters::{ACROSS, APART, PACKED, Parameter, assign, gradients, projections};
-use super::{Results, Subject, input, values};
+use super::subject::{Results, Subject, input, values};
 use crate::generator::seed;
 use crate::work::{Module, ModuleKind};
 

@@ -11,7 +11,7 @@ use burn::{
 };
 use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, ops};
 
-use super::{Results, Subject, time_whole, values, wait};
+use super::subject::{Results, Subject, time_whole, values, wait};
 use crate::case::Library;
 use crate::generator::{QUERY_SCALE, numbers, seed};
 use crate::text::name;

@@ -13,7 +13,8 @@ use burn_attn_kernels_cpu::{
     oracle::{self, Inputs},
 };
 
-use super::{Results, op::DROPOUT_SEED};
+use super::op::DROPOUT_SEED;
+use super::subject::Results;
 use crate::generator::{QUERY_SCALE, numbers, seed};
 use crate::work::{Op, Pass, Precision};
 

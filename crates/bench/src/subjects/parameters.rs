@@ -12,7 +12,7 @@ use burn::{
     tensor::{Tensor, TensorData},
 };
 
-use super::{Results, values};
+use super::subject::{Results, values};
 use crate::generator::{numbers, seed};
 
 /// The four projections of an attention (query, key, value, output), each a linear layer.

@@ -7,7 +7,7 @@ use burn_attn_models::{
     llama, t5,
 };
 
-use super::{Results, Subject, calls, values};
+use super::subject::{Results, Subject, calls, values};
 use crate::generator::{seed, tokens};
 use crate::work::{Family, Pretrained};
 

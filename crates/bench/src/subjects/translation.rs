@@ -26,7 +26,7 @@ use super::op::padding;
 use super::parameters::{
     Layer, NormOf, Parameter, assign, burn_layer, embedding, gradients, norm, our_layer,
 };
-use super::{Results, Subject, values};
+use super::subject::{Results, Subject, values};
 use crate::generator::{seed, tokens};
 use crate::work::Translation;
 

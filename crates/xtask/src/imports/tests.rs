@@ -2,7 +2,11 @@ use super::*;
 
 /// Whether a file of a crate imports another.
 fn imports(name: &str, file: &[&str], other: &[&str]) -> bool {
-    let sources = Sources::new(&[(&format!("crates/{name}/src"), name)]).unwrap();
+    imports_in("crates", name, file, other)
+}
+
+fn imports_in(folder: &str, name: &str, file: &[&str], other: &[&str]) -> bool {
+    let sources = Sources::new(&[(&format!("{folder}/{name}/src"), name)]).unwrap();
     let module = |path: &[&str]| {
         [&[name], path]
             .concat()
@@ -28,4 +32,11 @@ fn every_file_of_rust_is_read_and_no_other() {
 fn names_are_followed_to_their_files() {
     assert!(imports("viz", &["svg"], &["map"]));
     assert!(!imports("viz", &["map"], &["svg"]));
+}
+
+#[test]
+fn children_are_imported_by_their_path_and_by_self() {
+    assert!(imports("bench", &["subjects"], &["subjects", "oracle"]));
+    let tense = ["grammar", "tense"];
+    assert!(imports_in("examples", "toy-corpus", &["grammar"], &tense));
 }

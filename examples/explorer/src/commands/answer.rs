@@ -30,7 +30,7 @@ struct Line<'a> {
 
 /// Answers each line of the standard input by a line; a wrong one by a sentence, as `error`.
 pub fn run(args: &AnswerArgs, page: &Path) -> Result<(), Error> {
-    let bytes = super::read_compressed(&page.join(format!("{}.model.gz", args.name)))?;
+    let bytes = super::page_files::read_compressed(&page.join(format!("{}.model.gz", args.name)))?;
     let mut explorer = Explorer::new(ModelFile::from_bytes(&bytes, &Device::flex())?);
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {

@@ -57,7 +57,7 @@ pub fn run(args: &ExportArgs, page: &Path) -> Result<(), Error> {
         ("tokenizer.json", checkpoint.part("tokenizer")?),
     ] {
         let path = page.join(format!("{}.{end}.gz", args.name));
-        let size = super::write_compressed(&path, bytes)?;
+        let size = super::page_files::write_compressed(&path, bytes)?;
         println(&format!("{}: {size} bytes", path.display()));
     }
     Ok(())

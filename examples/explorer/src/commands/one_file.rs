@@ -29,7 +29,7 @@ pub struct OneFileArgs {
 pub fn run(args: &OneFileArgs, page: &Path) -> Result<(), Error> {
     let text = |name: &str| {
         let path = page.join(name);
-        let bytes = super::read(&path)?;
+        let bytes = super::page_files::read(&path)?;
         String::from_utf8(bytes).map_err(|_| Error::from(format!("{} is no text", path.display())))
     };
     let mut html = String::new();
@@ -75,7 +75,7 @@ fn embedded(page: &Path) -> Result<String, Error> {
                 .iter()
                 .any(|end| name.ends_with(end));
             if is_embedded && !["one-file.js", "built.json", "package.json"].contains(&&*name) {
-                let bytes = STANDARD.encode(super::read(&path.join(&name))?);
+                let bytes = STANDARD.encode(super::page_files::read(&path.join(&name))?);
                 writeln!(
                     html,
                     "<script type=\"application/base64\" data-file=\"{folder}{name}\">{bytes}</script>"

@@ -1,7 +1,8 @@
 //! Clauses with a full verb: statements, negations, questions.
 
 use super::noun_phrase::{NounPhrase, Slot};
-use super::verb_group::{Tense, VerbGroup};
+use super::tense::Tense;
+use super::verb_group::VerbGroup;
 use super::{Cell, Composer, Form, PEOPLE};
 use crate::bilingual::{Bilingual, Mark};
 use crate::lexicon::{

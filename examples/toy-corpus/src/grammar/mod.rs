@@ -4,11 +4,12 @@ mod clause;
 mod noun_phrase;
 mod question;
 mod story;
+mod tense;
 mod verb_group;
 
 use std::collections::VecDeque;
 
-use self::verb_group::Tense;
+use self::tense::Tense;
 use super::Pair;
 use super::draw::Draw;
 use super::lexicon::{ADJECTIVES, Kind, NOUNS, Person, VERBS};

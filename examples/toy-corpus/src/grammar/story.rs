@@ -4,7 +4,8 @@ use std::ops::{Range, RangeInclusive};
 
 use super::clause::{LIVING, OUTDOORS};
 use super::noun_phrase::{NounPhrase, Slot};
-use super::verb_group::{Tense, VerbGroup, be};
+use super::tense::Tense;
+use super::verb_group::{VerbGroup, be};
 use super::{Composer, PEOPLE};
 use crate::Story;
 use crate::lexicon::{ADJECTIVES, Gender, Kind, Number, PREPOSITIONS, Person, Property, VERBS};

@@ -1,19 +1,9 @@
 //! The verb with its tense: finite forms, "going to", "want to", "can", their negations and questions.
 
 use super::noun_phrase::NounPhrase;
+use super::tense::Tense;
 use crate::bilingual::Bilingual;
 use crate::lexicon::{BE, BE_PAST, DO, IR, PODER, Person, QUERER, QUERER_PAST, Verb};
-
-/// Tense and mood of a clause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tense {
-    Present,
-    Past,
-    GoingTo,
-    WantTo,
-    WantedTo,
-    Can,
-}
 
 /// English "to be", past or present.
 pub(super) fn be(tense: Tense, person: Person) -> &'static str {

@@ -16,9 +16,10 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    Reason, Stored, Tensors, ensure,
     packing::{FilePart, Packing},
+    stored::{Stored, Tensors},
 };
+use crate::weights::{Reason, ensure};
 use header::{Contents, Header};
 
 /// The names of ggml's types, by number from 0 on; `-` for a number without a type.

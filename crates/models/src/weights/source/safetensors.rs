@@ -11,8 +11,11 @@ use std::{
 use ::safetensors::tensor::TensorInfo;
 
 use super::{
-    MAX_HEADER, Reason, Stored, Tensors, count, ensure, packing::FilePart, unique::Unique,
+    packing::{FilePart, count},
+    stored::{MAX_HEADER, Stored, Tensors},
+    unique::Unique,
 };
+use crate::weights::{Reason, ensure};
 
 pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
     let mut file = File::open(path)?;

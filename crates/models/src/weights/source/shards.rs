@@ -10,8 +10,11 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{MAX_HEADER, Reason, Tensors, check_count, ensure, open_shard, unique::Unique};
-use crate::weights::WeightsError;
+use super::{
+    stored::{MAX_HEADER, Tensors, check_count},
+    unique::Unique,
+};
+use crate::weights::{Reason, WeightsError, ensure};
 
 #[derive(Deserialize)]
 struct Index {
@@ -26,7 +29,11 @@ pub(crate) fn shards(path: &Path) -> Result<BTreeSet<String>, WeightsError> {
     Ok(files.into_values().collect())
 }
 
-pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
+/// The tensors of all shards, which `open_shard` reads.
+pub(super) fn open(
+    path: &Path,
+    open_shard: fn(&Path) -> Result<Tensors, WeightsError>,
+) -> Result<Tensors, WeightsError> {
     let refused = |reason: String| WeightsError::file(path, reason);
     let files = read(path).map_err(|reason| WeightsError::file(path, reason))?;
     let folder = path.parent().unwrap_or(Path::new(""));

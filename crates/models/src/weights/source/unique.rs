@@ -10,7 +10,7 @@ use serde::{
     de::{Error, IgnoredAny, MapAccess, Visitor},
 };
 
-use super::{MAX_NAME, MAX_TENSORS};
+use super::stored::{MAX_NAME, MAX_TENSORS};
 
 /// A value for every tensor. Where an object has a name twice, serde's own maps and the `safetensors` crate silently keep the last value.
 pub(super) struct Unique<T>(pub(super) BTreeMap<String, T>);

@@ -14,7 +14,7 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
-use super::{GradientSlot, child, held};
+use super::child::{GradientSlot, child, held};
 use crate::composed;
 
 /// The heads, with a node for each operand and one that joins their gradients.

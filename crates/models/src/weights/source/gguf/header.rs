@@ -8,7 +8,10 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::super::{MAX_HEADER, MAX_NAME, MAX_TENSORS, Reason, ensure};
+use crate::weights::{
+    Reason, ensure,
+    source::stored::{MAX_HEADER, MAX_NAME, MAX_TENSORS},
+};
 
 /// What the places of tensors are multiples of, unless the metadata say otherwise.
 const ALIGNMENT: u64 = 32;
