@@ -2,6 +2,7 @@
 
 use burn::tensor::{Bool, Device, Distribution, Tensor, activation::softmax};
 use burn_attn::{SelfAttentionConfig, seed};
+use burn_attn_viz::{AttentionMap, TextOptions, render_text};
 
 const TOKENS: [&str; 6] = ["the", "cat", "sees", "the", "big", "fish"];
 const LEN: usize = TOKENS.len();
@@ -61,7 +62,12 @@ fn main() {
     // ANCHOR_END: by-hand-output
     shape("· W + b", &output, "the output projection");
 
-    draw(weights);
+    let tokens = TOKENS.map(String::from).to_vec();
+    let weights = weights.into_data().iter().collect();
+    let map = AttentionMap::new("weights", tokens.clone(), tokens, weights).expect("are weights");
+    for head in 0..HEADS {
+        println!("\n{}", render_text(&map, head, &TextOptions::default()));
+    }
 
     let difference = (output - module.forward(x)).abs().max();
     let difference = difference.into_scalar::<f32>();
@@ -71,23 +77,4 @@ fn main() {
 
 fn shape<const D: usize>(step: &str, tensor: &Tensor<D>, meaning: &str) {
     println!("{step:16}{:18}{meaning}", format!("{:?}", tensor.dims()));
-}
-
-/// The weights of every head: a row per query, a column per key, darker where the weight is larger.
-fn draw(weights: Tensor<4>) {
-    let weights: Vec<f32> = weights.into_data().iter().collect();
-    for (head, rows) in weights.chunks(LEN * LEN).enumerate() {
-        println!("\nhead {}: what each token looks at", head + 1);
-        for (token, row) in TOKENS.iter().zip(rows.chunks(LEN)) {
-            let shades = row.iter().map(|weight| match weight {
-                0.0 => "   ",
-                ..0.1 => " ··",
-                ..0.3 => " ░░",
-                ..0.6 => " ▒▒",
-                _ => " ██",
-            });
-            println!("{token:>6} {}", shades.collect::<String>());
-        }
-    }
-    println!();
 }

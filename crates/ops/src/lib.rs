@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | the output | [`attention`] |
 //! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
-//! | to merge attention over the parts of a split context | [`merge_partial`] |
+//! | to merge attention over keys that were split | [`merge_partial`] |
 //! | to inspect the weights, or every step | [`attention_weights`], [`attention_steps`] |
 //! | to know what the weights of long sequences look like | [`attention_statistics`] |
 //! | to say which keys each query sees | [`AttentionMask`] |

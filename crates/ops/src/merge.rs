@@ -1,4 +1,4 @@
-//! Merging attention over the parts of a split context.
+//! Merging attention over keys that were split.
 
 use burn::{
     backend::Dispatch,
