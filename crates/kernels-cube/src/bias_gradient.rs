@@ -71,7 +71,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let len_kv = key.shape(2);
     let tiles_q = len_q.div_ceil(size);
     let tiles_kv = len_kv.div_ceil(size);
-    // Head and batch item of the gradient, and the split of which it is. The grid is rounded up: extra cubes repeat the last head.
+    // Head, batch item and split of this cube. The grid is rounded up: extra cubes repeat the last head.
     let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
     let own_heads = gradient.shape(1);
     let own_head = ((cube / tiles_of_head) as usize).min(gradient.shape(0) * own_heads - 1);

@@ -16,7 +16,7 @@ use crate::{
     tile::Tile,
 };
 
-/// The type of the elements of a mask that is not there.
+/// The element type in place of an absent mask's.
 const ANY_MASK: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// Everything about a call that its kernels share.
@@ -57,7 +57,7 @@ impl<'a> Call<'a> {
         Self::of(client, inputs, problem, pass)
     }
 
-    /// The same for the kernels of another pass.
+    /// This call, with the tiles of another pass.
     pub(crate) fn of_pass(&self, pass: Pass) -> Self {
         Self::of(self.client, self.inputs, self.problem, pass)
     }

@@ -145,7 +145,7 @@ pub(crate) fn gradients(
     }
 }
 
-/// Of any strides, but with the numbers of a row beside each other.
+/// Panics unless the shape and type fit and the last stride is 1; the other strides are free.
 fn rows(name: &str, operand: &Operand, expected: &[usize], elem: ElemType) {
     fits(name, operand, expected, elem);
     let beside = operand.strides.last() == Some(&1) || operand.shape.last() == Some(&1);

@@ -184,7 +184,7 @@ pub(crate) struct Normalized {
     pub(crate) logsumexp: f32,
 }
 
-/// [`normalized`]; of a split, what its sums are relative to.
+/// [`normalized`]; in a split, the sums as they are and the maximum that they are relative to.
 #[cube]
 pub(crate) fn ended(
     maximum: f32,

@@ -28,7 +28,7 @@ use crate::{
 /// The widest head whose gradients of key and value fit into registers together.
 const WIDEST_OF_TWO_SUMS: usize = 128;
 
-/// Likewise on matrix units.
+/// The widest head whose gradients of key and value fit into fragments together.
 const WIDEST_OF_TWO_FRAGMENTS: usize = 64;
 
 /// Writes the output `[batch, heads_q, len_q, dim_v]`, of the query's type, and the logsumexp `[batch, heads_q, len_q]`, in f32.
@@ -249,7 +249,7 @@ macro_rules! launch {
 
 #[allow(unsafe_code, reason = "launches without bounds checks")]
 impl<'a> Backward<'a> {
-    /// The same for the kernels of another pass, whose tiles may have other sizes.
+    /// This pass, with the tiles of another one.
     fn of_pass(&self, pass: Pass) -> Backward<'a> {
         let call = self.call.of_pass(pass);
         // Sizes of tiles are powers of two: a length that is as many tiles of another size is one of each.

@@ -1,7 +1,7 @@
 //! Whether the device computes a call.
 //!
-//! A launch does not wait for the device. That a kernel is too large for it, or that its driver cannot compile it, CubeCL would say only to whoever
-//! reads the results.
+//! A launch does not wait for the device: CubeCL reports a kernel that is too large, or that the driver cannot compile, only when its results are
+//! read.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -33,12 +33,12 @@ impl Error for Refusal {}
 /// Everything that decides which kernels run.
 #[derive(PartialEq, Eq, Hash)]
 struct Kernels {
-    /// And of which runtime it is one.
+    /// The type of its runtime.
     device: (DeviceId, TypeId),
     pass: Pass,
     config: Config,
     elems: [ElemType; 2],
-    /// Of values, for few queries.
+    /// Width of a value head, which the kernels for few queries compile in.
     dim_v: usize,
     size: VectorSize,
     inputs: [bool; 9],
@@ -48,7 +48,7 @@ struct Kernels {
     results: Vec<bool>,
 }
 
-/// What has been asked.
+/// The kernel variants that were asked for.
 static TAKEN: LazyLock<Mutex<HashSet<Kernels>>> = LazyLock::new(Mutex::default);
 
 impl Call<'_> {

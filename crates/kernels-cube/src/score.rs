@@ -207,7 +207,7 @@ pub(crate) fn score<M: Numeric>(
             }
         }
     }
-    // One test for all, of which nearly none is hidden or infinite. Of the bits, because what is larger than NaN is up to the driver.
+    // One test for all scores, because almost none is hidden or infinite. Bits are compared, because drivers order NaN differently.
     let mut largest = magnitude(scores[0usize]);
     #[unroll]
     for index in 1..comptime!(tile.vectors_per_unit()) {

@@ -81,7 +81,7 @@ impl Call<'_> {
         enough.min(most).max(least).max(1)
     }
 
-    /// Memory for what the splits have of `result`, `[splits · batch, …]` in f32; `result` itself where there is one.
+    /// Memory for the parts of `result` that the splits compute, `[splits · batch, …]` in f32; with one split, `result` itself.
     pub(crate) fn parts_of(&self, result: &Operand) -> Operand {
         match self.splits {
             1 => result.clone(),
@@ -111,7 +111,7 @@ impl Call<'_> {
         }
     }
 
-    /// Normalizes what the splits have of an output, `[splits · batch, heads_q, len_q, dim_v]`, with `[splits, rows, 2]` statistics: the number that was
+    /// Merges and normalizes the splits' parts of an output, `[splits · batch, heads_q, len_q, dim_v]`, with `[splits, rows, 2]` statistics: the number that was
     /// subtracted from all scores of a row, and the sum of its weights.
     pub(crate) fn merge(
         &self,

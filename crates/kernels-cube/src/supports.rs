@@ -27,7 +27,7 @@ pub(crate) const WIDEST_VECTOR: usize = 8;
 /// Rows of the largest tile but on [`matrix`](crate::matrix) units.
 const LARGEST_TILE: usize = 64;
 
-/// Tensors of the kernels that have most, besides the optional ones: forward query, key, value, sinks, output and logsumexp; backward query, key,
+/// Tensors that the largest kernels bind, besides the optional ones: forward query, key, value, sinks, output and logsumexp; backward query, key,
 /// value, the gradient of the output, statistics and one gradient.
 const REQUIRED_TENSORS: usize = 6;
 
@@ -41,10 +41,10 @@ pub(crate) const MOST_TILES: usize = 128;
 /// No key is farther away from a query, so that sums of positions fit into 32 bits.
 pub(crate) const FARTHEST: usize = LARGEST_TENSOR / 4;
 
-/// Sizes of a scale that is not 0: f32 holds it as a normal number, and twice as much.
+/// Range of a non-zero scale: the scale and twice the scale are normal numbers in f32.
 pub(crate) const SCALES: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=(f32::MAX / 2.0) as f64;
 
-/// Softcaps of which multiples, and to which ratios, are far from the limits of f32.
+/// Range of softcaps whose products and quotients stay far from the limits of f32.
 pub(crate) const SOFTCAPS: RangeInclusive<f64> = 1.0 / (1_u64 << 60) as f64..=(1_u64 << 60) as f64;
 
 /// Whether f32, in which the kernels compute scores, has the range for this scale and softcap.
@@ -106,7 +106,7 @@ pub fn supports(
         && can_split(client, problem)
 }
 
-/// Numbers of f32 that the kernels may have in one piece of memory of their own: as much as the device gives at a time.
+/// The largest scratch buffer, in f32 numbers: the device's largest allocation.
 pub(crate) fn largest_scratch(client: &Client) -> usize {
     LARGEST_TENSOR.min(client.properties().memory.max_page_size as usize / 4)
 }
@@ -130,7 +130,7 @@ fn can_split(client: &Client, problem: &Problem) -> bool {
             && fits(p.len_kv, p.group_size() * tiles(p.len_q), columns)
 }
 
-/// Whether the device binds so many tensors besides those that the kernels need.
+/// Whether the device binds `others` tensors besides the required ones.
 pub(crate) fn has_room(client: &Client, others: usize) -> bool {
     REQUIRED_TENSORS + others <= client.properties().hardware.max_bindings as usize
 }

@@ -363,7 +363,7 @@ pub(crate) fn add_weighted_rows<F: Float, N: Size>(
     }
 }
 
-/// So many vectors of zeros.
+/// `count` vectors of zeros.
 #[cube]
 pub(crate) fn zeros(#[comptime] count: usize) -> Array<Four> {
     let mut zeros = Array::<Four>::new(count);

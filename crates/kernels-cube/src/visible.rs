@@ -96,7 +96,7 @@ pub(crate) fn place<M: Numeric>(
     }
 }
 
-/// Number `at` of a tensor, clamped to a range; without the tensor `otherwise`.
+/// Element `at` of a tensor, clamped to a range; `otherwise` if the tensor is absent.
 #[cube]
 pub(crate) fn clamped(
     numbers: &ComptimeOption<OwnedTensor<i32>>,
@@ -140,7 +140,7 @@ pub(crate) fn tiles_of_keys<M: Numeric>(
     }
 }
 
-/// The tiles of queries of which some may see a key of the tile from `key` on.
+/// The tiles of queries that may see a key of the tile that begins at `key`.
 #[cube]
 pub(crate) fn tiles_of_queries<M: Numeric>(
     scoring: &Scoring<M>,

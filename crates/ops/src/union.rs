@@ -121,7 +121,7 @@ impl AttentionMask {
         (by_position != PositionMask::default() && rest.is_none()).then_some(by_position)
     }
 
-    /// The key lengths, if the mask is nothing else.
+    /// The key lengths of a mask that has nothing else.
     fn only_lengths(&self) -> Option<Tensor<1, Int>> {
         let rest = Self {
             key_lengths: None,

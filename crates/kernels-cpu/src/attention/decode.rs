@@ -87,7 +87,7 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             let (first, range) = inputs.options.mask.seen_keys(&problem, batch_item, 0);
             let range = range.start.max(first).min(range.end)..range.end;
             let all = first + range.len();
-            // Of the first keys and the range, one after the other.
+            // The first keys and the range are cut as one sequence.
             let cut = [split, split + 1].map(|split| all * split / splits);
             let of_first = cut.map(|cut| cut.min(first));
             let of_range = cut.map(|cut| range.start + cut.saturating_sub(first));
@@ -155,7 +155,7 @@ fn merge_row<'a, R: Real>(
         // A part that is NaN must stay NaN.
         if of_part <= maximum { maximum } else { of_part }
     });
-    // Of a part without a visible key, −∞ may be the maximum of all.
+    // Every part may be hidden whole, so that the maximum of all is −∞.
     let rescale = |of_part: R| match of_part.to_f64() {
         of_part if of_part == maximum => 1.0,
         of_part => math::exp2(of_part - maximum),

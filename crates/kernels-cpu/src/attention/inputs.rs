@@ -129,7 +129,7 @@ impl<'a, T: Element> Inputs<'a, T> {
         Ok(())
     }
 
-    /// Of each tensor that the score function has captured: into how many parts batch items and heads divide it, and how many entries a part has.
+    /// For each tensor that the score function has captured: the number of parts, one per batch item and head, and the entries of a part.
     pub(crate) fn captured(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let function = self.score_function.iter();
         let captured = function.flat_map(|function| function.captured);

@@ -105,7 +105,7 @@ pub(crate) fn for_each<Task: Send, R: Pod>(
     });
 }
 
-/// The same on several threads, each of which takes the next task when it has finished one.
+/// On several threads, each of which takes the next task when it has finished one.
 #[cfg(feature = "rayon")]
 fn share_out<Task: Send, R: Pod>(
     workers: usize,

@@ -8,7 +8,7 @@ use crate::tile::Side;
 /// Rows that a unit reads at a time: reads that do not wait for each other.
 const AT_ONCE: usize = 4;
 
-/// Puts what every lane has of the dot products of queries and keys into shared memory: `[rows][LANES][KEYS]`, the rows being `queries` of
+/// Stores each lane's partial dot products of queries and keys in shared memory: `[rows][LANES][KEYS]`, the rows being `queries` of
 /// one head, then as many of the next.
 #[cube]
 pub(super) fn dot_products<F: Float, N: Size>(

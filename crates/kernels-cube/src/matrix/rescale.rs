@@ -78,8 +78,8 @@ pub(crate) fn rescale(
     }
 }
 
-/// Multiplies a row's gradients of scores by a power of two that brings them into the range of f16, and returns it. `factor` is that of
-/// earlier tiles, 0 if these were zero; the sums have it, and follow where a larger gradient needs a smaller one.
+/// Multiplies a row's gradients of scores by a power of two that brings them into the range of f16, and returns it. `factor` scaled
+/// the earlier tiles, 0 if these were zero. A larger gradient lowers it, and the sums are rescaled.
 #[cube]
 pub(crate) fn fit(
     gradients: &mut Array<Four>,

@@ -10,13 +10,13 @@ use crate::{
     tile::Tile,
 };
 
-/// Rows of operands are filled up to a multiple of this, of which every size of a product is a divisor.
+/// Rows of operands are padded to a multiple of this, which every fragment size divides.
 const WHOLE: usize = 16;
 
 /// The widest head of which two operands fit into shared memory beside the scores.
 const WIDEST_OF_TWO: usize = 64;
 
-/// The widest head of which 64 rows of an operand do, beside 64 x 64 scores.
+/// The widest head of which 64 rows of an operand fit into shared memory beside 64 x 64 scores.
 const WIDEST_OF_SQUARES: usize = 128;
 
 /// Whether the environment turns matrix units off.
@@ -96,7 +96,7 @@ impl Matrix {
         };
         shapes
             .iter()
-            // A tile of which at least half were beyond the last row would waste its time.
+            // No tile of which at least half lies beyond the last row.
             .filter(|&&[rows, ..]| rows == 32 || rows < 2 * len)
             .map(|&[rows, columns, operands]| Self {
                 m,
@@ -140,7 +140,7 @@ impl Matrix {
         self.columns / 4 + 1
     }
 
-    /// Likewise of rows of `dim` numbers in half precision: two vectors more are 16 bytes.
+    /// From one row of `dim` numbers in half precision to the next, in vectors: 16 bytes more spread rows over the banks.
     pub(crate) fn stride(self, dim: usize) -> usize {
         dim / 4 + 2
     }

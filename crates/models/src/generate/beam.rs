@@ -85,7 +85,7 @@ struct Beam<'a> {
     prompt: &'a [u32],
     /// How many steps are left.
     budget: usize,
-    /// Those that go on, most probable first: a row of the state each.
+    /// The live hypotheses, most probable first: a row of the state each.
     live: Vec<Live>,
     /// Those that a stop token ended, best first, and after the last step those that the limit ended.
     ended: Vec<Hypothesis>,

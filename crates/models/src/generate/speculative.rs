@@ -32,8 +32,8 @@ pub trait Speculative: Autoregressive {
     /// A cache with a window drops the tokens behind it here, and not while it reads these tokens. A state that keeps everything has nothing to do.
     fn reserve(&self, state: &mut Self::State, new: usize);
 
-    /// Forgets all but the first `lengths[r]` tokens of each row `r`. None of those that it forgets was there at the last
-    /// [`reserve`](Self::reserve).
+    /// Forgets all but the first `lengths[r]` tokens of each row `r`. Every forgotten token was
+    /// appended after the last [`reserve`](Self::reserve).
     ///
     /// # Panics
     ///

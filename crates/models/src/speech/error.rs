@@ -34,7 +34,7 @@ pub enum SpeechError {
     SampleRate {
         /// Samples a second of the recording.
         found: usize,
-        /// Those of the model.
+        /// The sample rate of the model.
         expected: usize,
     },
     /// A recording of a batch has no samples.
@@ -53,7 +53,7 @@ pub enum SpeechError {
     Language {
         /// The language.
         language: String,
-        /// Those that the model knows.
+        /// The languages that the model knows.
         known: String,
     },
     /// A language was given for a model that knows only one.

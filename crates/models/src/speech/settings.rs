@@ -18,7 +18,7 @@ const EXPECTED: &str = "the settings of a generation";
 const ONLY_NULL: &str = "min_new_tokens forced_bos_token_id forced_eos_token_id bad_words_ids sequence_bias exponential_decay_length_penalty \
      no_speech_threshold logprob_threshold compression_ratio_threshold prompt_ids constraints dola_layers force_words_ids max_time penalty_alpha \
      stop_strings watermarking_config";
-/// Are about sampling, beams, timestamps or texts before a window, none of which there are, about speed, or about the form of results.
+/// Ignored: fields of features that are not supported here (sampling, beams, timestamps, texts before a window), of speed, and of the form of results.
 const HARMLESS: &str = "_commit_hash _from_model_config assistant_confidence_threshold assistant_early_exit assistant_ensemble_weight \
      assistant_lookbehind bos_token_id cache_config cache_implementation compile_config condition_on_prev_tokens \
      continuous_batching_config disable_compile diversity_penalty early_stopping epsilon_cutoff eta_cutoff is_assistant length_penalty low_memory \

@@ -48,7 +48,7 @@ pub enum ImageSize {
 
 /// Resizes, crops and normalises images, as the image processors for ViT, DeiT, BiT (DINOv2), CLIP, SigLIP, DETR and SegFormer of Hugging Face's `transformers` do.
 ///
-/// The value of a resized pixel may differ by one step of 255 from theirs, as PIL's and torchvision's differ from each other. Transparency is dropped.
+/// The value of a resized pixel may differ from transformers' by 1/255, as PIL's and torchvision's differ. Transparency is dropped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageProcessor {
     /// What images are resized to. Default: they are not.

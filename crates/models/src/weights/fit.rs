@@ -16,7 +16,7 @@ pub(super) struct Options {
     pub(super) ignored: Vec<String>,
     pub(super) renamed: Vec<(String, String)>,
     pub(super) partial: bool,
-    /// Of parameters that are not initialised yet.
+    /// The dtype of parameters that are not initialised yet.
     pub(super) dtype: Option<FloatDType>,
 }
 

@@ -151,7 +151,7 @@ pub struct KvCache {
     dtype_is_fixed: bool,
     /// How many earlier tokens a token sees, if there is a limit.
     window: Option<usize>,
-    /// How many first tokens are kept while the oldest others are dropped, if they are.
+    /// The number of sink tokens: first tokens that stay when the cache drops the oldest others.
     sink_tokens: Option<usize>,
     /// Of the tokens in the buffers, if any was given one that is not its place.
     positions: Option<Vec<Vec<usize>>>,

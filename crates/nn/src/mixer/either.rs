@@ -39,9 +39,9 @@ pub struct EitherMixer<A, B> {
 /// The state of an [`EitherMixer`]: that of the mixer which is present.
 #[derive(Clone, Debug)]
 pub enum EitherState<A, B> {
-    /// Of the first kind.
+    /// The first mixer.
     First(A),
-    /// Of the second kind.
+    /// The second mixer.
     Second(B),
 }
 

@@ -36,7 +36,7 @@ impl Memory {
         [len, channels, heads, keys, values]
     }
 
-    /// That of `batch` sequences without tokens, otherwise like this one.
+    /// An empty state of the same widths for `batch` sequences.
     fn empty(&self, batch: usize) -> Self {
         let [len, channels, heads, keys, values] = self.sizes();
         let (of_tail, of_matrix) = (self.tail.dtype(), self.matrix.dtype());

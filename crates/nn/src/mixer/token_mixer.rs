@@ -152,7 +152,7 @@ pub trait TokenMixer: Module + ModuleDisplay {
 pub struct MixerCall {
     pub(crate) recorder: Recorder,
     pub(crate) shared: SharedKeyValue,
-    /// Those of a stack's layers so far, by causality and window, if the call is one of a stack on whole sequences.
+    /// In a stack on whole sequences, the masks of the layers so far, by causality and window.
     pub(crate) masks: Option<BTreeMap<(bool, Option<usize>), AttentionMask>>,
 }
 

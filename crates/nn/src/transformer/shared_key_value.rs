@@ -1,4 +1,4 @@
-//! Whose keys and values each layer of a stack attends to.
+//! Which layer's keys and values each layer of a stack attends to.
 
 use super::{BlockConfig, TransformerStackConfig};
 use crate::error::ConfigError;

@@ -31,7 +31,7 @@ enum Sum {
 }
 
 impl CapturedSums {
-    /// Of the operand that has the floats of the function, for blocks of these queries and keys.
+    /// Sums of the gradient of the function's captured floats, for blocks of these queries and keys.
     pub(super) fn new<B: Backend>(
         call: &ScoreFunction,
         captured: &FloatTensor<B>,

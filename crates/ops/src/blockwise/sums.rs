@@ -22,7 +22,7 @@ pub(super) struct BlockSums<B: Backend> {
 }
 
 impl<B: Backend> BlockSums<B> {
-    /// Of the shape and dtype of `like`, whose dimensions 2 and 3 have these blocks, or a single entry.
+    /// Sums of the shape and dtype of `like`, whose dimensions 2 and 3 have these blocks, or a single entry.
     pub(super) fn new(
         like: &FloatTensor<B>,
         rows: &[Range<usize>],

@@ -262,7 +262,7 @@ impl Plan {
     }
 }
 
-/// Cuts the next `len` elements off a slice, if there is one.
+/// Takes the next `len` elements of an optional slice.
 fn cut<'a, T>(rest: &mut Option<&'a mut [T]>, len: usize) -> Option<&'a mut [T]> {
     let (piece, others) = rest.take()?.split_at_mut(len);
     *rest = Some(others);

@@ -65,7 +65,7 @@ pub struct TileBackward<'a, R> {
     pub(crate) value_gradient: &'a mut [R],
     /// The distances of the head, or empty.
     pub(crate) distance_gradient: &'a mut [R],
-    /// Of the query head, or empty.
+    /// The gradient of the query head's sink, or empty.
     pub(crate) function_gradient: FunctionGradient<'a, R>,
     pub(crate) bias_gradient: Option<BiasGradient<'a, R>>,
     pub(crate) sink_gradient: Option<&'a mut R>,

@@ -26,7 +26,7 @@ pub(crate) struct Scoring<'a, R> {
     pub(crate) options: Options<'a, R>,
     /// `[heads_q, distances]`
     pub(crate) distance_bias: Option<&'a [R]>,
-    /// That of the options.
+    /// The softcap of the options.
     pub(crate) softcap: Option<Softcap<R>>,
     pub(crate) score_function: Option<(&'a dyn ScoreLoops<R>, &'a [Captured<'a, R>])>,
     pub(crate) visible_function: Option<(&'a dyn VisibleLoops<R>, VisibleFunction<'a>)>,

@@ -1,4 +1,4 @@
-//! Keys or values without the NaN and infinity that nobody sees.
+//! Keys or values whose hidden NaN and infinity are zeros.
 //!
 //! A hidden key has a weight of 0, but 0 · NaN is NaN. So where something may hide single keys of a block, zeros stand in for the rows that
 //! are not finite, except for the panels that see them.

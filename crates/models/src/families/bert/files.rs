@@ -81,7 +81,7 @@ impl BertConfig {
         Ok(match is_albert {
             true => {
                 file.only("inner_group_num", json!(1))?;
-                // Of code that was never published.
+                // A field of code that was never published.
                 file.ignore("down_scale_factor gap_size net_structure_type num_memory_blocks");
                 let groups = file.size_or("num_hidden_groups", 1)?;
                 let block = config.block.clone().with_feed_forward_residual_dropout(0.0);

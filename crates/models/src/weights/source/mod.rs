@@ -55,7 +55,7 @@ pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
 pub(crate) enum Format {
     Safetensors,
     Burnpack,
-    /// Of ggml and llama.cpp.
+    /// The format of ggml and llama.cpp.
     Gguf,
     /// In JSON: it names the shards of a model.
     Index,

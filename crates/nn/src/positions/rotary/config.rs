@@ -72,7 +72,7 @@ impl RotaryAxes {
         }
     }
 
-    /// Why the axes do not fit this many pairs, if they do not.
+    /// Fails if the axes do not cover this many pairs.
     fn check(&self, pairs: usize) -> Result<(), String> {
         match self {
             Self::Sections(sections) if sections.iter().sum::<usize>() != pairs => Err(format!(
