@@ -39,9 +39,9 @@ pub struct EitherMixer<A, B> {
 /// The state of an [`EitherMixer`]: that of the mixer which is present.
 #[derive(Clone, Debug)]
 pub enum EitherState<A, B> {
-    /// The first mixer.
+    /// The state of the first mixer.
     First(A),
-    /// The second mixer.
+    /// The state of the second mixer.
     Second(B),
 }
 
