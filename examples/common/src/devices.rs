@@ -5,29 +5,12 @@ use std::{fmt, str::FromStr};
 use burn::tensor::Device;
 use clap::ValueEnum;
 
-/// Why there is no such device.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DeviceError {
-    /// Its backend was not compiled in.
-    #[error("device `{0}` is not built in: add --features {0}")]
-    NotBuiltIn(String),
-    /// Nothing has this name.
-    #[error(
-        "{0:?} is not a device: use {names}, or the number of a GPU behind its name, as in cuda:1; wgpu, vulkan, metal and webgpu number discrete GPUs alone",
-        names = names()
-    )]
-    Unknown(String),
-    /// The environment variable names nothing.
-    #[error("the environment variable BURN_DEVICE names an unknown device {0:?}")]
-    Variable(String),
-}
-
 /// These devices or, if there are none, the default one.
 ///
 /// # Errors
 ///
 /// As [`DeviceArg::open`] and [`choose`].
-pub fn open_all(devices: &[DeviceArg]) -> Result<Vec<Device>, DeviceError> {
+pub fn open_all(devices: &[DeviceArg]) -> Result<Vec<Device>, String> {
     match devices {
         [] => Ok(vec![choose(None)?.device]),
         devices => devices.iter().map(|device| device.open()).collect(),
@@ -76,7 +59,7 @@ impl DeviceArg {
     /// # Errors
     ///
     /// If its backend was not compiled in.
-    pub fn open(self) -> Result<Device, DeviceError> {
+    pub fn open(self) -> Result<Device, String> {
         let Self { name, number } = self;
         #[cfg(any(
             feature = "wgpu",
@@ -113,7 +96,9 @@ impl DeviceArg {
                 unreachable_patterns,
                 reason = "with every feature on, nothing is missing"
             )]
-            missing => Err(DeviceError::NotBuiltIn(missing.to_string())),
+            missing => Err(format!(
+                "device `{missing}` is not built in: add --features {missing}"
+            )),
         }
     }
 
@@ -124,10 +109,19 @@ impl DeviceArg {
 }
 
 impl FromStr for DeviceArg {
-    type Err = DeviceError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, DeviceError> {
-        let unknown = || DeviceError::Unknown(text.to_string());
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown = || {
+            let names: Vec<_> = DeviceName::value_variants()
+                .iter()
+                .map(DeviceName::to_string)
+                .collect();
+            let names = names.join(", ");
+            format!(
+                "{text:?} is not a device: use {names}, or the number of a GPU behind its name, as in cuda:1; wgpu, vulkan, metal and webgpu number discrete GPUs alone"
+            )
+        };
         let (name, number) = match text.split_once(':') {
             Some((name, number)) => (name, Some(number.parse().map_err(|_| unknown())?)),
             None => (text, None),
@@ -151,14 +145,6 @@ impl fmt::Display for DeviceArg {
     }
 }
 
-fn names() -> String {
-    let names = DeviceName::value_variants().iter();
-    names
-        .map(DeviceName::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
 /// A device with its name.
 #[derive(Clone, Debug)]
 pub struct TargetDevice {
@@ -173,12 +159,14 @@ pub struct TargetDevice {
 /// # Errors
 ///
 /// If there is no such device in this build.
-pub fn choose(asked: Option<DeviceArg>) -> Result<TargetDevice, DeviceError> {
+pub fn choose(asked: Option<DeviceArg>) -> Result<TargetDevice, String> {
     let arg = match (asked, std::env::var("BURN_DEVICE")) {
         (Some(arg), _) => Some(arg),
         // LibTorch has devices of its own, and a remote one has an address: Burn reads the variable, too.
         (None, Ok(text)) if ["tch", "remote"].contains(&text.to_lowercase().as_str()) => None,
-        (None, Ok(text)) => Some(text.parse().map_err(|_| DeviceError::Variable(text))?),
+        (None, Ok(text)) => Some(text.parse().map_err(|_| {
+            format!("the environment variable BURN_DEVICE names an unknown device {text:?}")
+        })?),
         (None, Err(_)) => None,
     };
     let (device, name) = match arg {

@@ -3,10 +3,13 @@
 use std::{
     fs::{self, File, TryLockError},
     io,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-use crate::files::{FileError, UNFINISHED, name};
+use crate::{
+    error::Error,
+    files::{FileError, UNFINISHED, name},
+};
 
 /// The file that a training locks. It stays: if it were removed, one training could lock it just before and another its
 /// successor.
@@ -19,25 +22,11 @@ pub struct Lock {
     _file: File,
 }
 
-/// Why a folder cannot be locked.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// Another process trains in it.
-    #[error(
-        "{} is in use: another training writes into it; wait until it has ended, or name another folder with --out",
-        .0.display()
-    )]
-    InUse(PathBuf),
-    /// It cannot be created or written into, or its file system fails.
-    #[error(transparent)]
-    Folder(#[from] FileError),
-}
-
 /// Makes sure that nothing is training in a folder, without creating anything: the folder may be a typing error.
 ///
 /// # Errors
 /// If something is.
-pub fn free(folder: &Path) -> Result<(), LockError> {
+pub fn free(folder: &Path) -> Result<(), Error> {
     match File::open(folder.join(FILE)) {
         // Two that only look do not hinder each other.
         Ok(file) => locked(file.try_lock_shared(), folder),
@@ -50,7 +39,7 @@ pub fn free(folder: &Path) -> Result<(), LockError> {
 ///
 /// # Errors
 /// If something is training there, or the folder cannot be written into.
-pub fn lock(folder: &Path) -> Result<Lock, LockError> {
+pub fn lock(folder: &Path) -> Result<Lock, Error> {
     fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
     let file = File::options()
         .write(true)
@@ -67,7 +56,7 @@ pub fn lock(folder: &Path) -> Result<Lock, LockError> {
 ///
 /// # Errors
 /// If something is training there, or the folder cannot be written.
-pub fn prepare(folder: &Path) -> Result<Lock, LockError> {
+pub fn prepare(folder: &Path) -> Result<Lock, Error> {
     let lock = lock(folder)?;
     for entry in fs::read_dir(folder).map_err(FileError::of("read", folder))? {
         let path = entry.map_err(FileError::of("read", folder))?.path();
@@ -82,10 +71,14 @@ pub fn prepare(folder: &Path) -> Result<Lock, LockError> {
 }
 
 /// What it means that a folder could, or could not, be locked.
-fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), LockError> {
+fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), Error> {
     match result {
         Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(LockError::InUse(folder.to_path_buf())),
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "{} is in use: another training writes into it; wait until it has ended, or name another folder with --out",
+            folder.display()
+        )
+        .into()),
         // Some file systems in networks have no locks, which is no reason not to train there.
         Err(TryLockError::Error(error)) if has_no_locks(&error) => Ok(()),
         Err(TryLockError::Error(error)) => Err(FileError::of("lock", folder)(error).into()),

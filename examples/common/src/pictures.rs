@@ -8,24 +8,13 @@ use burn::tensor::Tensor;
 #[cfg(feature = "train")]
 use burn_attn_models::{language_model::LanguageModel, text::labels, tokens::padded};
 use burn_attn_viz::{
-    AttentionGroup, AttentionMap, AttentionPage, MapError, SvgOptions, TextOptions, render_svg,
-    render_text,
+    AttentionGroup, AttentionMap, AttentionPage, SvgOptions, TextOptions, render_svg, render_text,
 };
 use clap::{ArgGroup, Args};
 #[cfg(feature = "train")]
 use tokenizers::Tokenizer;
 
 use crate::{error::Error, exit, files};
-
-/// Why the weights of a layer cannot be drawn.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("cannot draw the attention of layer {layer}: {error}")]
-pub struct PictureError {
-    /// The layer, from 1.
-    pub layer: usize,
-    /// What is wrong with it.
-    pub error: MapError,
-}
 
 /// A map of each layer, the first one called `layer 1`.
 ///
@@ -38,14 +27,15 @@ pub fn maps(
     layers: Vec<Tensor<4>>,
     queries: &[String],
     keys: &[String],
-) -> Result<Vec<AttentionMap>, PictureError> {
+) -> Result<Vec<AttentionMap>, Error> {
     let layers = (1..).zip(layers);
     layers
         .map(|(layer, weights)| {
             let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
             let title = format!("layer {layer}");
-            AttentionMap::new(title, queries.to_vec(), keys.to_vec(), weights)
-                .map_err(|error| PictureError { layer, error })
+            AttentionMap::new(title, queries.to_vec(), keys.to_vec(), weights).map_err(|error| {
+                format!("cannot draw the attention of layer {layer}: {error}").into()
+            })
         })
         .collect()
 }

@@ -51,7 +51,12 @@ impl RunFolder {
         Ok(Some((Checkpoint::newest(&self.path)?, lock)))
     }
 
-    fn check_no_run(&self) -> Result<(), Error> {
+    /// Makes sure that a new run destroys no other, and nothing that is of no run.
+    ///
+    /// # Errors
+    ///
+    /// If there is one.
+    pub fn check_no_run(&self) -> Result<(), Error> {
         let has = |name: &str| self.path.join(name).exists();
         if has(NEWEST_CHECKPOINT) {
             return Err(self.refused(

@@ -226,7 +226,7 @@ pub fn attention(
     let device = bert.tokens.weight.device();
     let output = bert.forward_with_weights(input(&[text], &device));
     let labels = labels(tokenizer, text.get_ids());
-    Ok(maps(output.self_weights, &labels, &labels)?)
+    maps(output.self_weights, &labels, &labels)
 }
 
 /// What an encoder reads of texts.

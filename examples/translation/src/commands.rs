@@ -1,18 +1,17 @@
 //! What each command does.
 
-use std::fs;
 use std::path::Path;
 
 use burn::module::Module;
 use burn::train::Interrupter;
 use burn_attn::ops::backend::in_host_memory;
-use burn_attn_models::train::{BEST_CHECKPOINT, Outcome, Replicas};
+use burn_attn_models::train::{Outcome, Replicas};
 use example_common::devices::TargetDevice;
 use example_common::error::Error;
 use example_common::exit::{STOPPED, println};
 use example_common::files;
 use example_common::learner;
-use example_common::lock::{self, Lock};
+use example_common::lock;
 
 use crate::checkpoint;
 use crate::cli::{Command, Shared, TrainArgs};
@@ -101,14 +100,7 @@ fn train(args: Option<&TrainArgs>, shared: &Shared, target: &TargetDevice) -> Re
     Ok(0)
 }
 
-/// Prepares the folder of a run, then checks that the report and the translations can be written, which may be in that folder.
-fn prepare(shared: &Shared) -> Result<Lock, Error> {
-    let lock = lock::prepare(&shared.out)?;
-    probe_outputs(shared)?;
-    Ok(lock)
-}
-
-/// Makes sure that the files can be written that are written at the very end.
+/// Makes sure that the files can be written that are written at the very end, and may be in the folder of the run.
 fn probe_outputs(shared: &Shared) -> Result<(), Error> {
     let outputs = [&shared.report, &shared.translations];
     outputs
@@ -165,11 +157,8 @@ pub fn begin(
     let mut config = RunConfig::new(args)?;
     decide_replicas(&mut config, args.replicas, target)?;
     (config.recipe.precision).check(&target.device, &target.name)?;
-    let _lock = prepare(shared)?;
-    // Until it was locked, another run may have begun and ended.
-    folder::refuse_occupied(&shared.out)?;
-    // Of a run that was killed while it wrote its first checkpoint.
-    let _ = fs::remove_file(shared.out.join(BEST_CHECKPOINT));
+    let _lock = folder::of_run(&shared.out).start()?;
+    probe_outputs(shared)?;
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &target.device, &shared.out)?;
     println(&format!(
@@ -192,7 +181,8 @@ pub fn resume(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome)
     lock::free(&shared.out)?;
     // A folder that may be a typing error is not created.
     checkpoint::check(&shared.out)?;
-    let _lock = prepare(shared)?;
+    let _lock = lock::prepare(&shared.out)?;
+    probe_outputs(shared)?;
     let checkpoint = checkpoint::newest(&shared.out)?;
     let precision = checkpoint.config.recipe.precision;
     precision.check(&target.device, &target.name)?;

@@ -1,6 +1,6 @@
 //! The attention of every layer and head for one sentence.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn_attn_models::tokens::padded;
 use burn_attn_viz::{AttentionGroup, AttentionPage};
 use example_common::error::Error;
 use example_common::pictures::maps;
@@ -34,14 +34,10 @@ fn page(
     let device = &translator.device;
     let (ids, lengths) = batches::sources(std::iter::once(source), device);
     // What the decoder reads is one token behind what it writes. (A translation that was cut off is drawn as if it ended there.)
-    let input: Vec<u32> = [&[BOS], target].concat();
-    let input: Vec<u32> = input
-        .into_iter()
-        .take(translator.config.model.max_len)
-        .collect();
-    let output: Vec<u32> = target.iter().copied().chain([EOS]).collect();
-    let row: Vec<i64> = input.iter().map(|&id| i64::from(id)).collect();
-    let row = Tensor::<2, Int>::from_data(TensorData::new(row, [1, input.len()]), device);
+    let mut input = [&[BOS], target].concat();
+    input.truncate(translator.config.model.max_len);
+    let output = [target, &[EOS]].concat();
+    let (row, _) = padded(&[&input], device);
     let attention = translator.model.attention(ids, lengths, row);
 
     let read = translator.vocabulary.labels(&[source, &[EOS]].concat());

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use example_common::error::Error;
+use example_common::run_folder::RunFolder;
 
 use crate::checkpoint;
 use crate::curve;
@@ -13,16 +14,12 @@ pub fn refuse_occupied(out: &Path) -> Result<(), Error> {
     if checkpoint::exists(out) {
         return Err(occupied(out, &checkpoint::newest(out)?.state.name()));
     }
-    // Both are drawn only beside a checkpoint.
-    let mut drawn = [curve::FILE, explain::FILE].into_iter();
-    match drawn.find(|name| out.join(name).exists()) {
-        Some(name) => Err(format!(
-            "{}: it has a {name} that is of no run: choose another --out",
-            out.display()
-        )
-        .into()),
-        None => Ok(()),
-    }
+    of_run(out).check_no_run()
+}
+
+/// The folder of a run, which draws both files only beside a checkpoint.
+pub fn of_run(out: &Path) -> RunFolder {
+    RunFolder::new(out, &[curve::FILE, explain::FILE])
 }
 
 /// The error about a folder with another run, whose newest checkpoint has this name.

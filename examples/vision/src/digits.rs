@@ -72,10 +72,6 @@ impl TrainingTask for Digits {
         }
     }
 
-    fn steps_of_epoch(&self) -> usize {
-        self.scans().div_ceil(self.batch)
-    }
-
     fn init(device: &Device) -> Vit {
         config().init(device)
     }

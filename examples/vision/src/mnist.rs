@@ -102,19 +102,16 @@ fn numbers(path: &Path, dims: &[u32]) -> Result<Vec<u8>, Error> {
     };
     // Two zeros, the type of bytes, and the number of dimensions.
     let magic = 0x0800 + 1 + dims.len() as u32;
-    let found: Option<Vec<u32>> = (2..2 + dims.len()).map(word).collect();
-    if word(0) != Some(magic) || found.as_deref() != Some(dims) {
-        return Err(unfit("is not a file of MNIST").into());
-    }
-    let size = dims.iter().product::<u32>() as usize;
-    let body = bytes.get(4 * (2 + dims.len())..);
-    let (Some(body), Some(count)) = (body, word(1)) else {
-        return Err(unfit("is not a file of MNIST").into());
+    let header: Option<Vec<u32>> = (0..2 + dims.len()).map(word).collect();
+    let count = match header.as_deref() {
+        Some([kind, count, found @ ..]) if *kind == magic && found == dims => *count as usize,
+        _ => return Err(unfit("is not a file of MNIST").into()),
     };
-    let count = count as usize;
-    match body.len() == count * size {
+    let size = count * dims.iter().product::<u32>() as usize;
+    let body = &bytes[4 * (2 + dims.len())..];
+    match body.len() == size {
         true => Ok(body.to_vec()),
-        false => Err(unfit(&format!("has {} bytes of {}", body.len(), count * size)).into()),
+        false => Err(unfit(&format!("has {} bytes of {size}", body.len())).into()),
     }
 }
 

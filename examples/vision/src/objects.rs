@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use burn_attn_models::train::{DetectionBatch, TrainingData};
+use burn_attn_models::train::DetectionBatch;
 use example_common::error::Error;
 use serde_json::json;
 
@@ -18,27 +18,7 @@ use crate::{
 };
 
 /// What scenes of digits are learned from: batches of boxes.
-pub struct Objects(TrainingScenes);
-
-impl TrainingData for Objects {
-    type Batch = DetectionBatch;
-
-    fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
-        self.0.steps(epoch)
-    }
-
-    fn tokens(&self, _: usize) -> usize {
-        1
-    }
-
-    fn batch(&self, samples: &[usize], device: &Device) -> DetectionBatch {
-        batch(&self.0.scenes(samples), device)
-    }
-
-    fn validation(&self, device: &Device) -> impl Iterator<Item = DetectionBatch> {
-        self.0.validation().map(|scenes| batch(&scenes, device))
-    }
-}
+pub type Objects = TrainingScenes<DetectionBatch>;
 
 /// A batch of scenes.
 fn batch(scenes: &[Scene], device: &Device) -> DetectionBatch {
@@ -69,11 +49,7 @@ impl TrainingTask for Objects {
     };
 
     fn new(mnist: Mnist, recipe: &Recipe) -> Self {
-        Self(TrainingScenes::new(mnist, recipe))
-    }
-
-    fn steps_of_epoch(&self) -> usize {
-        self.0.steps_of_epoch()
+        Self::of(mnist, recipe, batch)
     }
 
     fn init(device: &Device) -> Detector {

@@ -5,7 +5,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use burn_attn_models::{
     segformer::{self, DecodeHeadConfig, Segformer, SegformerConfig, SegformerStageConfig},
-    train::{ImageBatch, TrainingData},
+    train::ImageBatch,
 };
 use example_common::error::Error;
 use serde_json::{Map, json};
@@ -23,7 +23,7 @@ use crate::{
 pub const BACKGROUND: &str = "background";
 
 /// What scenes of digits are learned from: batches of pixels.
-pub struct Segments(TrainingScenes);
+pub type Segments = TrainingScenes<ImageBatch>;
 
 /// A model of 1.2 million parameters that sees 48 × 48, 24 × 24 and 12 × 12 patches.
 fn config() -> SegformerConfig {
@@ -50,11 +50,7 @@ impl TrainingTask for Segments {
     };
 
     fn new(mnist: Mnist, recipe: &Recipe) -> Self {
-        Self(TrainingScenes::new(mnist, recipe))
-    }
-
-    fn steps_of_epoch(&self) -> usize {
-        self.0.steps_of_epoch()
+        Self::of(mnist, recipe, batch)
     }
 
     fn init(device: &Device) -> Segformer {
@@ -93,26 +89,6 @@ impl TrainingTask for Segments {
         preprocessing::save(folder, &config, "SegformerImageProcessor", SIDE)?;
         int8::save(model.clone(), folder)?;
         save_half(&segformer::table(), model, folder)
-    }
-}
-
-impl TrainingData for Segments {
-    type Batch = ImageBatch;
-
-    fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
-        self.0.steps(epoch)
-    }
-
-    fn tokens(&self, _: usize) -> usize {
-        1
-    }
-
-    fn batch(&self, samples: &[usize], device: &Device) -> ImageBatch {
-        batch(&self.0.scenes(samples), device)
-    }
-
-    fn validation(&self, device: &Device) -> impl Iterator<Item = ImageBatch> {
-        self.0.validation().map(|scenes| batch(&scenes, device))
     }
 }
 

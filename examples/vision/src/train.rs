@@ -155,7 +155,7 @@ fn trainer<D: TrainingTask>(
     devices: &[Device],
 ) -> Result<Trainer<D::Model, Run>, Error> {
     let recipe = run.recipe.clone();
-    let steps = data.steps_of_epoch().saturating_mul(recipe.epochs);
+    let steps = data.steps(0).len().saturating_mul(recipe.epochs);
     let optimizer = AdamWConfig::new()
         .with_beta_2(0.98)
         .with_epsilon(1e-8)

@@ -1,6 +1,7 @@
 //! The scenes that models are trained on.
 
 use burn::tensor::{Device, Tensor};
+use burn_attn_models::train::{TokenBatch, TrainingData};
 
 use crate::{
     mnist::Mnist,
@@ -18,15 +19,17 @@ const AT_ONCE: usize = 64;
 /// Scenes of the scans that the model of digits is trained on, and, for validation, of those that it is not.
 ///
 /// A sample is a scene in an epoch, `epoch · EPOCH + scene`.
-pub struct TrainingScenes {
+pub struct TrainingScenes<B> {
     mnist: Mnist,
     training: Scenes,
     batch: usize,
+    /// What a model sees of scenes.
+    seen: fn(&[Scene], &Device) -> B,
 }
 
-impl TrainingScenes {
-    /// The scenes of a run.
-    pub fn new(mnist: Mnist, recipe: &Recipe) -> Self {
+impl<B> TrainingScenes<B> {
+    /// The scenes of a run, which become batches by `seen`.
+    pub fn of(mnist: Mnist, recipe: &Recipe, seen: fn(&[Scene], &Device) -> B) -> Self {
         let training = Scenes {
             scans: 0..mnist.len() - mnist.len() / VALIDATION,
             augments: true,
@@ -36,35 +39,40 @@ impl TrainingScenes {
             mnist,
             training,
             batch: recipe.batch,
+            seen,
         }
     }
 
-    /// Steps of an epoch.
-    pub fn steps_of_epoch(&self) -> usize {
-        EPOCH.div_ceil(self.batch)
+    /// These samples.
+    fn scenes(&self, samples: &[usize]) -> Vec<Scene> {
+        let scene = |&sample| self.training.scene(&self.mnist, sample);
+        samples.iter().map(scene).collect()
     }
+}
 
-    /// The samples of every step of an epoch.
-    pub fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
+impl<B: TokenBatch> TrainingData for TrainingScenes<B> {
+    type Batch = B;
+
+    fn steps(&self, epoch: usize) -> Vec<Vec<usize>> {
         let samples: Vec<usize> = (epoch * EPOCH..(epoch + 1) * EPOCH).collect();
         samples.chunks(self.batch).map(<[usize]>::to_vec).collect()
     }
 
-    /// These samples.
-    pub fn scenes(&self, samples: &[usize]) -> Vec<Scene> {
-        let scene = |&sample| self.training.scene(&self.mnist, sample);
-        samples.iter().map(scene).collect()
+    fn tokens(&self, _: usize) -> usize {
+        1
     }
 
-    /// The batches of the validation part.
-    pub fn validation(&self) -> impl Iterator<Item = Vec<Scene>> {
+    fn batch(&self, samples: &[usize], device: &Device) -> B {
+        (self.seen)(&self.scenes(samples), device)
+    }
+
+    fn validation(&self, device: &Device) -> impl Iterator<Item = B> {
         // Another seed than that of the test, whose digits would stand at the same places.
         let scenes = Scenes::unseen(self.training.scans.end..self.mnist.len(), u64::MAX);
         (0..HELD_OUT).step_by(AT_ONCE).map(move |first| {
             let numbers = first..first + AT_ONCE;
-            numbers
-                .map(|number| scenes.scene(&self.mnist, number))
-                .collect()
+            let batch = numbers.map(|number| scenes.scene(&self.mnist, number));
+            (self.seen)(&batch.collect::<Vec<_>>(), device)
         })
     }
 }
@@ -78,8 +86,6 @@ pub fn images(scenes: &[Scene], device: &Device) -> Tensor<4> {
 
 #[cfg(test)]
 mod tests {
-    use burn_attn_models::train::TrainingData;
-
     use super::*;
     use crate::{objects::Objects, segments::Segments, training_task::TrainingTask};
 
@@ -91,9 +97,9 @@ mod tests {
         };
         // Light squares of 20 × 20 pixels.
         let mnist = || Mnist::of(60, |at| if at / 28 < 20 && at % 28 < 20 { 255 } else { 0 });
-        let scenes = TrainingScenes::new(mnist(), &recipe);
+        let scenes = Objects::new(mnist(), &recipe);
         let steps = scenes.steps(1);
-        assert_eq!(steps.len(), scenes.steps_of_epoch());
+        assert_eq!(steps.len(), EPOCH.div_ceil(3));
         assert_eq!(steps[0], [EPOCH, EPOCH + 1, EPOCH + 2]);
         assert_eq!(scenes.scenes(&steps[0]), scenes.scenes(&steps[0]));
         assert_ne!(scenes.scenes(&[0]), scenes.scenes(&[EPOCH]));

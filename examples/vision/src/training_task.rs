@@ -47,9 +47,6 @@ pub trait TrainingTask: TrainingData<Batch: TokenBatch> + Sized {
     /// The data of a run.
     fn new(mnist: Mnist, recipe: &Recipe) -> Self;
 
-    /// Steps of an epoch.
-    fn steps_of_epoch(&self) -> usize;
-
     /// A model with random parameters.
     fn init(device: &Device) -> Self::Model;
 

@@ -137,6 +137,6 @@ impl Mapper {
         let ids: Vec<u32> = ids.map(|id| id.unwrap_or(unknown)).collect();
         let (ids, _) = padded(&[ids], &self.device);
         let output = self.bert.forward_with_weights(BertInput::new(ids));
-        Ok(maps(output.self_weights, tokens, tokens)?)
+        maps(output.self_weights, tokens, tokens)
     }
 }
