@@ -192,7 +192,7 @@ fn child(module: &Module, name: &str) -> Module {
 /// The paths in `code`, but for its `use` declarations, that may begin with a module: its crate, `crate`, `super`, or a child.
 fn spelled(code: &str) -> Vec<String> {
     let mut rest = code.to_string();
-    for (at, end) in declarations(code) {
+    for (at, end, _) in declarations(code) {
         rest.replace_range(at..end, &" ".repeat(end - at));
     }
     let words = rest.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
@@ -204,9 +204,7 @@ fn spelled(code: &str) -> Vec<String> {
 /// The paths of all `use` declarations, and whether they are public.
 fn uses(code: &str) -> Vec<(String, bool)> {
     let mut paths = Vec::new();
-    for (at, end) in declarations(code) {
-        let line = code[..at].rsplit('\n').next().unwrap_or("").trim();
-        let public = line.starts_with("pub");
+    for (at, end, public) in declarations(code) {
         let tree: String = code[at + 4..end]
             .chars()
             .filter(|c| !c.is_whitespace())
@@ -216,14 +214,13 @@ fn uses(code: &str) -> Vec<(String, bool)> {
     paths
 }
 
-/// Where the `use` declarations in `code` are, from the word to the semicolon.
-fn declarations(code: &str) -> impl Iterator<Item = (usize, usize)> {
+/// Where the `use` declarations in `code` are, from the word to the semicolon, and whether they are public.
+fn declarations(code: &str) -> impl Iterator<Item = (usize, usize, bool)> {
     code.match_indices("use ").filter_map(|(at, _)| {
         let before = code[..at].rsplit('\n').next().unwrap_or("").trim();
-        let is_declaration = before.is_empty() || before.starts_with("pub");
-        is_declaration
-            .then_some(at)
-            .zip(code[at..].find(';').map(|len| at + len))
+        let public = before.starts_with("pub");
+        let len = code[at..].find(';')?;
+        (public || before.is_empty()).then_some((at, at + len, public))
     })
 }
 
