@@ -21,6 +21,7 @@ fn cases(poison: Poison) -> [Case; 2] {
     let clean = Case {
         causal: poison.causal,
         window: poison.window,
+        first_keys: (poison.first_keys).map(|count| (vec![count; poison.sizes[0]], false)),
         key_lengths: poison.key_lengths,
         segments: poison.segments,
         visible_blocks: poison.visible_blocks,

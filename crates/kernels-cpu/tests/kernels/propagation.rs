@@ -15,6 +15,8 @@ fn case(poison: &Poison, largest: Option<f64>) -> Case {
     case.logsumexp_gradient = Some(coarse(7, case.problem.query_rows()));
     case.causal = poison.causal;
     case.window = poison.window;
+    let all = |count| vec![count; poison.sizes[0]];
+    case.first_keys = poison.first_keys.map(|count| (all(count), false));
     case.key_lengths = poison.key_lengths.clone();
     case.segments = poison.segments.clone();
     case.visible_blocks = poison.visible_blocks.clone();

@@ -76,14 +76,14 @@ impl<R: Real> Scoring<'_, R> {
         self.hide_single_keys(scores);
     }
 
-    /// Whether anything but a range of keys may hide some of `keys` from some of `queries`.
+    /// Whether anything but a range of keys may hide some of `keys` from some of `queries`. First keys and a window are two ranges.
     pub(crate) fn may_hide_single_keys(&self, queries: &Queries, keys: &Range<usize>) -> bool {
         let mask = &self.options.mask;
         let by_mask = mask.segments.is_some()
             || mask.blocks.is_some()
             || mask.masked.is_some()
             || self.visible_function.is_some();
-        by_mask || self.biases_may_hide(queries, keys)
+        by_mask || self.has_gap(queries, keys) || self.biases_may_hide(queries, keys)
     }
 
     /// Whether a query sees no key at all, so that its numbers must not spread.

@@ -38,6 +38,12 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
+    /// Whether some of `keys` are between the first keys and the window of all `queries`.
+    pub(crate) fn has_gap(&self, queries: &Queries, keys: &Range<usize>) -> bool {
+        let [(_, first), (count, last)] = self.first_and_last(queries);
+        count > 0 && count.max(keys.start) < first.start.min(last.start).min(keys.end)
+    }
+
     /// What the first query and the last may see. Neither the numbers nor the ends decrease from one query to the next.
     fn first_and_last(&self, queries: &Queries) -> [(usize, Range<usize>); 2] {
         let mask = &self.options.mask;

@@ -106,6 +106,8 @@ pub struct Poison {
     pub sizes: [usize; 7],
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
+    /// Keys that no position hides, the same number for each batch item.
+    pub first_keys: Option<usize>,
     pub key_lengths: Option<Vec<usize>>,
     /// Ids of the queries and of the keys.
     pub segments: Option<(Vec<i64>, Vec<i64>)>,
@@ -131,6 +133,7 @@ impl Poison {
             sizes,
             causal: None,
             window: None,
+            first_keys: None,
             key_lengths: None,
             segments: None,
             visible_blocks: None,

@@ -53,6 +53,14 @@ pub fn hidden_keys(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
             right: Some(0),
         });
     });
+    let between = |key: usize| key >= 3 && key + 2 < len_kv - len_q;
+    hide("first keys and a window", &between, &|p| {
+        p.first_keys = Some(3);
+        p.window = Some(Window {
+            left: Some(2),
+            right: Some(0),
+        });
+    });
     hide("segments", &third, &|p| {
         let keys = (0..batch * len_kv).map(|at| i64::from(first(at) && third(at)));
         p.segments = Some((vec![0; batch * len_q], keys.collect()));
