@@ -17,8 +17,7 @@ const KEPT: usize = 4 << 20;
 
 #[cfg(feature = "std")]
 std::thread_local! {
-    /// Words, which are aligned for either precision. At most two buffers: one for the calls that this thread makes, and one for
-    /// its part in a call.
+    /// Words, which are aligned for either precision. At most two buffers: one for this thread's calls, one for its part in a call.
     static BUFFERS: Cell<[Vec<u64>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
 }
 

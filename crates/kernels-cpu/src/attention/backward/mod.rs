@@ -94,8 +94,7 @@ fn run<T: Element>(
         let mut slots = plan.slots(&mut gradients, partial, slabs);
         let is_causal = inputs.options.mask.by_position.causal.is_some();
         if is_causal || inputs.visible_function.is_some() {
-            // Under a causal mask the last tiles have the most work, and a visible function is likely to be causal. They go
-            // first, so that no thread waits for them at the end.
+            // Under a causal mask or function the last tiles have the most work: they go first, so that no thread waits for them at the end.
             slots.reverse();
         }
         for_each(

@@ -49,8 +49,7 @@ impl<R: Real> Scoring<'_, R> {
         function.apply(lines, scores.numbers, &places[..captured.len()]);
     }
 
-    /// Turns the gradients of a score function's results into the gradients of its arguments, the `products`, and adds up the gradients of its
-    /// captured numbers.
+    /// Turns the gradients of a score function's results into those of the `products`, its arguments, and adds up those of the captured numbers.
     pub(super) fn function_gradients(
         &self,
         products: &[R],

@@ -90,8 +90,7 @@ impl<R: Real> Softcap<R> {
                 if keep_dsoftcap {
                     let dsoftcap = R::vectors_mut::<S>(&mut dsoftcap[key * columns..][..columns]);
                     let derivative = Self::derivative(simd, ratio);
-                    // The score of a hidden key may be NaN. The NaN of a visible key reaches the gradients without the
-                    // derivative, through the weight.
+                    // The score of a hidden key may be NaN. A visible NaN reaches the gradients through the weight.
                     dsoftcap[vector] = R::select_less(simd, negative, derivative, derivative, zero);
                 }
             }

@@ -38,7 +38,6 @@ pub(crate) struct Queries {
     pub(crate) head: usize,
     /// Index of the first query.
     pub(crate) first: usize,
-    /// How many queries there are.
     pub(crate) count: usize,
 }
 
