@@ -11,7 +11,7 @@ pub const MANY_HEADS: [usize; 7] = [2, 8, 4, 211, 197, 16, 13];
 pub const SPLIT: [usize; 7] = [1, 3, 1, 307, 293, 16, 13];
 pub const ONE_QUERY: [usize; 7] = [1, 2, 1, 1, 8209, 31, 37];
 
-/// All options together, and a bias of every shape, to whose gradient several tasks add.
+/// Almost all options together, and a bias of every shape, to whose gradient several tasks add.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for sizes in [MANY_HEADS, SPLIT, ONE_QUERY] {

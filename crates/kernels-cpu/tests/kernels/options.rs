@@ -267,7 +267,7 @@ fn others(plain: Plain<'_>) -> Vec<Case> {
     ]
 }
 
-/// All options that do not exclude each other, with every gradient.
+/// All options except first keys and query offsets, with every gradient.
 pub fn everything(case: &mut Case) {
     let [batch, heads, len_q, len_kv] = case.scores();
     case.causal = Some(BottomRight);
