@@ -196,7 +196,7 @@ pub struct DistanceAxis {
 }
 
 impl DistanceAxis {
-    /// The axis of a problem. Only the mask's causal alignment matters, and whether it has query offsets.
+    /// The axis of a problem. Only the causal alignment of the mask matters, and whether the mask has query offsets.
     #[must_use]
     pub fn new(problem: &Problem, mask: &Mask<'_>) -> Self {
         Self {
@@ -223,7 +223,7 @@ impl DistanceAxis {
         }
     }
 
-    /// The entry of distance 0, which the axis of an alignment may not have.
+    /// The entry of distance 0, if the axis is not empty.
     fn zero(&self) -> isize {
         match self.alignment {
             Some(alignment) => self.len_kv as isize - 1 - alignment.offset(self.len_q, self.len_kv),
@@ -239,7 +239,7 @@ impl DistanceAxis {
 
     /// The entry that serves one score; `position` is [`Mask::position`] of the query.
     ///
-    /// Along the keys of one query it decreases by one, and along the queries of one key it increases by one, so a kernel
+    /// Along the keys of one query the entry decreases by one, and along the queries of one key it increases by one, so a kernel
     /// reads a contiguous run.
     #[must_use]
     #[inline]

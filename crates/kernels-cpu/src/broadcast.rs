@@ -12,7 +12,7 @@ use thiserror::Error;
 /// Each of the four sizes is that of the [`Problem`] or 1.
 ///
 /// # Cost
-/// Borrows; nothing is ever expanded in memory.
+/// Borrows the buffer; the operand is never expanded in memory.
 ///
 /// # Source
 /// NumPy's broadcasting, without implied leading dimensions. PyTorch: `tensor.expand(...)`.

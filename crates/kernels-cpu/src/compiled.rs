@@ -10,7 +10,7 @@ use crate::{
     threads::parallel::Execution,
 };
 
-/// What is compiled here.
+/// The kernels that are compiled here.
 pub enum Kernel<'a, R: Real> {
     /// One tile of queries, forward.
     Forward(TileForward<'a, R>),
@@ -31,7 +31,7 @@ pub enum Kernel<'a, R: Real> {
 pub trait Compiled: Real {
     /// The loops around a score function in this precision.
     fn score_loops(forms: &dyn ScoreForms) -> &dyn ScoreLoops<Self>;
-    /// The loop around a function of what is visible, for scores in this precision.
+    /// The loop around a visible function, for scores in this precision.
     fn visible_loops(forms: &dyn VisibleForms) -> &dyn VisibleLoops<Self>;
     /// Runs a kernel with the vectors of an execution.
     fn run(kernel: Kernel<'_, Self>, execution: Execution);

@@ -33,7 +33,7 @@ mod tests;
 /// rows with the same `a` do not drop the same keys. Indices count modulo 2³².
 ///
 /// # Cost
-/// About 80 integer operations per row, 13 per key.
+/// About 120 integer operations per row, 15 per key.
 ///
 /// # Source
 /// Srivastava et al., *Dropout* (2014); the counters follow Salmon et al., *Parallel Random Numbers: As Easy as 1, 2, 3*

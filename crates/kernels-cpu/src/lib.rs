@@ -1,5 +1,5 @@
-//! Attention on plain slices: the contract that every implementation follows, a naive f64 implementation that decides disputes, and fast CPU
-//! kernels.
+//! Attention on plain slices: the contract that every implementation follows, a naive f64 implementation that the others are tested against,
+//! and fast CPU kernels.
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn, so its masks, dropout and
 //! kernels can be tested and fuzzed in seconds.

@@ -14,14 +14,14 @@ pub use blocks::{BlockSize, Blocks};
 pub use error::MaskError;
 pub use position::{CausalAlignment, PositionMask, Window};
 
-/// Several sequences packed into one row: a query sees the keys that carry its own id.
+/// Several sequences packed into one row: a query sees the keys that have its id.
 ///
 /// # Shapes
 /// - queries `[batch, len_q]`
 /// - keys `[batch, len_kv]`
 ///
-/// An id that occurs on one side only hides its token from everything. Padding between packed sequences is written that
-/// way (−1 for the queries, −2 for the keys).
+/// A query whose id no key has sees nothing, and a key whose id no query has is hidden. Padding between packed sequences has such
+/// ids (−1 for the queries, −2 for the keys).
 ///
 /// # Source
 /// Krell et al., *Efficient Sequence Packing without Cross-contamination* (2021).
@@ -33,7 +33,7 @@ pub struct Segments<'a> {
     pub keys: &'a [i64],
 }
 
-/// The first keys of each batch item, which [`PositionMask`] does not hide: of a union of masks, such as a causal mask or the first keys
+/// The first keys of each batch item, which [`PositionMask`] does not hide. They make a union of masks: a causal mask or the first keys
 /// (prefix language models), or a window or the first keys (attention sinks).
 ///
 /// # Source
@@ -43,7 +43,7 @@ pub struct Segments<'a> {
 pub struct FirstKeys<'a> {
     /// `[batch]`: how many keys of each batch item (tokens).
     pub counts: &'a [usize],
-    /// Whether they stay hidden from the queries before them.
+    /// Whether each first key stays hidden from the queries before it.
     pub causal: bool,
 }
 
@@ -177,12 +177,11 @@ impl Mask<'_> {
         query as isize + offset
     }
 
-    /// The keys that causality, window, first keys and key length leave to a query: how many keys from the first one on, and a range,
-    /// which may contain them. All others are hidden, in every head.
+    /// The keys that causality, window, first keys and key length leave to a query: the number of first keys, and a range, which may
+    /// overlap them. All other keys are hidden, in every head.
     ///
-    /// Segments, blocks and the bool tensor may hide keys among them: ask [`visible`](Self::visible) about those. A
-    /// kernel skips what is outside. The range may be empty. The number and the ends of the range never decrease from one query to the
-    /// next.
+    /// Segments, blocks and the bool tensor may hide some of these keys: ask [`visible`](Self::visible). A kernel skips all others.
+    /// The range may be empty. The number and the ends of the range never decrease from one query to the next.
     #[must_use]
     pub fn seen_keys(
         &self,

@@ -74,7 +74,7 @@ pub enum InputError {
     /// What a function has captured does not fit the sizes.
     #[error("what a function has captured does not fit: {0}")]
     Captured(BroadcastError),
-    /// A score function has captured a number of every pair, whose gradients would not be linear in the lengths.
+    /// A score function has captured a number of every pair, whose gradients would take memory that is not linear in the lengths.
     #[error(
         "a score function has captured numbers of shape {shape:?}, which differ between both queries and keys"
     )]
@@ -108,13 +108,13 @@ pub enum InputError {
         /// The sizes that were asked for.
         problem: Problem,
     },
-    /// The softcap is not a positive number.
+    /// The softcap is not positive and finite.
     #[error("the softcap must be positive and finite, but is {softcap}")]
     Softcap {
         /// The softcap that was given.
         softcap: f64,
     },
-    /// The scale is not a number.
+    /// The scale is NaN or infinite.
     #[error("the scale must be finite, but is {scale}")]
     Scale {
         /// The scale that was given.
@@ -122,7 +122,7 @@ pub enum InputError {
     },
 }
 
-/// Refuses a buffer of another length than its shape.
+/// Refuses a buffer whose length is not that of its shape.
 pub(crate) fn exactly(
     name: &'static str,
     actual: usize,

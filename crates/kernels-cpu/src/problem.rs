@@ -143,7 +143,7 @@ impl Problem {
 
     /// Floating-point operations of the forward pass, if everything is visible.
     pub(crate) fn operations(&self) -> f64 {
-        // Not `score_elements`, which nothing holds and which need not fit into a `usize`.
+        // Not `score_elements`: kernels hold no score matrix, so its size need not fit into a `usize`.
         let scores = self.query_rows() as f64 * self.len_kv as f64;
         2.0 * scores * (self.dim_qk as f64 + self.dim_v as f64)
     }

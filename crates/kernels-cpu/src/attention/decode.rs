@@ -29,10 +29,10 @@ use crate::{
 
 /// Keys of one split, at least.
 const KEYS_PER_SPLIT: usize = 512;
-/// Tasks of the whole call, unless there are more heads: a constant, so that the bits do not depend on the number of threads.
+/// A call has at least this many tasks, if there are enough keys: a constant, so that the bits do not depend on the number of threads.
 const ENOUGH_TASKS: usize = 8;
 
-/// Splits of the keys (Flash-Decoding) of a key/value head. They depend only on the problem, and so do the bits of the result.
+/// Number of splits of the keys of a key/value head (Flash-Decoding). It depends only on the problem, and so do the bits of the result.
 fn splits(problem: &Problem) -> usize {
     let heads = problem.batch * problem.heads_kv;
     ENOUGH_TASKS
@@ -45,7 +45,7 @@ fn tasks(problem: &Problem) -> usize {
     problem.batch * problem.heads_kv * splits(problem)
 }
 
-/// The results of each query head of the group.
+/// Length of the results of a task, for all query heads of the group.
 fn per_task(problem: &Problem) -> usize {
     problem.group_size() * group_part(problem, 0).len()
 }
@@ -152,10 +152,10 @@ fn merge_row<'a, R: Real>(
 ) -> R {
     let maximum = parts.clone().fold(f64::NEG_INFINITY, |maximum, part| {
         let of_part = part[0].to_f64();
-        // A part that is NaN must stay NaN.
+        // NaN in a part must not be skipped.
         if of_part <= maximum { maximum } else { of_part }
     });
-    // Every part may be hidden whole, so that the maximum of all is −∞.
+    // If every part is hidden, the maximum is −∞, and the difference would be NaN.
     let rescale = |of_part: R| match of_part.to_f64() {
         of_part if of_part == maximum => 1.0,
         of_part => math::exp2(of_part - maximum),
@@ -174,7 +174,7 @@ fn merge_row<'a, R: Real>(
         }
     }
     let finite = || all_finite(Scalar::new(), [&*row].into_iter(), R::from_f64(1.0));
-    // Weights of zero times values that other heads of the group see are NaN if the values are.
+    // A weight of zero times a value of NaN, which another head of the group may see, is NaN.
     let at = [batch_item, head, 0];
     if scoring.fully_masked(at, logsumexp, finite) {
         row.fill(R::default());

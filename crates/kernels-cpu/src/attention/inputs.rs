@@ -1,4 +1,4 @@
-//! What goes into one call of the kernels.
+//! The inputs of one call of the kernels.
 
 use crate::{
     DistanceAxis, InputError, Options, Problem,
@@ -37,7 +37,7 @@ pub struct Inputs<'a, T: Element> {
     pub distance_bias: Option<&'a [T::Real]>,
     /// Changes the scaled scores, before the softcap.
     pub score_function: Option<ScoreFunction<'a, T::Real>>,
-    /// Hides what it does not show.
+    /// Hides the pairs that the function does not show.
     pub visible_function: Option<VisibleFunction<'a>>,
 }
 

@@ -8,7 +8,7 @@
 //! | `inputs.rs` | the inputs of a call |
 //! | `forward.rs` | output and logsumexp, tile by tile, with an online softmax |
 //! | `decode.rs` | output and logsumexp of a single query, with the keys divided among threads |
-//! | `function/` | functions of a caller's own |
+//! | `function/` | score functions and visible functions of the caller |
 //! | `backward/` | all gradients, from the saved output and logsumexp |
 
 pub(crate) mod backward;

@@ -1,10 +1,10 @@
-//! The numbers of the papers' own code, and the geometry of the axis.
+//! Buckets and slopes against the numbers of the papers' code, and the entries of the axis.
 
 use super::*;
 use crate::PositionMask;
 
-/// T5's own numbers: of Hugging Face's `T5Attention._relative_position_bucket` in PyTorch, as runs
-/// `(first distance, bucket)`, for 32 buckets and a largest distance of 128.
+/// The buckets of Hugging Face's `T5Attention._relative_position_bucket` in PyTorch, as runs `(first distance, bucket)`, for 32
+/// buckets and a largest distance of 128.
 const ENCODER: [(usize, usize); 16] = [
     (0, 0),
     (1, 1),

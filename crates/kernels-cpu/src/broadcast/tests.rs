@@ -24,7 +24,7 @@ fn all_sixteen_shapes_repeat_along_their_ones() {
         let data: Vec<usize> = (0..shape.iter().product()).collect();
         let operand = Broadcast::new(&data, shape).unwrap();
         assert_eq!(operand.validate(&PROBLEM), Ok(()));
-        // Walk the full tensor; the expected index is rebuilt from strides, where `get` nests.
+        // Walk the full tensor; the expected index uses remainders, where `get` uses strides of 0.
         let strides = [
             shape[1] * shape[2] * shape[3],
             shape[2] * shape[3],

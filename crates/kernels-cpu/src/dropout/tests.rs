@@ -1,4 +1,4 @@
-//! Known answers, then statistics: each bound is five standard deviations of a fair coin with that bias.
+//! Known answers, then statistics: each bound is five standard deviations of independent draws with that probability.
 
 use super::*;
 

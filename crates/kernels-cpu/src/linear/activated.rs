@@ -62,8 +62,8 @@ impl Activated<'_> {
         self.share_out(count, tasks, execution);
     }
 
-    /// Replaces the gradient of the result of [`in_place`](Self::in_place) by that of `x`, as it was before, `[rows, columns]`, both
-    /// contiguous. The gradient of the bias is the sum of the rows.
+    /// Replaces the gradient of the result of [`in_place`](Self::in_place) by that of `x`, the input before that call. Both are
+    /// `[rows, columns]`, contiguous. The gradient of the bias is the sum of the rows.
     ///
     /// # Panics
     /// As [`in_place`](Self::in_place), and when `x` and the gradient do not have as many numbers.
@@ -86,8 +86,8 @@ impl Activated<'_> {
     /// As [`gated`](Self::gated).
     ///
     /// # Cost
-    /// That of [`gated`](Self::gated) and of [`backward_in_place`](Self::backward_in_place): two passes over each row, the second of which
-    /// finds it in the cache.
+    /// The costs of [`gated`](Self::gated) and [`backward_in_place`](Self::backward_in_place) together. The second of two passes over each
+    /// row finds the row in the cache.
     pub fn backward_gated(
         &self,
         x: &[f32],
@@ -182,7 +182,7 @@ impl WithSimd for ActivatedRows<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // One program for each function, so that the choice is not made for every number.
+        // One loop for each function, so that the function is not chosen for every number.
         match self.activated.activation {
             Activation::Identity => simd.vectorize(Loop(self, Identity)),
             Activation::Relu => simd.vectorize(Loop(self, Relu)),
@@ -289,7 +289,7 @@ impl<F: Function> WithSimd for Loop<'_, '_, F> {
     }
 }
 
-/// As [`each`], if the biases are empty without them.
+/// As [`each`], which adds no biases if they are empty.
 #[inline(always)]
 fn biased<S: Simd, const N: usize, const BIASES: usize>(
     simd: S,

@@ -42,7 +42,7 @@ pub(crate) trait Function {
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s;
     /// `gradient` times the derivative at `x`.
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s;
-    /// What a gate multiplies.
+    /// The factor on the gate.
     #[inline(always)]
     fn up<S: Simd>(_: S, up: S::f32s) -> S::f32s {
         up
@@ -170,7 +170,7 @@ impl Function for Silu {
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         swish(simd, x, x)
     }
-    /// The derivative of `x · sigmoid(factor · x)` has the same form for every factor, where this `x` is the product.
+    /// The derivative of `x · sigmoid(factor · x)` has the same form for every factor: here `x` stands for `factor · x`.
     #[inline(always)]
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
         // Beyond 95 the sigmoid is 0 or 1.
@@ -231,7 +231,7 @@ fn half_of_one_plus<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
     simd.mul_f32s(x, simd.mul_add_e_f32s(y, half, half))
 }
 
-/// What the sigmoid of [`QuickGelu`] gets.
+/// The argument of the sigmoid of [`QuickGelu`].
 #[inline(always)]
 fn quick<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32))

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Terms that are added at once: so many rows of a micro-panel stay in L1.
+/// Terms that are added at once: so many rows of a micro-panel fit into L1.
 const DEPTH: usize = 256;
 /// Numbers of the weight that are packed at once: the buffer stays below the 4 MiB that a thread keeps.
 const PACKED: usize = (1 << 20) - 16;
@@ -107,7 +107,7 @@ impl Linear<'_> {
             return;
         }
         let micro_panels = packed.chunks_exact_mut(self.depth * width);
-        // A number is read from memory and written.
+        // A number costs as much as several operations, because it is read from memory and written.
         let workers =
             execution.workers(micro_panels.len(), 8.0 * (panel.len() * self.depth) as f64);
         for_each(
@@ -130,7 +130,7 @@ impl Linear<'_> {
     fn multiply(&self, packed: &[f32], panel: Range<usize>, out: &mut [f32], execution: Execution) {
         let operations = 2.0 * self.rows as f64 * self.depth as f64 * panel.len() as f64;
         let workers = execution.workers(self.rows.div_ceil(WIDE_ROWS), operations);
-        // Several tasks for each thread, so that all end together. Whole micro-kernels, the largest too.
+        // Several tasks for each thread, so that all threads end together. A task is a whole number of the largest micro-kernels.
         let rows = self
             .rows
             .div_ceil(8 * workers)
@@ -177,7 +177,7 @@ struct RowBlock<'a> {
     panel: Range<usize>,
     /// Whole rows.
     out: &'a mut [f32],
-    /// The last micro-panel, where its columns do not fill it: rows of `width` numbers.
+    /// The sums of the last micro-panel, if its columns do not fill it: rows of `width` numbers.
     rest: &'a mut [f32],
 }
 

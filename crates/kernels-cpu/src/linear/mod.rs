@@ -1,4 +1,4 @@
-//! What a model computes between its attentions.
+//! What a model computes between attention layers: linear layers, activations and rotary positions.
 //!
 //! | file | what it holds |
 //! | --- | --- |

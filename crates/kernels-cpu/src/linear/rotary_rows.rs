@@ -88,7 +88,7 @@ fn halves<R: Real, S: Simd>(simd: S, x: &[R], [cos, sin]: [&[R]; 2], sign: R, ou
     }
 }
 
-/// One row whose pairs are side by side; LLVM vectorises it.
+/// One row whose pairs are side by side; LLVM vectorises the loop.
 #[inline(always)]
 fn interleaved<R: Real>(x: &[R], [cos, sin]: [&[R]; 2], sign: R, out: &mut [R]) {
     let pairs = x.chunks_exact(2).zip(cos.iter().zip(sin));

@@ -42,7 +42,7 @@ pub struct Rotation<'a, T: Element> {
     pub sizes: [usize; 4],
     /// `[positions, pairs]`, contiguous.
     pub cos: &'a [T::Real],
-    /// As [`cos`](Self::cos).
+    /// `[positions, pairs]`, contiguous.
     pub sin: &'a [T::Real],
     /// The first `2 · pairs` numbers of a row are rotated, the others copied.
     pub pairs: usize,
@@ -58,7 +58,7 @@ impl<T: Element> Rotation<'_, T> {
     /// Writes `[batch, len, heads, dim]`, contiguous: the layout that a model's heads have before they are split.
     ///
     /// # Panics
-    /// There are fewer numbers than pairs, or a slice is too short for the sizes.
+    /// A row has fewer than `2 · pairs` numbers, there is neither one offset nor one per batch item, or a slice is too short for the sizes.
     ///
     /// # Cost
     /// `3 · batch · heads · len · 2 · pairs` operations; most of the time goes into reading and writing every number once.

@@ -21,7 +21,7 @@ pub const SKINNY_ROWS: usize = 16;
 /// Numbers of the product that are added up at once.
 const ADDED: usize = 1 << 12;
 /// Where the slices of the depth (split-K) end, in 64ths: enough slices for every core of a small machine, the last ones small, so
-/// that all threads end together.
+/// that all threads end at about the same time.
 const ENDS: [usize; 10] = [8, 16, 24, 32, 40, 48, 54, 58, 62, 64];
 
 /// `out[r][c] = sum_k x[r][k] · weight[k][c]`

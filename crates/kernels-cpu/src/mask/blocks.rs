@@ -74,7 +74,7 @@ impl From<[usize; 2]> for BlockSize {
 pub struct Blocks<'a> {
     /// The table: shows where `true`.
     pub visible: Broadcast<'a, bool>,
-    /// What one entry stands for.
+    /// The queries and keys that one entry covers.
     pub size: BlockSize,
 }
 
@@ -100,7 +100,7 @@ impl Blocks<'_> {
     }
 }
 
-/// The part of `tokens` in a row or a column of the table, counted from the first of them.
+/// The part of `tokens` in a row or a column of the table, counted from the first token.
 pub(crate) fn within(tokens: &Range<usize>, index: usize, size: usize) -> Range<usize> {
     let first = (index * size).max(tokens.start);
     let end = (index * size).saturating_add(size).min(tokens.end);

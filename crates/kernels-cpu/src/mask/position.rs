@@ -1,4 +1,4 @@
-//! What is hidden by position alone.
+//! Masks by position: causality and sliding windows.
 
 use core::ops::Range;
 

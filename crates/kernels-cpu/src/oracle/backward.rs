@@ -7,7 +7,7 @@ use super::forward::forward;
 use super::score::{dropout_factor, score};
 use crate::{InputError, Problem, math, options::exactly};
 
-/// What [`backward`] returns: one gradient per differentiable input, in that input's own shape.
+/// What [`backward`] returns: one gradient per differentiable input, in the shape of the input.
 ///
 /// # Shapes
 /// - q `[batch, heads_q, len_q, dim_qk]`
@@ -103,7 +103,7 @@ pub fn backward(
                 let logsumexp = forward.logsumexp[row];
                 let d_logsumexp = logsumexp_gradient.map_or(0.0, |gradient| gradient[row]);
 
-                // First over all keys for the mean, because every key's gradient needs it.
+                // First the mean over all keys, because the gradient of every key needs the mean.
                 let mut d_weights = vec![0.0; len_kv];
                 let mut mean = 0.0;
                 for (key, d_weight) in d_weights.iter_mut().enumerate() {
@@ -148,7 +148,7 @@ pub fn backward(
                 }
 
                 if let (Some(sinks), Some(gradient)) = (options.sinks, &mut gradients.sinks) {
-                    // No sink, no gradient: the incoming one may be NaN in a row that has nothing to sum.
+                    // A sink of −∞ gets no gradient: the incoming gradient may be NaN in a row without a visible key.
                     if sinks[head] != f64::NEG_INFINITY {
                         let weight = math::exp(sinks[head] - logsumexp);
                         gradient[head] += weight * (d_logsumexp - mean);

@@ -16,7 +16,7 @@ use crate::{InputError, Problem, math};
 pub struct Forward {
     /// The weighted sums of the values.
     pub output: Vec<f64>,
-    /// The logarithm of the softmax denominator, sink included; −∞ if there is nothing to sum.
+    /// The logarithm of the softmax denominator, sink included; −∞ without a visible key and a sink.
     pub logsumexp: Vec<f64>,
     /// The weights before dropout, 0 for hidden keys. A row adds up to 1, to less with a sink, to 0 if hidden.
     pub weights: Vec<f64>,
@@ -60,7 +60,7 @@ pub fn forward(problem: &Problem, inputs: &Inputs<'_>) -> Result<Forward, InputE
 
                 for key in 0..len_kv {
                     let Some(score) = scores[key] else { continue };
-                    // In a row of nothing but −∞, the difference is NaN.
+                    // If all scores of a row are −∞, the difference is NaN.
                     let weight = match score {
                         f64::NEG_INFINITY => 0.0,
                         score => math::exp(score - logsumexp),

@@ -1,4 +1,4 @@
-//! What goes into one attention call.
+//! The inputs of one attention call.
 
 use crate::{InputError, Options, Problem, RelativeBuckets, options::exactly};
 

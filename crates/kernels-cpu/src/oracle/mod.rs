@@ -1,4 +1,4 @@
-//! Attention straight from the formula, in f64: what every kernel is measured against.
+//! Attention straight from the formula, in f64: what every kernel is tested against.
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -18,7 +18,7 @@
 //! | [`Broadcast::get`](crate::Broadcast::get), [`Broadcast::index`](crate::Broadcast::index) | strides, for all sixteen shapes |
 //! | [`RelativeBuckets::bucket`](crate::RelativeBuckets::bucket) | T5's table |
 //! | [`AttentionDropout::keep`](crate::AttentionDropout::keep), [`AttentionDropout::kept_scale`](crate::AttentionDropout::kept_scale) | its pinned bits and frequencies |
-//! | `exp`, `ln` and `tanh` of `std` or `libm` | not ours |
+//! | `exp`, `ln` and `tanh` of `std` or `libm` | nothing: this crate does not implement them |
 //!
 //! ```
 //! use burn_attn_kernels_cpu::{CausalAlignment, Mask, Options, PositionMask, Problem, oracle};

@@ -6,7 +6,7 @@ use crate::{Options, Problem, math};
 /// Batch item, query head, query and key of a score.
 pub(super) type At = [usize; 4];
 
-/// What enters the softmax, and its derivative by the scaled dot product.
+/// A score as it enters the softmax, and its derivative by the scaled dot product.
 #[derive(Clone, Copy)]
 pub(super) struct Score {
     pub value: f64,

@@ -1,4 +1,4 @@
-//! The GEMM at the bottom of every kernel.
+//! The GEMM of the kernels.
 //!
 //! All products of attention (scores, output; gradients of weights, query, key and value) have one form: numbers of the left-hand
 //! side, at any two strides, are broadcast over vectors of the right-hand side. Attention packs only operands

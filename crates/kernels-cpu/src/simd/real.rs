@@ -112,13 +112,12 @@ pub trait Real:
         }
     }
 
-    /// The numbers of four vectors, in structures of four, as four vectors of one member each; in which order the structures
-    /// follow is up to the machine.
+    /// Four vectors of structures of four numbers, as one vector for each member. The order of the structures depends on the machine.
     fn deinterleave<S: Simd>(simd: S, x: [Self::Vector<S>; 4]) -> [Self::Vector<S>; 4];
     /// The sum of all lanes.
     fn reduce_sum<S: Simd>(simd: S, x: Self::Vector<S>) -> Self;
 
-    /// `2^min(x, 0)`: 0 shortly below the normal numbers, NaN for NaN, and never more than 1.
+    /// `2^min(x, 0)`: 0 just below the smallest normal number, NaN for NaN, and never more than 1.
     ///
     /// Relative error below 1.1e-7 (f32) and 5e-16 (f64) down to the smallest normal number.
     fn exp2_of_negative<S: Simd>(simd: S, x: Self::Vector<S>) -> Self::Vector<S>;
@@ -217,9 +216,9 @@ impl Real for f32 {
             0.001_339_993_121_912_692_5,
             0.000_153_458_120_084_345_74,
         ];
-        // Adding 1.5 · 2^23 rounds to an integer, which then stands in the low bits; so does the exponent's bias.
+        // Adding 1.5 · 2^23 rounds to an integer and leaves it in the low bits. The bias of the exponent is added with it.
         let magic = simd.splat_f32s(12_582_912.0 + 127.0);
-        // At 2^−127 the biased exponent is 0, which is how the number 0 is spelled.
+        // At 2^−127 the biased exponent is 0, which encodes the number 0.
         let bounded = Self::bound(simd, x, simd.splat_f32s(-127.0), simd.splat_f32s(0.0));
         let shifted = simd.add_f32s(bounded, magic);
         let rest = simd.sub_f32s(bounded, simd.sub_f32s(shifted, magic));

@@ -42,7 +42,7 @@ pub(super) struct Gate {
     _of_this_thread: PhantomData<*const ()>,
 }
 
-/// Where helpers come in.
+/// Where helpers enter a call.
 #[derive(Clone)]
 pub(super) struct Entrance(Arc<Shared>);
 
@@ -59,7 +59,7 @@ struct Shared {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// What to do, without its lifetime.
+/// The work of a call, without its lifetime.
 #[derive(Clone, Copy)]
 struct Work(*const (dyn Fn() + Sync));
 
@@ -91,7 +91,7 @@ impl Gate {
 
     /// Lets up to `places` helpers work on `work` while `own` runs, then waits for those that have entered.
     ///
-    /// A panic continues here when all have left: the caller's own, or else the first one of a helper.
+    /// A panic continues here when all have left: the caller's panic, or else the first panic of a helper.
     pub(super) fn open(&mut self, places: usize, work: &(dyn Fn() + Sync), own: impl FnOnce()) {
         // SAFETY: the types differ only in a lifetime, and a pointer may dangle.
         let work = Work(unsafe {
@@ -157,14 +157,14 @@ impl Shared {
         if inside == 0 || poll_for(POLL_BEFORE_SLEEP, all_left).is_some() {
             return;
         }
-        // A token left over from an earlier call wakes it too early.
+        // `park` may return early, because of a token left over from an earlier call.
         while all_left().is_none() {
             park();
         }
     }
 }
 
-/// No code panics while it holds the lock here.
+/// Locks, poisoned or not: no code panics while it holds this lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -49,7 +49,7 @@ pub(crate) fn work_together(helpers: usize, work: &(dyn Fn() + Sync)) {
         }
         work();
     });
-    // A thread that is ending has no place for it.
+    // A thread that is ending has no thread-local storage left, and drops the caller.
     let _ = CALLER.try_with(|place| place.set(Some(caller)));
 }
 
@@ -61,11 +61,11 @@ thread_local! {
     static HELPS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A thread that calls.
+/// The state of a calling thread.
 struct Caller {
     gate: Gate,
     helpers: Arc<Helpers>,
-    /// Whether the thread belongs to a pool; one that joins a pool later leaves the helpers of the global one behind.
+    /// Whether the thread belongs to a pool; a thread that joins a pool later gets other helpers than those of the global pool.
     in_pool: bool,
 }
 
@@ -93,7 +93,7 @@ struct Helpers {
 }
 
 impl Helpers {
-    /// Calls one more.
+    /// Calls one more helper.
     fn call(self: &Arc<Self>) {
         self.expected.fetch_add(1, Ordering::Relaxed);
         let helpers = self.clone();
@@ -112,7 +112,7 @@ impl Helpers {
             if nested || start.elapsed() > SHORT || arrival.elapsed() > LONGEST_STAY {
                 break;
             }
-            // Before leaving, because the caller's next call counts on it.
+            // Before leaving the gate, because the caller's next call reads `expected`.
             self.expected.fetch_add(1, Ordering::Relaxed);
             drop(inside);
             call = self.wait();

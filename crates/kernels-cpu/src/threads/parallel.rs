@@ -126,7 +126,7 @@ fn share_out<Task: Send, R: Pod>(
     });
 }
 
-/// Adds up what several tasks have computed, in their order.
+/// Adds up the sums of several tasks, in the order of the tasks.
 pub(crate) fn add_up<'a, R: Real>(total: &mut [R], mut parts: impl Iterator<Item = &'a [R]>) {
     if let Some(first) = parts.next() {
         total.copy_from_slice(first);

@@ -17,7 +17,7 @@ const KEPT: usize = 4 << 20;
 
 #[cfg(feature = "std")]
 std::thread_local! {
-    /// As words that are aligned for every number. At most two: one for the calls of this thread, and one for its part in a call.
+    /// Words, which are aligned for either precision. At most two buffers: one for this thread's calls, one for its part in a call.
     static BUFFERS: Cell<[Vec<u64>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
 }
 
@@ -42,11 +42,11 @@ pub(crate) fn with_scratch<R: Pod, Out>(len: usize, work: impl FnOnce(&mut [R]) 
     result
 }
 
-/// Takes a buffer of this thread; a call inside a call gets another.
+/// Takes a buffer of this thread; a nested call gets another.
 fn take_buffer() -> Vec<u64> {
     #[cfg(feature = "std")]
     {
-        // A thread that is ending has none.
+        // A thread that is ending has no thread-local buffers left.
         let buffer = BUFFERS.try_with(|buffers| {
             let [first, second] = buffers.take();
             buffers.set([second, Vec::new()]);

@@ -72,7 +72,7 @@ element!(
     HalfFloatSliceExt::convert_to_f32_slice,
     |from: &[f32], to: &mut [f16]| to.convert_from_f32_slice(from)
 );
-// Shifts, which the compiler vectorises.
+// bf16 is converted by integer operations, which the compiler vectorises.
 element!(
     bf16,
     f32,

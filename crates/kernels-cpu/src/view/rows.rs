@@ -42,7 +42,7 @@ impl<'a, T> Rows<'a, T> {
     /// The rows of one head.
     pub(crate) fn head(&self, batch_item: usize, head: usize) -> Block<'a, T> {
         let [batch, heads, stride] = self.strides;
-        // There may be no rows, and then no elements.
+        // A tensor without rows may have no elements.
         let data = self.data.get(batch_item * batch + head * heads..);
         let data = data.unwrap_or_default();
         Block { data, stride }

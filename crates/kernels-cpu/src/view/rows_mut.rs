@@ -149,7 +149,7 @@ impl<'a, T> HeadMut<'a, T> {
     where
         T: Send,
     {
-        // The whole is consumed, so that its rows belong to the pieces alone.
+        // Consumes the head, so that its rows belong to the pieces alone.
         (0..self.rows.div_ceil(size)).map(move |tile| self.tile(tile * size, size))
     }
 

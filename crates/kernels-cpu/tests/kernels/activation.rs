@@ -49,7 +49,7 @@ pub fn exact(activation: Activation, x: f64) -> f64 {
     }
 }
 
-/// What a gate is multiplied by.
+/// The factor on a gate.
 pub fn other(activation: Activation, up: f64) -> f64 {
     match activation {
         Activation::ClampedQuickGelu => up.clamp(-7.0, 7.0) + 1.0,
@@ -57,7 +57,7 @@ pub fn other(activation: Activation, up: f64) -> f64 {
     }
 }
 
-/// How far from the formula: a few roundings of the factor that `x` is multiplied by, which is at most 1.
+/// The largest error: a few roundings of the factor on `x`, which is at most 1.
 fn bound(x: f64) -> f64 {
     4.5e-7 * x.abs().max(x * x * f64::from(u8::from(x > 0.0))) + 1e-37
 }

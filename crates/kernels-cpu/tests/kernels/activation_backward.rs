@@ -118,7 +118,7 @@ fn every_size() {
                                 gradient * exact(activation, gate) * f64::from(u8::from(inside));
                             for (actual, exact) in [(of_gate, exact_gate), (of_up, exact_up)] {
                                 let error = (actual - exact).abs();
-                                // Gradients are at most 4, and what they are multiplied by at most 9.
+                                // Incoming gradients are at most 4, and their factors at most 9.
                                 assert!(
                                     error <= 40.0 * bound(exact),
                                     "{activation:?} at {gate}, {up}: {actual} for {exact}"
@@ -167,7 +167,7 @@ fn what_is_no_number_stays_so_and_reaches_nothing_else() {
             activation,
         };
         for execution in executions() {
-            // Of x, whatever the gradient; except for functions whose gradient at NaN is that of any number.
+            // NaN in `x` makes the gradient NaN, except for functions whose derivative at NaN is 1.
             let mut gradient = [1.0f32; 9];
             let mut x = [1.0f32; 9];
             (x[2], x[8]) = (NAN, NAN);
@@ -177,7 +177,7 @@ fn what_is_no_number_stays_so_and_reaches_nothing_else() {
             let expected = std::array::from_fn(|at| !is_linear && (at == 2 || at == 8));
             assert_eq!(nan, expected, "{activation:?}, {execution:?}");
 
-            // A dead unit has no gradient, whatever comes from above.
+            // Where the derivative is 0 the gradient is 0, even if the incoming gradient is NaN or infinite.
             let dead = match activation {
                 Activation::Relu | Activation::ReluSquared => -1.0,
                 Activation::ClampedQuickGelu => 8.0,
@@ -190,7 +190,7 @@ fn what_is_no_number_stays_so_and_reaches_nothing_else() {
             }
         }
     }
-    // Nor has what a gate is multiplied by, beyond its limit.
+    // The gradient of the factor on a gate is 0 beyond the limit of the factor.
     let activated = Activated {
         bias: &[],
         columns: 1,
@@ -206,7 +206,7 @@ fn what_is_no_number_stays_so_and_reaches_nothing_else() {
 #[test]
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn threads_change_no_bit() {
-    // Several tasks, the last of them a shorter one.
+    // Several tasks, the last one shorter.
     let (rows, columns) = (500, 131);
     let [x, gates] = [1, 2].map(|parts| eighths(parts, parts * rows * columns));
     let gradient = eighths(5, rows * columns);

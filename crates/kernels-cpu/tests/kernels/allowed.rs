@@ -9,7 +9,7 @@ use super::{
 };
 
 /// The largest error of each of the oracle's tensors: some units in the last place of the terms that it sums, and what the rounding of
-/// the stored output changes. `None` where something that is visible leaves the range of the type, about which the contract says little.
+/// the stored output changes. `None` if a sum over visible pairs leaves the range of the type, where the contract promises little.
 pub fn near<T: Number>(case: &Case, oracle: &Tensors) -> Option<Vec<f64>> {
     let plain = of_parameters(case, plain::<T>(case));
     let units = (8.0 * (1.0 + plain.largest_exponent)).min(f64::MAX);

@@ -43,7 +43,7 @@ pub struct Case {
     pub value: Vec<f64>,
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
-    /// Counts, and whether they stay causal.
+    /// Counts, and whether the first keys stay causal.
     pub first_keys: Option<(Vec<usize>, bool)>,
     pub key_lengths: Option<Vec<usize>>,
     pub query_offsets: Option<Vec<i64>>,
@@ -250,7 +250,7 @@ impl Case {
     }
 }
 
-/// One of the tensors.
+/// The tensor of this name.
 #[track_caller]
 pub fn tensor<'a>(tensors: &'a Tensors, name: &str) -> &'a [f64] {
     let found = tensors.iter().find(|(other, _)| *other == name);

@@ -11,7 +11,7 @@ pub const MANY_HEADS: [usize; 7] = [2, 8, 4, 211, 197, 16, 13];
 pub const SPLIT: [usize; 7] = [1, 3, 1, 307, 293, 16, 13];
 pub const ONE_QUERY: [usize; 7] = [1, 2, 1, 1, 8209, 31, 37];
 
-/// Everything at once, and a bias of every shape, for which all tasks of a problem add up a gradient.
+/// Almost all options together, and a bias of every shape, to whose gradient several tasks add.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for sizes in [MANY_HEADS, SPLIT, ONE_QUERY] {
@@ -19,7 +19,7 @@ pub fn cases() -> Vec<Case> {
         let mut all = plain.clone();
         everything(&mut all);
         cases.push(all);
-        // Who adds to which part of a bias' gradient depends on its shape.
+        // Which tasks add to which part of the gradient of a bias depends on the shape of the bias.
         for shape in shapes(plain.scores()) {
             let mut case = plain.clone();
             case.name = format!("{}, bias of shape {shape:?}", case.name);

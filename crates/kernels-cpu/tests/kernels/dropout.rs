@@ -1,4 +1,4 @@
-//! Dropout through the kernels: which weights, how many, and the same on average.
+//! Dropout in the kernels: which weights are dropped, how many, and that the mean stays the same.
 
 use burn_attn_kernels_cpu::AttentionDropout;
 
@@ -12,7 +12,7 @@ use crate::{
 /// rows of unit matrices.
 fn of_weights(sizes: [usize; 7], dropout: AttentionDropout) -> Case {
     let [batch, heads_q, heads_kv, len_q, len_kv, dim_qk, _] = sizes;
-    // Each of the two needs dims of its own length.
+    // The rows of values need `len_kv` dims, the rows of incoming gradients `len_q`.
     let dim_v = len_q.max(len_kv);
     let sizes = [batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v];
     let mut case = Case::new("dropout", sizes);

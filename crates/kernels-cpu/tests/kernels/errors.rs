@@ -1,4 +1,4 @@
-//! Every way to be refused; the messages are pinned, because they are read by people.
+//! Every input that is refused; the messages are pinned, because people read them.
 
 use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, Blocks, Broadcast, Mask, Options, Problem,
@@ -107,7 +107,7 @@ fn tensors_that_are_too_short() {
     );
 }
 
-/// Lengths that are small only if they wrap around; the largest number of all stands for more.
+/// Lengths that are small only if they wrap around; `usize::MAX` stands for larger ones.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn strides_and_sizes_that_wrap_around() {
@@ -128,7 +128,7 @@ fn strides_and_sizes_that_wrap_around() {
         "v needs 18446744073709551615 elements for Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 1, len_kv: 9, \
          dim_qk: 1, dim_v: 16 }, but has 16",
     );
-    // Rows that repeat, so that no buffer is as long.
+    // Rows that repeat, because no buffer is that long.
     let repeated = |len_q, len_kv| {
         let row = Rows::new(&ZEROS[..16], [0; 3]);
         Inputs {
@@ -173,7 +173,7 @@ fn masks_and_biases_that_do_not_fit() {
         &with(|options| options.mask = mask),
         "the query offset of batch item 0 is -6, but must lie between -len_q = -5 and len_kv = 7",
     );
-    // The axis of distances is that of the offsets: 2 · (5 + 7) − 1 for each head.
+    // With query offsets, the axis of distances has 2 · (5 + 7) − 1 entries for each head.
     let mask = Mask {
         query_offsets: Some(&[0, 0]),
         ..Mask::default()
@@ -371,7 +371,7 @@ fn gradients_that_do_not_fit() {
         Gradients { sinks, ..none() },
         &message("the sinks", "6"),
     );
-    // A gradient of what is not there.
+    // The gradient of an absent option.
     let sinks = Some(one.as_mut_slice());
     refused(
         &plain,
@@ -379,7 +379,7 @@ fn gradients_that_do_not_fit() {
         "gradient of the sinks needs 0 elements for {SIZES}, but has 1",
     );
 
-    // Nothing of what is not there is nothing, and nothing is written.
+    // An empty gradient of an absent option is legal, and nothing is written.
     let nothing = Gradients {
         distance_bias: Some(&mut []),
         sinks: Some(&mut []),

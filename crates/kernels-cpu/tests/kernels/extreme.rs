@@ -65,7 +65,7 @@ fn scores_of_ten_thousand_are_right() {
                 );
             }
         }
-        // Where the scores are exact, f32 knows which of them is the largest.
+        // If the scores are exact, one of them is the largest in f32 too.
         case.key[4] = 99.0;
         let output = run::<f32>(&case, USUAL);
         let output = tensor(&output, "output").chunks(3);
@@ -109,7 +109,7 @@ fn the_largest_scores_are_never_nan() {
 fn values_below_the_largest_number_over_the_keys_are_never_nan() {
     let keys = [1.0, -1.0, 0.5, 40.0];
     for len_q in [1, 7] {
-        // Forty powers of e apart, so that the sums of the first keys shrink to nothing as well.
+        // The last score is 156 above the next, so that the weights of the first keys round to 0.
         let mut case = case("large values", len_q, 4.0, &keys);
         let largest = f64::from(f32::MAX / 4.0);
         let signs = (0..case.value.len()).map(|at| if at % 2 == 0 { largest } else { -largest });
@@ -128,7 +128,7 @@ fn values_below_the_largest_number_over_the_keys_are_never_nan() {
 
 #[test]
 fn a_row_of_the_lowest_bias_is_no_hidden_row() {
-    // Masks of f32::MIN are common; a row of nothing else weighs all keys alike.
+    // Masks of f32::MIN are common; a row of such biases alone weighs all keys alike.
     for len_q in [1, 7] {
         let mut case = case("lowest bias", len_q, 1.0, &[1.0, 2.0, 3.0]);
         case.bias = Some(([1, 1, 1, 3], vec![f64::from(f32::MIN); 3]));

@@ -1,4 +1,4 @@
-//! What functions have captured has to fit.
+//! Captured tensors have to fit, and a form is asked only about pairs of the call.
 
 use burn_attn_kernels_cpu::{
     Broadcast, InputError, Problem,
@@ -42,7 +42,7 @@ fn inputs() -> Inputs<'static, f32> {
     Inputs::new(PROBLEM, &[0.5; 12], &[0.25; 10], &[1.0; 10])
 }
 
-/// What a forward pass says of these inputs.
+/// The error of a forward pass with these inputs.
 fn refused(inputs: Inputs<'_, f32>) -> String {
     let (mut output, mut logsumexp) = ([0.0; 12], [0.0; 6]);
     let output = RowsMut::contiguous(&mut output, 2, 3, 2);
@@ -103,7 +103,7 @@ fn captured_numbers_that_do_not_fit() {
     );
 }
 
-/// Panics if it is asked about a pair that is not in the call, or gets a number that belongs to none.
+/// Panics if it is asked about a pair that is not in the call, or gets the captured number of another pair.
 struct Strict;
 
 impl Strict {

@@ -1,4 +1,4 @@
-//! Gradients: those of the kernel's own forward pass, and only those that are asked for.
+//! Gradients: central differences of the kernel's forward pass, and only the required ones.
 
 use crate::{
     case::{Case, tensor},

@@ -185,7 +185,7 @@ fn cases_with_padding() -> Vec<Case> {
             });
         }
     }
-    // Of these, only some have keys that lie behind all queries.
+    // A causal mask hides the last third of the keys only if no query stands there.
     cases.retain(|case| {
         case.causal.is_none() || case.problem.len_q <= first_hidden(case.problem.len_kv)
     });
@@ -209,7 +209,7 @@ fn assert_padding_is_not_read<T: Number>(case: &Case, how: How) {
             dirty.value[(row + 1) * p.dim_v - 1] = f64::NAN;
         }
     }
-    // A number that equals another of the same name; a NaN equals nothing.
+    // Compared as numbers: a NaN equals nothing.
     for ((name, clean), (_, dirty)) in clean.iter().zip(run::<T>(&dirty, how)) {
         assert!(
             *clean == dirty,

@@ -24,7 +24,7 @@ fn executions() -> Vec<Execution> {
 }
 
 fn run(layer: &Linear<'_>, execution: Execution) -> Vec<f32> {
-    // What is read before it is written, or written nowhere, is NaN.
+    // A number of the output that is read before it is written, or never written, is NaN.
     let mut out = vec![f32::NAN; layer.rows * layer.columns];
     layer.run(&mut out, execution);
     out
@@ -34,7 +34,7 @@ fn run(layer: &Linear<'_>, execution: Execution) -> Vec<f32> {
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn sums_are_right() {
     let sizes = [
-        // Through every block of rows, every end of a strip, every end of the terms.
+        // Every micro-kernel, and every remainder of rows, columns and terms.
         [1, 5, 3],
         [12, 16, 32],
         [13, 17, 33],
@@ -71,7 +71,7 @@ fn sums_are_right() {
                     let (sum, size) = terms.fold((start, start.abs()), |(sum, size), term| {
                         (sum + term, size + term.abs())
                     });
-                    // Each of the additions rounds by half an epsilon of what has been added so far, at most.
+                    // Each addition rounds by at most half an epsilon of the sum so far.
                     let bound = f64::from(f32::EPSILON) * size * (1.0 + (depth as f64).sqrt());
                     assert!(
                         (f64::from(actual) - sum).abs() <= bound,

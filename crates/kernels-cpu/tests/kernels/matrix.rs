@@ -26,7 +26,7 @@ fn check((name, sizes): Path) {
             layout: Layout::Strided,
             ..USUAL
         };
-        // Where numbers lie does not change a bit of the result.
+        // The layout does not change a bit of the result.
         let same = bits(&run::<f32>(&case, strided)) == bits(&run::<f32>(&case, USUAL));
         let same_half = bits(&run::<f16>(&case, strided)) == bits(&run::<f16>(&case, USUAL));
         assert!(same && same_half, "{}", case.name);
@@ -34,11 +34,11 @@ fn check((name, sizes): Path) {
             without_effect.push(case.name);
         }
     }
-    // Dropping an option can only be noticed where it does something: a causal mask hides nothing from the last query.
+    // A test notices a dropped option only where the option changes a result: a causal mask hides nothing from the last query.
     assert!(without_effect.len() <= 16, "{without_effect:#?}");
 }
 
-/// Whether a result or a gradient that both have is another.
+/// Whether a result or a gradient that both have differs.
 fn changes_anything(oracle: &Tensors, without: &Tensors) -> bool {
     oracle.iter().any(|(name, data)| {
         let other = without.iter().find(|(other, _)| other == name);
@@ -125,7 +125,7 @@ fn vectors_of_64_bytes_on_any_machine() {
             assert_as_good_as_plain::<f64>(&case, &oracle, &[EMULATED_512]);
         }
     }
-    // Whole blocks of dimensions: strips of every width in the products.
+    // Dims that fill vectors: micro-panels of every width.
     for dims in [[64, 64], [32, 80], [16, 24]] {
         let sizes = [1, 2, 1, 150, 210, dims[0], dims[1]];
         let mut case = Case::new("wide", sizes);

@@ -10,7 +10,7 @@ pub trait Number: Element {
     const NAME: &'static str;
     /// The distance from 1 to the next number.
     const EPSILON: f64;
-    /// That of the precision in which the kernels compute it.
+    /// The distance from 1 to the next number in the precision in which the kernels compute.
     const EPSILON_OF_REAL: f64;
     /// The largest finite number.
     const LARGEST: f64;

@@ -1,4 +1,4 @@
-//! A position of its own for every batch item.
+//! Query offsets: another position for every batch item.
 
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, RelativeBuckets, Window};
 use half::f16;
@@ -36,7 +36,7 @@ fn offsets_of_the_alignment_change_no_bit() {
     }
 }
 
-/// The axis of distances is another: what both have is the same, and the rest of the gradient is zero.
+/// The axes of distances differ: their common entries have equal gradients, and the other gradients are zero.
 fn assert_same_bits<T: Number>(aligned: &Case, at_offsets: &Case) {
     let (narrow, wide) = (aligned.axis(), at_offsets.axis());
     let (len, wide_len) = (narrow.len(), wide.len());
@@ -63,7 +63,7 @@ fn assert_same_bits<T: Number>(aligned: &Case, at_offsets: &Case) {
     }
 }
 
-/// Sequences of several lengths in one padded cache, as several calls would have them: one per sequence.
+/// Sequences of several lengths in one padded cache, to be compared with one call per sequence.
 fn caches() -> Vec<Case> {
     let mut cases = Vec::new();
     for sizes in [
@@ -97,7 +97,7 @@ fn caches() -> Vec<Case> {
                 }
                 4 => case.sinks = Some(coarse(10, heads)),
                 _ => {
-                    // What the table shows, it shows to all.
+                    // The table shows the same keys to all queries.
                     let size = BlockSize::from([1000, 5]);
                     let shape = case.table(size);
                     let table = [1, 1, 1, shape[3]];
@@ -159,7 +159,7 @@ fn a_padded_cache_is_its_sequences_one_after_the_other() {
                 let all = tensor(&together, name);
                 let per_key = ["key gradient", "value gradient"].contains(&name);
                 if !per_key && (name.ends_with("gradient") && name != "query gradient") {
-                    // Of all batch items together.
+                    // These gradients are sums over all batch items.
                     match sums.iter_mut().find(|(other, _)| *other == name) {
                         Some((_, sums)) => {
                             sums.iter_mut()

@@ -146,7 +146,7 @@ fn offsets(plain: Plain<'_>) -> Vec<Case> {
 
 fn block_tables(plain: Plain<'_>) -> Vec<Case> {
     let mut cases = Vec::new();
-    // Smaller than a panel, than a block of the kernels, larger than either, than everything.
+    // Smaller than a panel or a block of the kernels, larger than either, and larger than the lengths.
     for size in [[1, 1], [3, 5], [17, 37], [67, 41], [150, 3], [5000, 61]].map(BlockSize::from) {
         cases.push(named(plain, &format!("{size:?}"), |case| {
             let shape = case.table(size);
@@ -209,7 +209,7 @@ fn biases(plain: Plain<'_>) -> Vec<Case> {
         named(plain, "relative bias that hides", |case| {
             let (mut table, buckets) = relative(case, 10, true);
             let heads = case.problem.heads_q;
-            // The far keys of one head, and every key of another.
+            // Hides the far keys of one head, and every key of another.
             table[4 * heads] = f64::NEG_INFINITY;
             let last = table.iter_mut().skip(heads - 1).step_by(heads);
             last.for_each(|entry| *entry = f64::NEG_INFINITY);
@@ -267,7 +267,7 @@ fn others(plain: Plain<'_>) -> Vec<Case> {
     ]
 }
 
-/// All options that do not exclude each other, with every gradient.
+/// All options except first keys and query offsets, with every gradient.
 pub fn everything(case: &mut Case) {
     let [batch, heads, len_q, len_kv] = case.scores();
     case.causal = Some(BottomRight);
@@ -312,7 +312,7 @@ pub fn shapes(scores: [usize; 4]) -> Vec<[usize; 4]> {
         .collect()
 }
 
-/// A mask that hides about a third.
+/// A mask that hides about a third of the pairs.
 pub fn hides_a_third(shape: [usize; 4]) -> Vec<bool> {
     coarse(5, shape.iter().product())
         .iter()
@@ -320,7 +320,7 @@ pub fn hides_a_third(shape: [usize; 4]) -> Vec<bool> {
         .collect()
 }
 
-/// A table of blocks that shows about a third.
+/// A table that shows about a third of the blocks.
 pub fn shows_a_third(shape: [usize; 4]) -> Vec<bool> {
     coarse(8, shape.iter().product())
         .iter()
@@ -328,13 +328,13 @@ pub fn shows_a_third(shape: [usize; 4]) -> Vec<bool> {
         .collect()
 }
 
-/// Another number of first keys for every batch item.
+/// Different numbers of first keys for the batch items.
 pub fn first_keys(case: &Case) -> Vec<usize> {
     let (batch, len_kv) = (case.problem.batch, case.problem.len_kv);
     [len_kv.min(3), 0, len_kv / 2].repeat(batch)[..batch].to_vec()
 }
 
-/// Other lengths for every batch item.
+/// Different lengths for the batch items.
 pub fn key_lengths(case: &Case) -> Vec<usize> {
     let len_kv = case.problem.len_kv;
     (0..case.problem.batch)
@@ -342,7 +342,7 @@ pub fn key_lengths(case: &Case) -> Vec<usize> {
         .collect()
 }
 
-/// Other offsets for every batch item, around those of the alignments.
+/// Different offsets for the batch items, around those of the alignments.
 pub fn query_offsets(case: &Case) -> Vec<i64> {
     let (len_q, len_kv) = (case.problem.len_q as i64, case.problem.len_kv as i64);
     (0..case.problem.batch as i64)
@@ -387,7 +387,7 @@ fn relative(case: &Case, buckets: usize, bidirectional: bool) -> (Vec<f64>, Rela
     (table, buckets)
 }
 
-/// So that the gradient of every entry of the distance bias is compared by itself.
+/// One bucket per distance, so that the gradient of every entry of the distance bias is compared.
 fn one_bucket_per_distance(case: &Case) -> (Vec<f64>, RelativeBuckets) {
     let distances = case.problem.len_q + case.problem.len_kv;
     let buckets = RelativeBuckets {

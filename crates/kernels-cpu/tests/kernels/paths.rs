@@ -1,7 +1,7 @@
 //! Sizes that lead through every loop of the kernels.
 //!
 //! A task has 128 queries, a block 192 keys forward and 128 backward, a panel two vectors of queries; fewer than eight batch items and key/value
-//! heads share their tiles out among several tasks, whose sums are added up in the end.
+//! heads share their tiles out among several tasks, whose sums are added up at the end.
 
 /// A name, and batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v.
 pub type Path = (&'static str, [usize; 7]);

@@ -1,4 +1,4 @@
-//! A plain implementation (product, softmax, product) in a given precision: how good one has to be.
+//! A plain implementation (product, softmax, product) in a given precision: its error is the measure for that of a kernel.
 
 use core::f64::consts::LOG2_E;
 
@@ -14,8 +14,8 @@ pub struct Plain {
     pub results: Tensors,
     /// The sums of the terms' magnitudes: a sum that cancels is no more precise than its terms are.
     pub magnitudes: Tensors,
-    /// The errors of the gradients that are no rounding of their own terms. They follow from the rounding of the stored output to half
-    /// precision, with which the gradients subtract a dot product, and of the argument of a softcap's derivative.
+    /// The errors of the gradients that do not come from rounding the terms of a sum. They come from rounding the stored output to
+    /// half precision, which enters a dot product, and from rounding the argument of a softcap's derivative.
     pub inherited_errors: Tensors,
     /// Whether every sum over what is visible, and every gradient, stays in the range: otherwise the contract promises nothing.
     pub in_range: bool,
@@ -120,11 +120,11 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
         let distance_index = |key| head * entries + case.axis().index(position, key);
 
         let mut dsoftcap = vec![1.0; p.len_kv];
-        // The derivative as it is where it does not cancel.
+        // The derivative of the softcap, computed without cancellation.
         let mut slopes = vec![1.0; p.len_kv];
         let mut errors_of_dsoftcap = vec![0.0; p.len_kv];
         let mut scores = vec![f64::NEG_INFINITY; p.len_kv];
-        // Those of the terms of each score.
+        // The magnitudes of the terms of each score.
         let mut sizes = vec![0.0; p.len_kv];
         for key in 0..p.len_kv {
             if !mask.visible(&p, batch_item, head, query, key) {
@@ -192,7 +192,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             .iter()
             .fold(exp(sink), |sum, &score| round(sum + exp(score)));
         logsumexp.sums[row] = round(largest + round(sum.ln()));
-        // What has no weight has no part in the errors. A score may be less than the terms that it sums.
+        // A score without a weight has no part in the errors. A score may be smaller than its terms.
         let scores_and_terms = scores.iter().zip(&sizes);
         let statistics = [(&sink, &0.0), (&logsumexp.sums[row], &0.0)];
         largest_exponent = scores_and_terms
@@ -214,13 +214,13 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             .iter()
             .map(|&score| round(exp(score) / sum))
             .collect();
-        // The sum of two terms, the largest score and the logarithm, and each score is a sum itself.
+        // The logsumexp has two terms, the largest score and a logarithm, and each score is a sum itself.
         let of_scores = weights
             .iter()
             .zip(&sizes)
             .map(|(weight, size)| weight * size);
         logsumexp.magnitudes[row] = largest.abs() + sum.ln() + of_scores.sum::<f64>();
-        // Beside the largest, whose exponential is 1, less than a unit in the last place may be lost whole.
+        // The exponential of the largest score is 1: if the others add up to less than a unit in the last place, they may be lost.
         let smaller = scores
             .iter()
             .chain([&sink])
@@ -275,7 +275,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             let error = error * slopes[key] + size * errors_of_dsoftcap[key];
             let error = error * scale.abs();
             let size = size * (slopes[key] + least) * scale.abs();
-            // The scale may come last, after a product that is 0 then.
+            // The scale may come last, after a product that has rounded to 0.
             let flushed = least * scale.abs();
             for d in 0..p.dim_qk {
                 let (q, k) = (q[d], k(key)[d]);
@@ -360,7 +360,7 @@ fn softcap_errors<T: Number>(argument: f64, terms: f64) -> [f64; 2] {
     [of_tanh, derivative(least.max(0.0)) - derivative(most)]
 }
 
-/// Whether the terms of a score fit into the range in units of log 2, or one that is as good as alone.
+/// Whether the sum of a score's terms, in units of log 2, fits into the range, or one term is so large that the others do not count.
 fn fits(terms: [f64; 3], largest: f64) -> bool {
     let sum: f64 = terms.iter().sum();
     let most = terms.iter().copied().fold(0.0, f64::max);

@@ -42,7 +42,7 @@ fn case(poison: &Poison, largest: Option<f64>) -> Case {
     case
 }
 
-/// What breaks the rule, if anything does.
+/// The first number that breaks the rule, if one does.
 fn violation(
     reaches: Reaches,
     clean: &Tensors,
@@ -61,7 +61,7 @@ fn violation(
         })
 }
 
-/// Without the poison, and with it.
+/// The results without the poison, and with it.
 fn kernels<T: Number>(poison: &Poison, how: How) -> [Tensors; 2] {
     [None, Some(T::LARGEST)].map(|largest| {
         let case = case(poison, largest);
@@ -118,7 +118,7 @@ fn no_poison_spreads_in_f32_and_none_that_is_seen_gets_lost() {
 fn no_poison_spreads_in_other_precisions_and_none_that_is_seen_gets_lost() {
     check(|poison| {
         let mut runs = vec![("f64", kernels::<f64>(poison, USUAL))];
-        // The kernels read halves as f32: another way to copy a tile, and no other way to compute it.
+        // The kernels read halves as f32: a tile is copied in another way, but computed in the same way.
         if poison.sizes[3] < 128 {
             runs.push(("f16", kernels::<f16>(poison, USUAL)));
             runs.push(("bf16", kernels::<bf16>(poison, PORTABLE)));

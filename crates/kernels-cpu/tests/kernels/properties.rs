@@ -43,7 +43,7 @@ proptest! {
 
 #[test]
 fn a_logsumexp_is_as_near_as_its_terms() {
-    // It is 0.084 here, and its terms are about 1.
+    // The logsumexp is 0.084 here, and its terms are about 1.
     check(Choices {
         sizes: [193, 36, 159, 6, 4, 26, 236],
         options: 4_203_941_699,

@@ -17,7 +17,7 @@ use super::{
 /// Any numbers make a case.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices {
-    /// Of batch, heads_kv, group, len_q, len_kv, dim_qk, dim_v.
+    /// Numbers for batch, heads_kv, group, len_q, len_kv, dim_qk, dim_v.
     pub sizes: [u8; 7],
     /// One bit per option, and some more for its kind.
     pub options: u32,
@@ -64,7 +64,7 @@ impl Choices {
             case.key_lengths = Some(key_lengths(&case));
         }
         if chosen(31) {
-            // Where the sequences of a cache end, or anywhere.
+            // Offsets at the ends of the sequences of a cache, or anywhere.
             let ends = case.key_lengths.iter().flatten();
             let ends = ends.map(|&end| end as i64 - len_q as i64).collect();
             case.query_offsets = Some(match case.key_lengths {
@@ -126,7 +126,7 @@ impl Choices {
         case
     }
 
-    /// Gives some options of the case any size.
+    /// Gives some options of the case numbers of any magnitude.
     fn stretch<T: Number>(self, case: &mut Case) {
         let chosen = |bit: u32| self.extremes >> bit & 1 == 1;
         let any = |stream: u64, count| of_any_size::<T>(u64::from(self.seed) + stream, count);
@@ -141,7 +141,7 @@ impl Choices {
                 .filter(|(bias, _)| bias.is_finite());
             visible.for_each(|(bias, number)| *bias = number);
         }
-        // Beside ALiBi's, their sum would have to be exact.
+        // Not beside ALiBi: the sum of both would have to be exact.
         let relative = case
             .relative
             .as_mut()
@@ -190,7 +190,7 @@ fn of_any_size<T: Number>(seed: u64, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Those of the powers of two in `T`.
+/// The exponents of the powers of two in `T`.
 fn exponents<T: Number>() -> Range<i32> {
     if T::LARGEST > f64::from(f32::MAX) {
         -1074..1024

@@ -25,7 +25,7 @@ const PATHS: [Path; 8] = [
     paths::TILES,
 ];
 
-/// Of f32, which has the sinks of half precision as well.
+/// Sinks in f32, which is also their precision for half precision.
 const SINKS: [f64; 11] = [
     f32::MIN as f64,
     f32::MAX as f64,
@@ -40,7 +40,7 @@ const SINKS: [f64; 11] = [
     -1e-45_f32 as f64,
 ];
 
-/// Of f64 only.
+/// Sinks that only f64 holds.
 const WIDE_SINKS: [f64; 5] = [f64::MIN, f64::MAX, -1.5e308, 1.5e308, -1e300];
 
 /// Fails unless every number is as near as an exponential near 1 allows, whatever the sinks are.
@@ -117,7 +117,7 @@ fn sinks_of_any_size_beside_a_fully_masked_row() {
 
 #[test]
 fn the_gradient_of_a_sink_has_a_weight_of_at_most_one() {
-    // As another implementation may round it, or the sum of several.
+    // The logsumexp is below the sink, as another implementation may round it.
     for below in [65536.0, 1e30] {
         for len_q in [1, 7] {
             let problem = Case::new("", [1, 1, 1, len_q, 3, 2, 2]).problem;
@@ -172,7 +172,7 @@ fn softcaps_of_any_size() {
     ];
     for (name, sizes) in PATHS {
         for (index, softcap) in caps.into_iter().enumerate() {
-            // No score of almost 0 but those of queries that are 0: a tiny softcap would turn its rounding error into a slope.
+            // Scores are exactly 0 or not near 0: near 0, a tiny softcap would turn a rounding error into a slope.
             let numbers = if softcap < 1.0 { Case::fine } else { Case::new };
             let mut case = numbers(&format!("{name}, softcap {softcap:e}"), sizes);
             case.softcap = Some(softcap);

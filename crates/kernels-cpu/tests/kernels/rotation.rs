@@ -52,13 +52,13 @@ impl<T: Number> Owned<T> {
             layout: self.layout,
             inverse: self.inverse,
         };
-        // What is written nowhere is NaN.
+        // A number that is never written is NaN.
         let mut out = vec![T::Real::from_f64(f64::NAN); self.sizes.iter().product()];
         rotation.run(&mut out, execution);
         out
     }
 
-    /// Number by number, in f64: what it is, and the size of its terms.
+    /// The expected numbers in f64, with the magnitudes of their terms.
     fn naive(&self) -> Vec<(f64, f64)> {
         let [batch, heads, len, dim] = self.sizes;
         let [to_batch, to_head, to_row] = self.strides;
@@ -223,7 +223,7 @@ fn more_pairs_than_numbers() {
     rotation.run(Execution::sequential());
 }
 
-/// Of one row that repeats.
+/// Runs a rotation of one row that repeats.
 #[cfg(target_pointer_width = "64")]
 fn of_one_row(sizes: [usize; 4], pairs: usize) {
     let rotation = Rotation::<f32> {

@@ -85,7 +85,7 @@ impl<T> Buffer<T> {
     }
 }
 
-/// Numbers of a row that must not be read.
+/// Numbers between two rows that must not be read.
 const GAP: usize = 3;
 
 /// Tensors `[batch, heads, len, dims[n]]`, side by side in the rows of one buffer if strided.
@@ -293,7 +293,7 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
             dropout: case.dropout,
         },
         distance_bias: distance_bias.as_deref(),
-        // The oracle has none: those of `tests/op` are compared with formulas.
+        // The oracle has no functions: `tests/op` compares them with formulas.
         score_function: None,
         visible_function: None,
     };

@@ -15,7 +15,7 @@ const DIMS: [usize; 11] = [1, 2, 3, 5, 8, 16, 40, 59, 64, 111, 512];
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn every_dim_beside_every_kind_of_other_dim() {
     for (index, dim_qk) in DIMS.into_iter().enumerate() {
-        // Another dim of the values, alternately smaller and larger.
+        // A different dim of the values, alternately smaller and larger.
         for dim_v in [
             DIMS[(index + 4) % DIMS.len()],
             DIMS[(index + 9) % DIMS.len()],

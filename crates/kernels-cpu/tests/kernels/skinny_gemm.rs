@@ -20,7 +20,7 @@ fn run<T: Number>(
         depth,
         columns,
     };
-    // What is read before it is written, or written nowhere, is NaN.
+    // A number of the output that is read before it is written, or never written, is NaN.
     let nan = T::Real::from_f64(f64::NAN);
     let mut out = vec![nan; rows * columns];
     product.run(&mut out, execution);
@@ -50,7 +50,7 @@ fn check<T: Number>() {
                         let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term: f64| {
                             (sum + term, size + term.abs())
                         });
-                        // Each of the additions rounds by half an epsilon of what has been added so far, at most.
+                        // Each addition rounds by at most half an epsilon of the sum so far.
                         let bound = T::EPSILON * size * (1.0 + (depth as f64).sqrt());
                         assert!(
                             (actual.to_f64() - sum).abs() <= bound,

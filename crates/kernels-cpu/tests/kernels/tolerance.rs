@@ -10,9 +10,9 @@ use crate::{
 
 /// Fails unless every result of the kernels is about as near to the oracle as a plain implementation is.
 ///
-/// The rule of the house: the largest error of a tensor is at most 2 times that of the plain implementation, 3 times for a gradient. A
-/// few units in the last place are always allowed, because a plain implementation may be lucky. In f64 it always is, since the oracle
-/// computes in f64 as well: there, [`assert_near`] is all there is to go by.
+/// The largest error of a tensor is at most 2 times that of the plain implementation, 3 times for a gradient. A few units in the last
+/// place are always allowed, because a plain implementation may be lucky. In f64 it always is, since the oracle computes in f64 as
+/// well, so f64 is checked with [`assert_near`] alone.
 #[track_caller]
 pub fn assert_as_good_as_plain<T: Number>(case: &Case, oracle: &Tensors, hows: &[How]) {
     let plain = of_parameters(case, plain::<T>(case));
@@ -38,8 +38,8 @@ pub fn assert_as_good_as_plain<T: Number>(case: &Case, oracle: &Tensors, hows: &
 
 /// Fails unless every result of the kernels is within some units in the last place of the oracle.
 ///
-/// Does without a plain implementation, which may be lucky: for inputs that no one has looked at. Where they leave the range, it says nothing:
-/// `false`.
+/// For arbitrary inputs, because it does not compare with the error of a plain implementation, which may be lucky. `false`, without a check,
+/// if the inputs leave the range.
 #[track_caller]
 pub fn assert_near<T: Number>(case: &Case, oracle: &Tensors, how: How) -> bool {
     let Some(allowed) = near::<T>(case, oracle) else {

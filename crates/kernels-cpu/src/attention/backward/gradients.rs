@@ -32,8 +32,8 @@ pub struct Upstream<'a, T: Element> {
 /// Where the gradients are written; those that are absent are not computed.
 ///
 /// # Shapes
-/// Each has the shape of its input. Those of q, k and v have any strides, the others are contiguous. The gradient of the bias is summed over
-/// the dimensions that it repeats.
+/// Each gradient has the shape of its input. The gradients of q, k and v have any strides; the others are contiguous. The gradient of the
+/// bias is summed over the dimensions that it repeats.
 #[derive(Debug, Default)]
 pub struct Gradients<'a, T: Element> {
     /// `[batch, heads_q, len_q, dim_qk]`
@@ -48,12 +48,12 @@ pub struct Gradients<'a, T: Element> {
     pub distance_bias: Option<&'a mut [T::Real]>,
     /// `[heads_q]`
     pub sinks: Option<&'a mut [T::Real]>,
-    /// What the score function has captured: contiguous, one tensor after the other.
+    /// The shapes of what the score function has captured: contiguous, one tensor after the other.
     pub captured: Option<&'a mut [T::Real]>,
 }
 
 impl<T: Element> Gradients<'_, T> {
-    /// Sets all to zero.
+    /// Sets all gradients to zero.
     pub(crate) fn clear(self, problem: &Problem) {
         let p = problem;
         for (gradient, sizes, dim) in [

@@ -47,8 +47,8 @@ use plan::{Plan, Task};
 /// dense bias takes additional copies of that bias: up to three, or one per task if it has one row for all queries.
 ///
 /// # Source
-/// Dao, *FlashAttention-2* (2023), algorithm 2, but with one task per key/value head instead of two passes, so that nothing is
-/// computed twice.
+/// Dao, *FlashAttention-2* (2023), algorithm 2, but with the queries in the outer loop and key/value heads as tasks, so that the
+/// query gradient needs no atomic additions.
 pub fn backward<T: Element>(
     inputs: &Inputs<'_, T>,
     upstream: &Upstream<'_, T>,
@@ -94,7 +94,7 @@ fn run<T: Element>(
         let mut slots = plan.slots(&mut gradients, partial, slabs);
         let is_causal = inputs.options.mask.by_position.causal.is_some();
         if is_causal || inputs.visible_function.is_some() {
-            // The last tiles have the most work, as far as is known: they go first, so that no thread waits for them at the end.
+            // Under a causal mask or function the last tiles have the most work: they go first, so that no thread waits for them at the end.
             slots.reverse();
         }
         for_each(
@@ -112,7 +112,7 @@ fn run<T: Element>(
     });
 }
 
-/// Some tiles of the query heads that share one key/value head.
+/// Runs some tiles of the query heads that share one key/value head.
 fn run_task<T: Element>(
     plan: &Plan,
     inputs: &Inputs<'_, T>,

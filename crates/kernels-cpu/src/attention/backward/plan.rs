@@ -1,8 +1,8 @@
 //! Which task computes what, and where the task adds its sums.
 //!
-//! One task has the query tiles of one key/value head, so that the gradients of its keys and values belong to it alone.
-//! If there are few heads, their tiles are divided among several tasks. Each task has separate sums, which are added up in
-//! the order of the tasks. Their number depends only on the problem, and so do the bits of the result.
+//! One task has the query tiles of one key/value head, so that no other task adds to the gradients of the head's keys and values.
+//! If there are few heads, their tiles are divided among several tasks. Each task has separate sums, which are added up in the
+//! order of the tasks. The number of tasks depends only on the problem, and so do the bits of the result.
 
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
@@ -25,17 +25,17 @@ use crate::{
     },
 };
 
-/// Tasks of the whole call, unless there are more heads: a constant, so that the bits do not depend on the number of threads.
+/// A call has at least this many tasks, if it has as many tiles: a constant, so that the bits do not depend on the number of threads.
 ///
-/// The parallelism is at most the larger of it and `batch · heads_kv`.
+/// With `n = batch · heads_kv`, the parallelism is at most `n · ⌈8 / n⌉`.
 const ENOUGH_TASKS: usize = 8;
-/// Partial sums of the gradient of a shared bias, at most: so many tasks can add to it at the same time.
+/// The most partial sums of the gradient of a shared bias, which is how many tasks can add to that gradient at the same time.
 const ENOUGH_SLABS: usize = 4;
 
 /// How the work is divided.
 pub(crate) struct Plan {
     pub(crate) problem: Problem,
-    /// Numbers of the sums for the keys and the values of one head, 0 if their gradient is not required.
+    /// Lengths of the sums for the keys and for the values of one head, 0 if the gradient is not required.
     pub(crate) sums_per_head: [usize; 2],
     /// Tasks per batch item and key/value head.
     pub(crate) chunks: usize,
@@ -44,12 +44,12 @@ pub(crate) struct Plan {
     pub(crate) slabs: Slabs,
     /// Distances of one query head, 0 if their gradient is not required.
     pub(crate) distances: usize,
-    /// What the score function has captured for one query head, 0 if its gradient is not required.
+    /// Numbers that the score function has captured for one query head, 0 if their gradient is not required.
     pub(crate) captured: usize,
     sinks: bool,
 }
 
-/// Which tasks add to which sums of the bias. Tasks of different slots never add to the same numbers.
+/// Which tasks add to which sums of the gradient of the bias. Tasks of different slots never add to the same numbers.
 pub(crate) struct Slabs {
     /// Parts of the bias that different heads read.
     pub(crate) parts: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Slabs {
     pub(crate) slots_per_part: usize,
     /// Numbers of a part, 0 if the gradient is not required.
     pub(crate) size: usize,
-    /// From one batch item to the next, and from one key/value head to the next, in parts.
+    /// Strides from one batch item to the next and from one key/value head to the next, in parts.
     strides: [usize; 2],
 }
 
@@ -88,7 +88,7 @@ impl Slabs {
         self.parts * self.slots_per_part
     }
 
-    /// Sums that are not kept in the gradient itself.
+    /// Length of the sums that are not kept in the gradient itself.
     pub(crate) fn in_scratch(&self) -> usize {
         (self.slots() - self.parts) * self.size
     }
@@ -99,15 +99,15 @@ impl Slabs {
     }
 }
 
-/// Some tiles of one key/value head, and its share of the results.
+/// Some tiles of one key/value head, and the task's share of the results.
 pub(crate) struct Task<'a, T: Element> {
     pub(crate) batch_item: usize,
     pub(crate) head_kv: usize,
     /// Indices into the tiles of all query heads of the group, head after head.
     pub(crate) tiles: Range<usize>,
-    /// The rows of each tile, if required.
+    /// The rows of each tile in the query gradient, if required.
     pub(crate) q: Vec<HeadMut<'a, T>>,
-    /// The rows of the head, if this is its only task.
+    /// The rows of the head in the key gradient, if the head has no other task.
     pub(crate) k: Option<HeadMut<'a, T>>,
     pub(crate) v: Option<HeadMut<'a, T>>,
     /// Sums of the gradients of keys and values, if the head has other tasks as well.
@@ -116,7 +116,7 @@ pub(crate) struct Task<'a, T: Element> {
     pub(crate) sinks: &'a mut [T::Real],
     /// One sum per distance and query head of the group, if required.
     pub(crate) distance: &'a mut [T::Real],
-    /// Sums of what is captured, for each query head of the group, if required.
+    /// One sum per captured number and query head of the group, if required.
     pub(crate) captured: &'a mut [T::Real],
 }
 
@@ -169,8 +169,8 @@ impl Plan {
         self.problem.batch * self.problem.heads_kv * self.chunks
     }
 
-    /// Numbers that each task sums separately: keys and values, then sinks, then distances, then what is captured. They fill whole cache lines, which no other
-    /// task writes.
+    /// Lengths of the sums that each task has separately: keys and values, sinks, distances, captured numbers. Each fills whole cache lines, which no
+    /// other task writes.
     pub(crate) fn partial_per_task(&self) -> [usize; 4] {
         let group = self.problem.group_size();
         let keys_and_values = match self.chunks {
@@ -247,7 +247,7 @@ impl Plan {
                 distance: cut(&mut partial, of_distances).unwrap_or_default(),
                 captured: cut(&mut partial, of_captured).unwrap_or_default(),
             };
-            // Dealt back and forth, because under a causal mask each tile has more work than the one before.
+            // Tasks are dealt to the slots back and forth, because under a causal mask each tile has more work than the one before.
             let count = &mut tasks_of_part[part];
             let (round, at) = (*count / per_part, *count % per_part);
             let at = if round % 2 == 0 {

@@ -14,7 +14,7 @@ use crate::{
     view::element::Element,
 };
 
-/// Rows of keys that are added up at once, and numbers of a bias.
+/// Rows of keys, and numbers of a bias, that are added up at once.
 const REDUCED_ROWS: usize = 32;
 const REDUCED_NUMBERS: usize = 1 << 14;
 
@@ -32,7 +32,7 @@ impl Plan {
         let group = p.group_size();
         let [of_sums, of_sinks, of_distances, of_captured] = self.partial_per_task();
         let per_task = of_sums + of_sinks + of_distances + of_captured;
-        // Numbers that come from memory are worth several operations.
+        // A number that comes from memory costs as much as several operations.
         let workers = |numbers: usize| execution.workers(usize::MAX, 4.0 * numbers as f64);
         if self.chunks > 1 {
             let [of_keys, of_values] = self.sums_per_head;

@@ -1,6 +1,6 @@
 //! The lines of scores that a function runs along.
 
-/// Numbers of a line that are computed at once: enough for every vector, in a loop of known length.
+/// Numbers of a line that are computed at once: enough to fill a vector on any machine, in a loop of known length.
 pub(crate) const CHUNK: usize = 32;
 
 /// The most tensors that a form reads.
@@ -42,7 +42,7 @@ pub struct Lines {
     pub(crate) count: usize,
     /// Numbers of a line.
     pub(crate) len: usize,
-    /// From one line to the next.
+    /// Distance from one line to the next, in numbers.
     pub(crate) stride: usize,
 }
 
@@ -62,7 +62,7 @@ impl Lines {
         }
     }
 
-    /// The pairs of a chunk. Those after the `count` are the last one again: a function is asked about no others.
+    /// The pair in a lane of a chunk. Lanes after the `count` repeat the last pair, so that a function is called only for pairs of the call.
     #[inline(always)]
     pub(super) fn pair_of_chunk(
         self,
@@ -72,7 +72,7 @@ impl Lines {
         self.pair(line, first + lane.min(count - 1))
     }
 
-    /// Every line, in chunks: the index of the line, and that of the first number and the count of a chunk.
+    /// Every line in chunks: the index of the line, the index of the chunk's first number, and the count of the chunk.
     #[inline(always)]
     pub(super) fn chunks(self) -> impl Iterator<Item = (usize, usize, usize)> {
         (0..self.count).flat_map(move |line| {
@@ -97,7 +97,7 @@ impl Place {
         self.start.wrapping_add_signed(offset)
     }
 
-    /// A chunk of a line, after whose `count` numbers the last one stands again.
+    /// A chunk of a line, padded with its last number.
     #[inline(always)]
     pub(super) fn read<T: Copy>(
         self,
@@ -113,7 +113,7 @@ impl Place {
     }
 }
 
-/// At least one number and at most a chunk, after which the last one stands again.
+/// The numbers, at least one and at most a chunk, padded with the last.
 #[inline(always)]
 pub(super) fn padded<T: Copy>(numbers: &[T]) -> [T; CHUNK] {
     let count = numbers.len();

@@ -1,7 +1,7 @@
-//! Functions of a caller's own, number by number: of scores, and of what is visible.
+//! Functions that a caller defines for a pair of query and key: of its score, and of its visibility.
 //!
-//! A caller writes a function of one pair. It is compiled with a loop around it, so that the kernels call it once for a panel and the compiler uses
-//! vectors.
+//! A caller writes a function of one pair. The function is compiled with a loop around it, so that the kernels make one call per panel and the
+//! compiler uses vectors.
 //!
 //! | file | what it holds |
 //! | --- | --- |

@@ -52,10 +52,11 @@ pub trait ScoreForms: ScoreLoops<f32> + ScoreLoops<f64> {
 
 /// The loops around a [`ScoreForm`], in the units of the kernels: scores times log2(e).
 pub trait ScoreLoops<R>: Send + Sync {
-    /// Changes scores. `captured` has the numbers that the function reads.
+    /// Applies the function to the scores. `captured` has the numbers that the function reads.
     fn apply(&self, lines: Lines, scores: &mut [R], captured: &[(&[R], Place)]);
 
-    /// Turns the gradients of the results into those of `scores`, whose lines follow each other without a gap, and adds up those of what is captured.
+    /// Turns the gradients of the results into the gradients of `scores`, and adds those of the captured numbers to `sums`. The lines of `scores`
+    /// follow each other without a gap.
     fn gradients(
         &self,
         lines: Lines,
@@ -71,16 +72,16 @@ pub trait ScoreLoops<R>: Send + Sync {
 pub struct ScoreFunction<'a, R> {
     /// The function.
     pub form: &'a dyn ScoreForms,
-    /// As many as the function reads.
+    /// One tensor for each number that the function reads.
     pub captured: &'a [Captured<'a, R>],
 }
 
 /// What a score function has captured.
 #[derive(Clone, Copy, Debug)]
 pub enum Captured<'a, R> {
-    /// Numbers of any dimensions of the scores but both queries and keys.
+    /// A tensor that broadcasts to the scores and does not vary along both queries and keys.
     Pairs(Broadcast<'a, R>),
-    /// In the shape of a distance bias.
+    /// A tensor in the shape of a distance bias.
     Distances(&'a [R]),
 }
 
@@ -133,7 +134,7 @@ impl<R: Number, F: ScoreForm<N>, const N: usize> ScoreLoops<R> for Looped<F, N> 
     }
 }
 
-/// With the widest vectors that the machine has.
+/// Runs code that is generic in the vectors with the widest of the machine (without `std` on x86, with none).
 pub(super) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     #[cfg(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64"))))]
     return pulp::Arch::new().dispatch(op);
@@ -199,7 +200,7 @@ impl<R: Number, F: ScoreForm<N>, const N: usize> WithSimd for Gradients<'_, '_, 
                 let gradient = of_scores[lane];
                 let (by_score, by_captured) =
                     self.form.derivatives(scores[lane] * ln_2, pair, captured);
-                // Selected: where a pair is hidden, or weighs nothing, the score may be anything, and the derivative NaN.
+                // Selected, not multiplied: where a pair is hidden or has a weight of 0, the derivative may be NaN.
                 let select = |product| if gradient == zero { zero } else { product };
                 of_scores[lane] = select(gradient * by_score);
                 for (sums, by) in of_captured.iter_mut().zip(by_captured) {
@@ -227,7 +228,7 @@ impl Place {
         let start = self.start.wrapping_add_signed(offset);
         match self.of_index {
             0 => {
-                // Pairwise, which the compiler does in vectors.
+                // A pairwise sum, which the compiler vectorises.
                 let mut halves = *terms;
                 let mut len = CHUNK;
                 while len > 1 {

@@ -1,4 +1,4 @@
-//! Functions of what is visible.
+//! Visible functions: whether a query sees a key.
 
 use core::{
     fmt::{Debug, Formatter, Result},
@@ -44,14 +44,14 @@ pub trait VisibleForm<const N: usize>: Send + Sync + 'static {
     /// Whether the query sees the key.
     fn visible(&self, pair: Pair, captured: [i64; N]) -> bool;
 
-    /// What is shown of a block, if that is known without its pairs: [`Shown::Some`] is always right.
+    /// How much of a block is shown, if that is known without evaluating its pairs. [`Shown::Some`] is always right.
     fn block(&self, block: &PairBlock) -> Shown {
         let _ = block;
         Shown::Some
     }
 }
 
-/// What is shown of a block of queries and keys.
+/// How much is shown of a block of queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// No query sees a key.
@@ -62,7 +62,7 @@ pub enum Shown {
     All,
 }
 
-/// Some queries and some keys of a head, neither of them none.
+/// A block of at least one query and at least one key of a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairBlock {
     /// Item of the batch.
@@ -85,7 +85,7 @@ pub trait VisibleForms: VisibleLoops<f32> + VisibleLoops<f64> {
     /// As [`VisibleForm::block`].
     fn block(&self, block: &PairBlock) -> Shown;
 
-    /// As [`VisibleForm::visible`], of the pair at the place of each captured integer.
+    /// As [`VisibleForm::visible`]; the captured integers of the pair are at the start of each place.
     fn visible(&self, pair: Pair, captured: &[(&[i64], Place)]) -> bool;
 }
 
@@ -95,14 +95,14 @@ pub trait VisibleLoops<R>: Send + Sync {
     fn hide(&self, lines: Lines, scores: &mut [R], captured: &[(&[i64], Place)]);
 }
 
-/// A function of what is visible, in one call.
+/// A visible function in one call.
 #[derive(Clone, Copy)]
 pub struct VisibleFunction<'a> {
     /// The function.
     pub form: &'a dyn VisibleForms,
-    /// As many as the function reads.
+    /// One tensor for each integer that the function reads.
     pub captured: &'a [Broadcast<'a, i64>],
-    /// True for blocks that the function shows whole.
+    /// `true` for blocks that the function shows whole.
     pub whole: Option<Blocks<'a>>,
 }
 

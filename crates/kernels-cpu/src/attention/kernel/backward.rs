@@ -65,7 +65,7 @@ pub struct TileBackward<'a, R> {
     pub(crate) value_gradient: &'a mut [R],
     /// The distances of the head, or empty.
     pub(crate) distance_gradient: &'a mut [R],
-    /// The gradient of the query head's sink, or empty.
+    /// The gradients of what the score function has captured for the head, or empty.
     pub(crate) function_gradient: FunctionGradient<'a, R>,
     pub(crate) bias_gradient: Option<BiasGradient<'a, R>>,
     pub(crate) sink_gradient: Option<&'a mut R>,
@@ -136,7 +136,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             let of_logsumexp = of_logsumexp.map_or(R::default(), |rows| rows[index]);
             let query_row = &mut query_rows[index * padded_qk..][..padded_qk];
             let at = [queries.batch_item, queries.head, query];
-            // In the layout that the products below read.
+            // Times the factors, as the products below read the rows.
             let finite = || {
                 all_finite(simd, [&*query_row].into_iter(), query_factor)
                     && all_finite(simd, [&*row].into_iter(), gradient_factor)
@@ -154,10 +154,10 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 (units, of_logsumexp - dot::<S, R>(simd, row, output_row))
             };
         }
-        // Columns without a query have weights of 0, whatever the values are.
+        // Columns without a query have weights of 0, whatever their scores are.
         logsumexp[queries.count..].fill(infinity);
         neg_delta[queries.count..].fill(R::default());
-        // A sink that is absent has no weight.
+        // An absent sink has no weight.
         if let Some(gradient) = self.sink_gradient.take()
             && sink != f64::NEG_INFINITY
         {
@@ -213,14 +213,14 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     .map_or(0, |_| count * panel.queries.count);
                 let products = &mut products[..of_function];
                 scoring.apply(simd, &mut weights, products, dsoftcap);
-                // What follows sums over the columns, and a bias for all queries, which may be NaN, is in those without a query too.
+                // The sums below include columns without a query. A bias shared by all queries was added to these columns too, and may be NaN.
                 if panel.queries.count < columns {
                     for scores in weights.rows() {
                         scores[panel.queries.count..].fill(R::NEG_INFINITY);
                     }
                 }
                 let screened = screened.for_panel(first, &mut weights);
-                // Without this product, what follows computes gradients that are never read.
+                // If this product is skipped, the score gradients computed below are never read.
                 if self.query_gradient.is_some() || of_keys || of_scores {
                     let rows = value.after(first);
                     dot_products(simd, rows, dim_v, output_gradient, &mut gradients);

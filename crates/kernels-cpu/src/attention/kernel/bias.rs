@@ -24,7 +24,7 @@ impl<R: Real> Scoring<'_, R> {
             let queries = panel.queries;
             let (entries, first) = self.distances(queries.batch_item, queries.first, keys.start);
             let head = &bias[queries.head * entries..][..entries];
-            // Rows of `stride` numbers: of the panel's columns, the compiler does not vectorise them.
+            // Not `scores.rows()`, whose rows are cut to the panel's columns: the compiler does not vectorise those.
             let rows = scores.numbers.chunks_mut(scores.stride);
             for (row, skipped) in rows.zip(0..keys.len()) {
                 let biases = &head[first - skipped..][..queries.count];
@@ -60,7 +60,7 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
-    /// Whether a bias may be −∞ for some of these queries and keys. A dense one is not searched.
+    /// Whether a bias may be −∞ for some of these queries and keys. A dense bias is not searched, and counts as one that may be.
     pub(crate) fn biases_may_hide(&self, queries: &Queries, keys: &Range<usize>) -> bool {
         self.options.bias.is_some()
             || self.distance_bias.is_some_and(|bias| {

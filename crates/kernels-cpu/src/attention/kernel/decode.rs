@@ -26,8 +26,8 @@ pub(crate) fn pieces(problem: &Problem) -> [usize; 3] {
     [problem.group_size(), problem.dim_qk, problem.dim_v].map(|row| row * KEYS)
 }
 
-/// A row of a task's results begins with its largest score and the sum of its weights. From here on it has its weighted values, at
-/// the start of a cache line.
+/// Where the weighted values begin in a row of a task's results: at the start of a cache line, after the row's largest score and
+/// the sum of its weights.
 pub(crate) const VALUES: usize = LINE_NUMBERS;
 
 /// The part of a task's results that belongs to one query head of the group.
@@ -43,7 +43,7 @@ pub struct Decode<'a, R> {
     pub(crate) queries: &'a [R],
     pub(crate) k: &'a dyn Head<R>,
     pub(crate) v: &'a dyn Head<R>,
-    /// That of the first head of the group.
+    /// The query of the group's first head.
     pub(crate) query: Queries,
     /// Two ranges, of which either may be empty.
     pub(crate) keys: [Range<usize>; 2],
@@ -200,7 +200,7 @@ fn add_values<S: Simd, R: Real>(
     }
 }
 
-/// The first `VECTORS` vectors of the sums, which stay in registers; returns how many.
+/// As [`add_values`], for the first `VECTORS` vectors of the sums, which stay in registers. Returns `VECTORS`.
 #[inline(always)]
 fn add_vectors<S: Simd, R: Real, const VECTORS: usize>(
     simd: S,

@@ -156,7 +156,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             let row = &mut row[..dim_v];
             let at = [queries.batch_item, queries.head, queries.first + query];
             let finite = || all_finite(simd, [&*row].into_iter(), R::from_f64(1.0));
-            // Weights of zero times values that other rows see are NaN if the values are.
+            // A weight of zero times a value of NaN, which another row may see, is NaN.
             if scoring.fully_masked(at, self.logsumexp[query], finite) {
                 row.fill(R::default());
             }

@@ -1,4 +1,4 @@
-//! Functions of a caller's own, on the scores of a panel.
+//! The caller's score and visible functions, on the scores of a panel.
 
 use crate::{
     Broadcast,
@@ -17,13 +17,13 @@ use crate::{
 };
 use core::ops::Range;
 
-/// Where the gradients of what a score function has captured are summed: one number for each entry of a query head, one tensor after the other.
+/// The sums of the gradients of what a score function has captured: one number for each entry of a query head, one tensor after the other.
 pub(crate) struct FunctionGradient<'a, R> {
     pub(crate) sums: &'a mut [R],
 }
 
 impl<R: Real> Scoring<'_, R> {
-    /// Changes the scores of a panel. `products` gets those before, line after line; it may be empty.
+    /// Applies the score function to a panel. `products` gets the scores before it, line after line; it may be empty.
     pub(super) fn apply_function(&self, scores: &mut Scores<'_, R>, products: &mut [R]) {
         let Some((function, captured)) = self.score_function else {
             return;
@@ -49,7 +49,7 @@ impl<R: Real> Scoring<'_, R> {
         function.apply(lines, scores.numbers, &places[..captured.len()]);
     }
 
-    /// Turns the gradients of the results of a score function into those of the `products` that it changed, and adds up those of what it has captured.
+    /// Turns the gradients of a score function's results into those of the `products`, its arguments, and adds up those of the captured numbers.
     pub(super) fn function_gradients(
         &self,
         products: &[R],
@@ -108,14 +108,14 @@ impl<R: Real> Scoring<'_, R> {
         );
     }
 
-    /// Of these keys, those between the first and the last that a function may show to the queries, cut at multiples of `rows` keys.
+    /// The part of these keys from the first to the last that a function may show to the queries, cut at multiples of `rows` keys.
     pub(super) fn shown_by_function(
         &self,
         queries: &Queries,
         mut keys: Range<usize>,
         rows: usize,
     ) -> Range<usize> {
-        /// Keys that are asked about at once, about.
+        /// About how many keys one call of the function covers.
         const STEP: usize = 32;
         if self.visible_function.is_none() {
             return keys;
@@ -139,7 +139,7 @@ impl<R: Real> Scoring<'_, R> {
         keys
     }
 
-    /// What a function shows of some queries and keys.
+    /// How much a function shows of some queries and keys.
     pub(super) fn function(&self, queries: &Queries, keys: &Range<usize>) -> Visibility {
         let Some((_, function)) = &self.visible_function else {
             return Visibility::Visible;
@@ -279,7 +279,7 @@ fn places_of_integers<'a>(
     }
 }
 
-/// Where the number of a pair is, and those of its neighbours.
+/// Where the captured numbers of a pair and of its neighbours are.
 fn place_of<T>(numbers: &Broadcast<'_, T>, at: [usize; 4], along_keys: bool) -> Place {
     let [batch_item, head, query, key] = at;
     let [_, _, of_queries, of_keys] = numbers.strides().map(|stride| stride as isize);

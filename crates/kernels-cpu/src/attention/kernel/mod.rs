@@ -4,11 +4,11 @@
 //! | --- | --- |
 //! | `tile.rs`, `transpose.rs` | how queries and keys are divided into tiles, panels and blocks; conversion between rows and panels |
 //! | `seen.rs` | the keys that a panel sees, and their scores |
-//! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
+//! | `visibility.rs` | the mask: which blocks of keys are skipped, and which keys of the other blocks are hidden |
 //! | `scores.rs`, `softcap.rs`, `bias.rs`, `softmax.rs` | from the dot products to the weights: softcap, biases, mask, dropout, exponential |
-//! | `function.rs` | functions of a caller's own on the scores of a panel |
+//! | `function.rs` | the caller's score and visible functions on the scores of a panel |
 //! | `operands.rs` | what a tile reads: its head, its options, and the blocks of keys that it sees |
-//! | `screened.rs` | NaN in keys and values that nobody sees |
+//! | `screened.rs` | zeros in place of hidden NaN and infinity in keys and values |
 //! | `forward.rs`, `decode.rs` | a tile forward; a single query and one split of the keys |
 //! | `backward.rs`, `weights.rs`, `sums.rs` | a tile backward; weights and gradients of scores; sums over queries |
 

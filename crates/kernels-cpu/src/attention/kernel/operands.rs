@@ -64,8 +64,8 @@ impl<R: Real> Operands<'_, R> {
         }
     }
 
-    /// The blocks of at most `size` keys that a panel of the tile sees, whether single keys of a block may be hidden, and the panels that
-    /// see it, whose keys are cut at multiples of `rows`.
+    /// The blocks of at most `size` keys that a panel of the tile sees. Each comes with whether single keys of the block may be hidden,
+    /// and with the panels that see the block, whose keys are cut at multiples of `rows`.
     pub(crate) fn seen_blocks(
         &self,
         tile: Tile,

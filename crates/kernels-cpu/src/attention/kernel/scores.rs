@@ -35,7 +35,8 @@ pub(crate) struct Scoring<'a, R> {
 impl<R: Real> Scoring<'_, R> {
     /// Score function, softcap, biases and mask, in the order of the contract.
     ///
-    /// `products` gets the scores before the score function, in rows of the queries of the panel; it may be empty. `dsoftcap` gets the derivative of the softcap, in rows of the panel's columns; it may be empty.
+    /// `products` gets the scores before the score function, in rows of the queries of the panel; it may be empty. `dsoftcap` gets the derivative of
+    /// the softcap, in rows of the panel's columns; it may be empty.
     #[inline(always)]
     pub(crate) fn apply<S: Simd>(
         &self,
@@ -59,7 +60,7 @@ impl<R: Real> Scoring<'_, R> {
 
     /// As [`apply`](Self::apply), for a panel of one column, whose scores are side by side; there may be more scores than keys.
     ///
-    /// Causality, window and key length are left to the caller, which computes no score outside their range.
+    /// Causality, window, first keys and key length are left to the caller, which computes no score outside their range.
     #[inline(always)]
     pub(crate) fn apply_to_query<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         if self.score_function.is_some() {
@@ -69,14 +70,15 @@ impl<R: Real> Scoring<'_, R> {
             for score in R::vectors_mut::<S>(scores.numbers) {
                 *score = softcap.apply(simd, *score).0;
             }
-            // The cap has raised scores that belong to no key.
+            // The softcap has raised the −∞ after the last key.
             scores.numbers[scores.seen.keys.len()..].fill(R::NEG_INFINITY);
         }
         self.add_biases_to_query(scores);
         self.hide_single_keys(scores);
     }
 
-    /// Whether anything but a range of keys may hide some of `keys` from some of `queries`. First keys and a window are two ranges.
+    /// Whether segments, blocks, a bool tensor, a function, a bias or the gap between first keys and a window may hide some of `keys` from
+    /// some of `queries`.
     pub(crate) fn may_hide_single_keys(&self, queries: &Queries, keys: &Range<usize>) -> bool {
         let mask = &self.options.mask;
         let by_mask = mask.segments.is_some()

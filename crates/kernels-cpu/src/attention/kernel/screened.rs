@@ -1,4 +1,4 @@
-//! Keys or values whose hidden NaN and infinity are zeros.
+//! Keys or values with zeros in place of hidden NaN and infinity.
 //!
 //! A hidden key has a weight of 0, but 0 · NaN is NaN. So where something may hide single keys of a block, zeros stand in for the rows that
 //! are not finite, except for the panels that see them.
@@ -18,14 +18,14 @@ enum Row {
     Finite,
     /// Not finite, and zeros stand in for it.
     Zeros,
-    /// Not finite, and in its place.
+    /// Not finite, and shown because a panel sees it.
     Shown,
 }
 
 /// The rows of a block of keys.
 pub(crate) struct Screened<'a, R> {
     original: Block<'a, R>,
-    /// The rows with zeros for some, if not all are finite; otherwise empty.
+    /// A copy of the rows with zeros for those that are not finite; empty if there are none, or none was searched for.
     screened: &'a mut [R],
     stride: usize,
     rows: [Row; FORWARD_KEYS],
@@ -81,7 +81,7 @@ impl<'a, R: Real> Screened<'a, R> {
         .after(first)
     }
 
-    /// It is rare: not inlined into every step of every instruction set.
+    /// Rarely called, so it is not inlined into the kernels of every instruction set.
     #[cold]
     #[inline(never)]
     fn show_what_is_seen(&mut self, first: usize, scores: &mut Scores<'_, R>) {

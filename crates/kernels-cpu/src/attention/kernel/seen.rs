@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::{attention::kernel::tile::Panel, simd::real::Real};
 
-/// How much of a panel and a block is visible.
+/// How much of a block of keys is visible to a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     /// Nothing: the block is skipped.
@@ -25,7 +25,7 @@ impl Visibility {
     }
 }
 
-/// A panel and the keys of a block that it sees, from the first to the last by causality, window and key length.
+/// A panel and the keys of a block that it sees, from the first to the last that causality, window, first keys, key length and a function may show.
 pub(crate) struct Seen {
     pub(crate) panel: Panel,
     pub(crate) keys: Range<usize>,

@@ -33,7 +33,7 @@ impl<R: Real> Softcap<R> {
         }
     }
 
-    /// The capped score, and its ratio to the softcap before it was capped.
+    /// The capped score, and the ratio of the uncapped score to the softcap.
     #[inline(always)]
     pub(crate) fn apply<S: Simd>(
         self,
@@ -90,7 +90,7 @@ impl<R: Real> Softcap<R> {
                 if keep_dsoftcap {
                     let dsoftcap = R::vectors_mut::<S>(&mut dsoftcap[key * columns..][..columns]);
                     let derivative = Self::derivative(simd, ratio);
-                    // The score of a hidden key may be NaN. That of a visible one is NaN without its derivative.
+                    // The score of a hidden key may be NaN. A visible NaN reaches the gradients through the weight.
                     dsoftcap[vector] = R::select_less(simd, negative, derivative, derivative, zero);
                 }
             }

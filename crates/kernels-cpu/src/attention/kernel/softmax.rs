@@ -13,13 +13,13 @@ use crate::{
 struct Raised<V> {
     /// The largest score so far.
     maximum: V,
-    /// What the new weights are relative to.
+    /// The score that the new weights are relative to.
     reference: V,
     /// The factor of the sums so far.
     rescale: V,
 }
 
-/// `before` is the largest score so far, `largest` that including the new scores.
+/// `before` is the largest score so far, `largest` the largest including the new scores.
 #[inline(always)]
 fn raise<S: Simd, R: Real>(
     simd: S,

@@ -18,7 +18,7 @@ pub(crate) fn padded(dim: usize) -> usize {
     dim.next_multiple_of(MAX_LANES)
 }
 
-/// Multiplies rows by the scale if the precision does not hold it; returns the factor that is left, which is then 1.
+/// Returns the factor that is left for the rows: the scale, or 1 if the precision does not hold the scale and the rows were multiplied by it here.
 pub(crate) fn prescale<R: Real>(scale: f64, rows: &mut [R]) -> f64 {
     let range = R::MIN_POSITIVE.to_f64()..=R::MAX.to_f64() / LOG2_E;
     if scale == 0.0 || range.contains(&scale.abs()) {
@@ -38,7 +38,6 @@ pub(crate) struct Queries {
     pub(crate) head: usize,
     /// Index of the first query.
     pub(crate) first: usize,
-    /// How many queries there are.
     pub(crate) count: usize,
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn transpose_eights<S: Simd, R: Real>(simd: S, rows: &[[R; 4]; 8]) ->
 /// Packs `[queries, padded]` rows, times a factor, into micro-panels of one or two vectors of dimensions, each `[queries, width]`; rows
 /// beyond the queries are zero.
 ///
-/// The right-hand side of the products that sum over queries.
+/// The micro-panels are the right-hand side of the products that sum over queries.
 #[inline(always)]
 pub(crate) fn pack_rows<S: Simd, R: Real>(
     simd: S,

@@ -1,7 +1,7 @@
 //! Which keys a query may see, and how the other keys are hidden. Both tiles and single queries use this file.
 //!
-//! Whole blocks are skipped where causality, window, key lengths, segments, a block table or a bool tensor hide them; a mask
-//! is applied only to blocks that are partly hidden.
+//! Whole blocks are skipped where causality, window, key lengths, segments, a block table, a bool tensor or a function hide them;
+//! a mask is applied only to blocks that are partly hidden.
 
 use core::ops::Range;
 
@@ -44,7 +44,7 @@ impl<R: Real> Scoring<'_, R> {
         count > 0 && count.max(keys.start) < first.start.min(last.start).min(keys.end)
     }
 
-    /// What the first query and the last may see. Neither the numbers nor the ends decrease from one query to the next.
+    /// What the first query and the last may see. Neither the number of first keys nor the ends of the range decrease from one query to the next.
     fn first_and_last(&self, queries: &Queries) -> [(usize, Range<usize>); 2] {
         let mask = &self.options.mask;
         let seen_keys = |query| mask.seen_keys(&self.problem, queries.batch_item, query);
@@ -233,7 +233,7 @@ impl<R: Real> Scoring<'_, R> {
         Visibility::of(some_hidden, some_visible)
     }
 
-    /// Sets the scores that segments, blocks, a bool tensor or a function hide to −∞, whatever they are.
+    /// Sets the scores that segments, blocks, a bool tensor or a function hide to −∞, even if they are NaN.
     pub(crate) fn hide_single_keys(&self, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;
         let queries = &panel.queries;
@@ -275,7 +275,7 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
-    /// Sets the scores that causality, window, first keys or key length hide to −∞, whatever they are.
+    /// Sets the scores that causality, window, first keys or key length hide to −∞, even if they are NaN.
     #[inline(always)]
     pub(crate) fn hide_by_range<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         let Seen { panel, keys, .. } = scores.seen;

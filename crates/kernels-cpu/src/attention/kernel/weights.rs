@@ -46,7 +46,7 @@ pub(crate) fn weigh<S: Simd, R: Real, const DROPOUT: bool>(
     }
 }
 
-/// `weight · x`, and 0 where the weight is 0, whatever `x` is: what is hidden may have overflowed. A NaN in the weight stays.
+/// `weight · x`, and 0 where the weight is 0, whatever `x` is: the gradient of a hidden pair may have overflowed. A NaN in the weight stays.
 #[inline(always)]
 fn weighted<R: Real, S: Simd>(simd: S, weight: R::Vector<S>, x: R::Vector<S>) -> R::Vector<S> {
     let zero = R::splat(simd, R::default());

@@ -1,4 +1,4 @@
-//! The whole conjunction against a second formulation, which paints a dense matrix rather than compares.
+//! All parts of a mask together against a second formulation, which fills a dense matrix instead of comparing indices.
 
 use proptest::prelude::*;
 
@@ -63,8 +63,8 @@ impl Owned {
                 index / len_q % heads_q,
                 index % len_q,
             );
-            // Lay the keys on a strip with room on both sides, the query's own position at `centre`. Counting from
-            // the end for bottom-right and from the start for top-left, no offset is ever computed but one that is given.
+            // A strip of keys with room on both sides; the query stands at `centre`. Counted from the end for bottom-right and
+            // from the start for top-left, the position needs no offset but a given one.
             let room = 64;
             let centre = match (&self.query_offsets, self.causal) {
                 (Some(offsets), _) => (room + query).strict_add_signed(offsets[item] as isize),
@@ -87,7 +87,7 @@ impl Owned {
                 }
             }
             if let Some((counts, causal)) = &self.first_keys {
-                // Those that are not behind the query, if they must not be.
+                // If the first keys are causal, only those up to the position of the query.
                 let end = if *causal { centre + 1 } else { strip.len() };
                 let first = room..room + counts[item];
                 strip[first.start..first.end.min(end).max(first.start)].fill(true);
@@ -106,7 +106,7 @@ impl Owned {
                 }
             }
             if let Some((data, shape, size)) = &self.blocks {
-                // Cut into pieces instead of divided.
+                // The rows of the table by cutting into pieces, not by a division.
                 let queries: Vec<usize> = (0..len_q).collect();
                 let mut pieces = queries.chunks(size.queries);
                 let table_row = pieces.position(|piece| piece.contains(&query)).unwrap();

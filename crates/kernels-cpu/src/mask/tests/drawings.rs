@@ -103,7 +103,7 @@ fn query_offsets_are_drawn_as_documented() {
             5,
         )
     };
-    // Alone they hide nothing, and they win over either alignment.
+    // Offsets alone hide nothing, and they replace either alignment.
     assert_eq!(at(-2, Mask::default()), ["#####", "#####"]);
     for alignment in [BottomRight, TopLeft] {
         assert_eq!(at(1, causal(alignment)), ["##...", "###.."]);
@@ -161,7 +161,7 @@ fn blocks_are_drawn_as_documented() {
     };
     assert_eq!(draw(mask([2, 3]), 3, 5), ["###..", "###..", "...##"]);
     assert_eq!(draw(mask([3, 1]), 4, 2), ["#.", "#.", "#.", ".#"]);
-    // From the first query and the first key, whatever the alignment.
+    // Blocks are counted from the first query and the first key, whatever the alignment.
     let causal = Mask {
         by_position: PositionMask::causal(BottomRight),
         ..mask([2, 3])

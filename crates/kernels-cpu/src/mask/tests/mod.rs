@@ -1,9 +1,9 @@
-//! The mask against everything that is not the mask.
+//! Tests of masks.
 //!
 //! | file | what it checks |
 //! | --- | --- |
 //! | `drawings.rs` | each part against its drawing in the docs |
-//! | `dense.rs` | the whole conjunction against a dense matrix that is painted |
+//! | `dense.rs` | all parts together against a dense matrix |
 //! | `errors.rs` | one sentence per malformed part |
 
 mod dense;

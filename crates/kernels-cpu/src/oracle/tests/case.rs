@@ -74,7 +74,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Everything at once, but the mask.
+    /// All options together, without a mask.
     pub fn with_all_options(problem: Problem) -> Self {
         let bias_shape = [1, problem.heads_q, problem.len_q, problem.len_kv];
         Self {

@@ -1,11 +1,11 @@
-//! ALiBi and the relative bias against the dense bias that spells them out, through the distance bias.
+//! ALiBi and the relative bias against the equal dense bias, by way of the distance bias.
 
 use super::case::{BUCKETS, Case, PRIMES, TALL, assert_close, numbers};
 use crate::{
     CausalAlignment, DistanceAxis, Mask, PositionMask, Problem, RelativeBuckets, alibi_slopes,
 };
 
-/// A dense bias that says what the distance bias `[heads_q, len_q + len_kv - 1]` says.
+/// The dense bias that equals the distance bias `[heads_q, len_q + len_kv - 1]`.
 fn dense(problem: Problem, axis: DistanceAxis, distance: &[f64]) -> (Vec<f64>, [usize; 4]) {
     let mut bias = Vec::new();
     for head in distance.chunks(axis.len()) {
@@ -22,7 +22,7 @@ fn dense(problem: Problem, axis: DistanceAxis, distance: &[f64]) -> (Vec<f64>, [
     (bias, [1, problem.heads_q, problem.len_q, problem.len_kv])
 }
 
-/// Both biases alone, and the distance bias of each, wherever the queries stand among the keys.
+/// Both biases alone, and the distance bias of each, for every alignment of the queries.
 fn instances() -> Vec<(Case<'static>, Vec<f64>)> {
     let mut instances = Vec::new();
     for problem in [PRIMES, TALL] {
@@ -145,7 +145,7 @@ fn the_gradient_of_the_distance_bias_carries_on_to_slopes_and_table() {
 
 #[test]
 fn alibi_done_by_hand() {
-    // Two queries at positions 1 and 2 of three keys, equal dot products, a slope of ln 2: each token halves.
+    // Two queries at positions 1 and 2 of three keys, equal dot products, a slope of ln 2: each token of distance halves the weight.
     let problem = Problem {
         batch: 1,
         heads_q: 1,
@@ -162,7 +162,7 @@ fn alibi_done_by_hand() {
     };
     let expected = [0.25, 0.5, 0.25, 1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0];
     assert_close("weights", &case.forward().weights, &expected, 1e-15);
-    // At an offset of −1 the queries stand at positions −1 and 0, at one of 2 at 2 and 3.
+    // At an offset of −1 the queries stand at positions −1 and 0, at an offset of 2 at positions 2 and 3.
     let two = Problem {
         batch: 2,
         ..problem
@@ -185,7 +185,7 @@ fn alibi_done_by_hand() {
 
 #[test]
 fn a_causal_mask_at_offsets_done_by_hand() {
-    // All scores are 0, so that a row has equal weights for what it sees.
+    // All scores are 0, so that a row has equal weights for the keys that it sees.
     let problem = Problem {
         batch: 3,
         heads_q: 1,

@@ -183,7 +183,7 @@ fn a_window_without_a_right_side_is_causal_and_a_bool_mask_can_spell_both() {
 
 #[test]
 fn a_sink_is_one_more_key_without_a_value() {
-    // The extra key is all zeros and its score comes from a bias of one number per head.
+    // The extra key is all zeros, and its score is the bias of its head.
     let sinks = numbers(9, PRIMES.heads_q);
     let with_sinks = Case {
         sinks: Some(sinks.clone()),
@@ -256,7 +256,7 @@ fn the_order_of_key_value_pairs_does_not_matter() {
             .flat_map(|head| order.map(|key| head[key * dim..][..dim].to_vec()).concat())
             .collect()
     };
-    // All options but those that look at where a key stands.
+    // All options except those that depend on the index of a key.
     let original = Case {
         alibi: None,
         relative: None,
@@ -287,7 +287,7 @@ fn the_order_of_key_value_pairs_does_not_matter() {
 
 #[test]
 fn the_bias_comes_after_the_softcap() {
-    // A bias far beyond the softcap moves the logsumexp by all of itself.
+    // A bias far beyond the softcap moves the logsumexp by its full amount.
     let capped = Case {
         softcap: Some(0.5),
         scale: Some(100.0),

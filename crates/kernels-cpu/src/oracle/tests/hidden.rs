@@ -1,4 +1,4 @@
-//! What hidden keys and rows may never do.
+//! Hidden keys and rows: they change no result, and NaN in them does not spread.
 
 use super::case::{Case, PRIMES, TALL};
 use crate::{
@@ -73,7 +73,7 @@ fn rows_without_a_visible_key_are_zero_and_take_no_gradient() {
                     .iter()
                     .all(|&gradient| gradient == 0.0)
             );
-            // Whatever arrives at a hidden row goes nowhere.
+            // NaN in the query or the incoming gradients of a hidden row does not spread.
             case.q[row * 11..][..11].fill(f64::NAN);
             case.output_gradient[row * 13..][..13].fill(f64::NAN);
             case.logsumexp_gradient.as_mut().unwrap()[row] = f64::NAN;
@@ -183,7 +183,7 @@ fn nan_and_infinity_in_keys_no_query_may_see_reach_nothing() {
             assert_eq!(case.forward(), clean, "case {index}, {number}");
             assert_eq!(all(case), clean_gradients, "case {index}, {number}");
         }
-        // And their own gradients are zero.
+        // The gradients of the hidden keys are zero.
         let gradients = case.backward();
         for head in 0..3 {
             let row = PRIMES.key_row(1, head, 5);
@@ -251,7 +251,7 @@ fn nan_that_a_query_sees_is_not_hidden_from_the_caller() {
     );
     poison(&mut case, 1, 4, f64::NAN);
     let forward = case.forward();
-    // Position 4 is query 2, and with this window no other row is touched.
+    // Position 4 is query 2, and with this window no other query sees key 4.
     for row in 0..PRIMES.query_rows() {
         let sees = row / 5 / 6 == 1 && row % 5 == 2;
         assert_eq!(forward.logsumexp[row].is_nan(), sees);

@@ -1,14 +1,14 @@
-//! The oracle against everything that is not the oracle.
+//! Tests of the oracle: equations, cases done by hand, and central differences.
 //!
 //! | file | what it checks |
 //! | --- | --- |
 //! | `case.rs` | one problem with all its buffers, reproducibly random |
-//! | `distance.rs` | ALiBi and the relative bias against the dense bias that spells them out |
+//! | `distance.rs` | ALiBi and the relative bias against the equal dense bias |
 //! | `forward.rs` | the forward against the equations that define it |
-//! | `hidden.rs` | what hidden keys and rows may never do |
+//! | `hidden.rs` | hidden keys and rows, and NaN in them |
 //! | `differences.rs` | the gradients of one case against central differences of its forward |
-//! | `gradients.rs` | that for every option |
-//! | `masked_gradients.rs` | that for every mask |
+//! | `gradients.rs` | the gradients of every option against differences |
+//! | `masked_gradients.rs` | the gradients under every mask against differences |
 //! | `errors.rs` | one test per malformed input |
 
 mod case;

@@ -1,4 +1,4 @@
-//! Every loop of the GEMM, in slices that end where they must.
+//! Every loop of the GEMM, on slices of exactly the length that it needs.
 
 use pulp::{Scalar, Scalar512b};
 
@@ -11,7 +11,7 @@ fn numbers(count: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Both sides and the output of exactly the length that the GEMM needs, and what comes out.
+/// Runs the GEMM on slices of exactly the length that it needs, and checks every number of the output.
 fn check<S: Simd>(simd: S, rows: usize, depth: usize, vectors: usize, start: usize) {
     let columns = vectors * f32::lanes::<S>();
     // Rows with gaps, and terms that lie side by side.

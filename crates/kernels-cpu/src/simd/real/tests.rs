@@ -13,7 +13,7 @@ enum Function {
     Tanh,
 }
 
-/// Replaces every number by the function of it.
+/// Applies the function to every number.
 struct Apply<'a, R> {
     function: Function,
     numbers: &'a mut [R],
@@ -171,7 +171,7 @@ fn the_ends_of_the_range() {
     check::<f64>();
 }
 
-/// Nothing beyond: a weight above 1, or a slope of the softcap below 0, would leave the range of what they mean.
+/// A weight is at most 1, and a tanh above 1 would make the slope of a softcap negative.
 #[test]
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn values_stay_within_one() {

@@ -37,7 +37,7 @@ impl Memory {
         self.results[worker].with_mut(|result| unsafe { *result = given });
     }
 
-    /// What the caller finds after the call, from up to `most` workers.
+    /// Checks what the caller finds after the call, from up to `most` workers.
     fn check(&self, given: usize, most: usize) {
         let workers = self.workers.load(Ordering::Relaxed);
         assert!((1..=most).contains(&workers), "{workers} workers");
@@ -67,7 +67,7 @@ fn join<const N: usize>(helpers: [thread::JoinHandle<()>; N]) {
     }
 }
 
-/// Calls in a row, whose memory is gone after each.
+/// Calls in a row, whose memory is dropped after each call.
 fn calls(gate: &mut Gate, calls: usize, places: usize) {
     for call in 1..=calls {
         let memory = Memory::new(call);

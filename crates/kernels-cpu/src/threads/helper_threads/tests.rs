@@ -78,7 +78,7 @@ fn not_more_help_than_are_wanted() {
                 thread::sleep(Duration::from_micros(50));
             });
         });
-        // Nobody leaves before the others come, so this counts everybody.
+        // `inside` is never decremented, so it counts every thread that worked.
         assert!(inside.into_inner() <= 3);
         assert!(most.into_inner() <= 3);
     }

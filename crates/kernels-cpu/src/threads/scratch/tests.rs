@@ -26,7 +26,7 @@ fn a_call_inside_a_call_has_memory_of_its_own() {
 
 #[test]
 fn a_thread_keeps_what_it_has_used() {
-    // Twice one inside the other, so that both buffers are there.
+    // Two nested calls, twice, so that both buffers exist the second time.
     let addresses = [(); 2].map(|()| {
         with_scratch::<f32, _>(50_000, |outer| {
             let inner = with_scratch::<f32, _>(30_000, |inner| inner.as_ptr().addr());

@@ -18,7 +18,7 @@ pub enum Junk {
 }
 
 impl Junk {
-    /// What must not spread.
+    /// The junk that must not spread.
     const HARMFUL: [Self; 3] = [Self::Nan, Self::Infinity, Self::Largest];
 
     /// The `index`-th number of a row, where `largest` is the largest finite number of the type of the tensors.
@@ -37,7 +37,7 @@ impl Junk {
     }
 }
 
-/// Where it stands.
+/// The tensor that gets the junk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// Rows of `dim_qk` numbers.
@@ -46,7 +46,7 @@ pub enum Operand {
     Key,
     /// Rows of `dim_v` numbers.
     Value,
-    /// Of the dense bias: single numbers.
+    /// The dense bias: single numbers.
     Bias,
     /// The gradient of the output: rows of `dim_v` numbers.
     OutputGradient,
@@ -63,7 +63,7 @@ pub struct Put {
 }
 
 impl Put {
-    /// Writes it into a tensor whose rows have `dim` numbers.
+    /// Writes the junk into a tensor whose rows have `dim` numbers.
     pub fn write(&self, tensor: &mut [f64], dim: usize, largest: f64) {
         for &row in &self.rows {
             for (index, number) in tensor[row * dim..][..dim].iter_mut().enumerate() {
@@ -73,12 +73,12 @@ impl Put {
     }
 }
 
-/// How far it may get.
+/// How far a poison may spread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaches {
     /// No query sees it: every result is the same as without it, and there is no NaN.
     Nothing,
-    /// A query sees it: every number that is NaN for the oracle is NaN. Of the other numbers nothing is said.
+    /// A query sees it: every number that is NaN for the oracle is NaN. The other numbers may be anything.
     Caller,
     /// Some queries see it, for which nothing overflows, and others do not: every number is finite.
     Viewer,
@@ -98,7 +98,7 @@ impl Reaches {
     }
 }
 
-/// One problem with what hides, and what is put where.
+/// One problem: what hides keys in it, and which junk is put where.
 #[derive(Clone, Debug)]
 pub struct Poison {
     pub name: String,
@@ -160,7 +160,7 @@ impl Poison {
         self
     }
 
-    /// Junk in these rows of some operands, one poison per kind of it.
+    /// Junk in these rows of some operands, one poison per kind of junk.
     pub fn each_junk(self, operands: &[Operand], rows: &[usize]) -> Vec<Self> {
         let with = |junk| {
             let mut poison = self.clone();
@@ -183,5 +183,5 @@ impl Poison {
     }
 }
 
-/// Sets what hides.
+/// Sets what hides keys in a poison.
 pub type Set<'a> = &'a dyn Fn(&mut Poison);

@@ -63,8 +63,8 @@ fn only_the_last_key(poison: &mut Poison) {
     });
 }
 
-/// Keys and values of the largest numbers that only the last query sees, whose own numbers are zero: for all other queries
-/// their products overflow, but these have no weight for them.
+/// Keys and values of the largest numbers that only the last query sees, whose own numbers are zero: for all other queries the
+/// products overflow, but have weights of 0.
 pub fn seen_by_one(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     let [batch, heads, heads_kv, len_q, len_kv, ..] = sizes;
     let mut all = Vec::new();

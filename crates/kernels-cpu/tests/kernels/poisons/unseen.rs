@@ -101,7 +101,7 @@ pub fn hidden_keys(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
         p.relative = Some((table, buckets));
     });
 
-    // What is masked may have any bias.
+    // A masked key may have any bias.
     let mut biased = Poison::new(
         format!("{path}: keys and their bias hidden by a mask"),
         sizes,
@@ -110,7 +110,7 @@ pub fn hidden_keys(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     biased.bias = Some((every_score, vec![0.5; every(every_score).len()]));
     let elements: Vec<usize> = every(every_score).filter(|&at| hides(at)).collect();
     all.extend(biased.clone().each_junk(&[Operand::Bias], &elements));
-    // One number for all queries, and for the columns of a tile without a query.
+    // One bias for all queries, which the columns of a tile without a query get too.
     biased.name += ", one bias per key";
     biased.bias = Some((per_key, vec![0.5; every(per_key).len()]));
     let elements: Vec<usize> = (0..len_kv).filter(|&key| third(key)).collect();
@@ -140,7 +140,7 @@ pub fn keys_hidden_from_a_group(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     [by_mask, by_bias].into_iter().flat_map(with_puts).collect()
 }
 
-/// Queries that see nothing: neither they nor what comes in at their rows goes anywhere.
+/// Queries that see no key: junk in them, or in the incoming gradients of their rows, does not spread.
 pub fn hidden_rows(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     let [batch, heads, _, len_q, len_kv, ..] = sizes;
     let rows = batch * heads * len_q;
@@ -156,7 +156,7 @@ pub fn hidden_rows(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
         for operand in [both[0], both[1], Operand::LogsumexpGradient] {
             all.extend(plain.clone().each_junk(&[operand], &hidden));
         }
-        // The logsumexp of such a row is its sink, to which its gradient belongs.
+        // With a sink, the logsumexp of such a row is the sink, which receives the gradient of the logsumexp.
         for operand in both {
             all.extend(sinks.clone().each_junk(&[operand], &hidden));
         }
