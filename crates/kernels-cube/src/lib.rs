@@ -30,7 +30,7 @@
 //! | `supports`, `call`, `check`, `launch`, `refusal` | the host's side |
 //! | `tile` | tiles in shared memory, and their products |
 //! | `scoring`, `score`, `visible`, `dropout` | the options, the scores, which pairs are hidden, which weights are dropped |
-//! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
+//! | `tile_kinds` | which tiles segments, mask and table hide or leave visible as a whole |
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
 //! | `site` | which tile a cube has |

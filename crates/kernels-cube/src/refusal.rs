@@ -38,7 +38,7 @@ struct Kernels {
     pass: Pass,
     config: Config,
     elems: [ElemType; 2],
-    /// Width of a value head, which the kernels for few queries compile in.
+    /// Width of a value head: a constant in the kernels for few queries.
     dim_v: usize,
     size: VectorSize,
     inputs: [bool; 9],

@@ -58,14 +58,14 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) distance_bias: ComptimeOption<OwnedTensor<f32>>,
     /// As `bias`; hides where not 0.
     pub(crate) masked: ComptimeOption<OwnedTensor<M>>,
-    /// `[batch, heads_q, blocks of queries, blocks of keys]`, broadcast likewise; hides where 0.
+    /// `[batch, heads_q, blocks of queries, blocks of keys]`, broadcast like `bias`; hides where 0.
     pub(crate) visible_blocks: ComptimeOption<OwnedTensor<M>>,
     pub(crate) key_lengths: ComptimeOption<OwnedTensor<i32>>,
     /// How many first keys of a batch item position does not hide.
     pub(crate) first_keys: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) segments: ComptimeOption<OwnedTensor<i32>>,
-    /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast likewise: what segments, mask and table do in each tile.
+    /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast like `bias`: the kind of each tile.
     pub(crate) tile_kinds: ComptimeOption<OwnedTensor<u32>>,
     /// Queries and keys of a block.
     pub(crate) block_queries: u32,

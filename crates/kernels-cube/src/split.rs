@@ -25,7 +25,7 @@ const MERGING_UNITS: usize = 64;
 
 #[cfg(test)]
 thread_local! {
-    /// Instead of what [`Call::splits_of`] finds.
+    /// Splits in place of those of [`Call::splits_of`].
     pub(crate) static FORCED_SPLITS: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
 }
 
@@ -97,7 +97,7 @@ impl Call<'_> {
     pub(crate) fn add_up(&self, parts: &Operand, gradient: &Operand) {
         if self.splits > 1 {
             let numbers = gradient.shape.iter().product::<usize>();
-            // SAFETY: a unit writes one number of the gradient, which has as many as each part.
+            // SAFETY: a unit writes one number of the gradient, and each part has as many numbers.
             unsafe {
                 sum_of_parts::launch_unchecked(
                     self.client,

@@ -145,7 +145,7 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pass {
     Forward,
-    /// The gradient of the query, and that of the sinks.
+    /// The gradients of query and sinks.
     Query,
     /// The gradients of key and value.
     KeyAndValue,

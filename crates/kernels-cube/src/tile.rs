@@ -50,7 +50,7 @@ impl Tile {
         self.rows * self.groups()
     }
 
-    /// First column of a unit's vector `group`, less that of its first.
+    /// Columns from a unit's first vector to its vector `group`.
     pub(crate) fn skip(self, group: usize) -> usize {
         group * self.across() * 4
     }

@@ -92,7 +92,7 @@ pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
     gradients
 }
 
-/// Turns the gradients of the weights after dropout into those of the scores.
+/// Turns the gradients of the weights after dropout into gradients of the scores.
 #[cube]
 pub(crate) fn to_score_gradients<M: Numeric>(
     weights: &Scored,

@@ -1,4 +1,4 @@
-//! Output and logsumexp of a few queries, such as those of a step of generation.
+//! Output and logsumexp of a few queries, such as in a step of generation.
 //!
 //! With a tile of queries per cube, most of the cube and most of the device would be idle. Here a cube has all queries of some heads that share
 //! keys, and [`KEYS`](shape::KEYS) of those keys. The kernel of [`split`](crate::split) merges the partial results of a head.

@@ -1,7 +1,7 @@
 //! Output and logsumexp.
 //!
 //! Sources: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 1; Zadouri et al., "FlashAttention-4" (arXiv:2603.05451), which
-//! rescales sums only where a maximum grows by much.
+//! rescales sums only if a maximum grows by more than a bound.
 
 use cubecl::{ir::ElemType, prelude::*};
 

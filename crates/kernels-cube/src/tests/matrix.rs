@@ -163,7 +163,7 @@ fn the_same_bits_every_time() {
     }
 }
 
-/// Gradients of scores leave the range of f16, or the part of it that is exact, where those of query and key do not.
+/// Gradients of scores overflow f16, or become subnormal, where gradients of query and key do not.
 #[test]
 fn gradients_out_of_range() {
     of_halves(&Case {
