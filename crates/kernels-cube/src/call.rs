@@ -157,7 +157,6 @@ impl<'a> Call<'a> {
         )
     }
 
-    /// The type of the elements of mask and table.
     pub(crate) fn mask_elem(&self) -> ElemType {
         self.inputs.mask_elem().unwrap_or(ANY_MASK)
     }

@@ -117,7 +117,7 @@ impl Inputs {
     }
 }
 
-/// The results of the forward pass and their gradients. `logsumexp` and its gradient are row-major; the last stride of `output` and its gradient is 1.
+/// The results of the forward pass and their gradients. Logsumexp and its gradient are row-major; the last stride of output and its gradient is 1.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     /// `[batch, heads_q, len_q, dim_v]`, of the query's type.

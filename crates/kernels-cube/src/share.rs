@@ -4,7 +4,6 @@ use cubecl::prelude::*;
 
 use crate::scoring::Config;
 
-/// A range of tiles.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Tiles {

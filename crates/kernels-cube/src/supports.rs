@@ -147,9 +147,7 @@ pub(crate) enum Pass {
     Forward,
     /// The gradients of query and sinks.
     Query,
-    /// The gradients of key and value.
     KeyAndValue,
-    /// Gradients of the biases.
     Bias,
 }
 
@@ -207,7 +205,6 @@ fn has_planes(client: &Client) -> bool {
     client.properties().features.plane.contains(Plane::Ops)
 }
 
-/// Whether the device is a software driver.
 pub(crate) fn is_in_software(client: &Client) -> bool {
     let together = client.properties().hardware.plane_size_max as usize;
     !has_planes(client) && together <= WIDEST_VECTOR

@@ -27,7 +27,6 @@ pub(crate) fn unit_of_plane(#[comptime] tile: Tile, #[comptime] matrix: Matrix) 
     }
 }
 
-/// The first row of this plane.
 #[cube]
 pub(crate) fn first_row(#[comptime] matrix: Matrix) -> usize {
     PLANE_POS as usize * comptime!(matrix.m)

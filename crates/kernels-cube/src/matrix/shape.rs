@@ -130,7 +130,6 @@ impl Matrix {
         }
     }
 
-    /// Planes of a cube.
     pub(crate) fn planes(self) -> usize {
         self.rows / self.m
     }
@@ -155,7 +154,6 @@ impl Matrix {
         self.rows.max(self.operands * self.columns) * self.stride(self.dim_qk.max(self.dim_v))
     }
 
-    /// Vectors of the weights.
     pub(crate) fn weights(self) -> usize {
         self.rows * self.stride(self.columns)
     }

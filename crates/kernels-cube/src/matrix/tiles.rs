@@ -34,7 +34,6 @@ pub(crate) fn source<'a, F: Float, N: Size>(
     }
 }
 
-/// Tile `number` of a tensor of the source.
 #[cube]
 fn rows<'a, F: Float, N: Size>(
     source: Source<'_, F, N>,

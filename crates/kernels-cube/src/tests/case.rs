@@ -109,7 +109,6 @@ fn broadcast_shape(problem: &Problem, whole: [bool; 4]) -> [usize; 4] {
     core::array::from_fn(|axis| if whole[axis] { all[axis] } else { 1 })
 }
 
-/// All results of a call.
 #[derive(Debug, Default, PartialEq)]
 pub struct All {
     pub output: Vec<f64>,
