@@ -86,7 +86,7 @@ fn main() {
                     ..Gradients::default()
                 };
                 let time = |run: &dyn Fn()| {
-                    // Enough work at a time that waiting for the device does not count, and until its clocks are up.
+                    // Calls per sample: enough that waiting for the device does not count, and that its clocks are up.
                     let mut count = 1;
                     let of = |count: usize| {
                         let start = Instant::now();

@@ -1,9 +1,8 @@
 //! The gradients of the dense bias and of the distance bias.
 //!
-//! A cube adds up the score gradients of all tiles that its part of the bias was added to, in a fixed order, or of a [`share`](crate::share) of
-//! them. These are, for the dense bias, one tile per batch item and head that share the part, and more tiles where the bias is broadcast over
-//! queries or keys; for the distance bias, one diagonal of tiles of one batch item and head. A second kernel adds up the batch items of the
-//! distance bias.
+//! A cube has a part of the bias. It adds up the score gradients of the tiles that the part was added to, or of a [`share`](crate::share) of
+//! them, in a fixed order. The dense bias has one tile per batch item and head that share the part, and more tiles where it is broadcast over
+//! queries or keys. The distance bias has one diagonal of tiles of one batch item and head; a second kernel adds up its batch items.
 
 use burn_attn_kernels_cpu::Problem;
 use cubecl::{ir::ElemType, prelude::*};
@@ -22,9 +21,9 @@ use crate::{
 /// What a cube adds up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Sums {
-    /// Tiles of a diagonal, and the diagonals in them.
+    /// The tiles of a diagonal, along the diagonals in them.
     pub(crate) diagonal: bool,
-    /// All batch items, heads, queries, keys.
+    /// All batch items, heads, queries or keys.
     pub(crate) batches: bool,
     pub(crate) heads: bool,
     pub(crate) queries: bool,
@@ -32,7 +31,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// For a dense bias, or its gradient.
+    /// The sums for a dense bias, from the bias or its gradient.
     pub(crate) fn of(bias: &Operand, problem: &Problem) -> Self {
         let [batch, heads, len_q, len_kv] = dims(bias);
         Self {
@@ -45,7 +44,7 @@ impl Sums {
     }
 }
 
-/// `gradient` is contiguous: the shape of the bias, of which there is one for each split, or `[batch, heads, diagonals of tiles, 2 * tile.size]`.
+/// `gradient` is row-major: a gradient of the bias's shape for each split, or `[batch, heads, diagonals of tiles, 2 * tile.size]`.
 #[cube(launch_unchecked)]
 pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     query: &Tensor<Vector<F, N>>,
@@ -86,7 +85,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
         split: own_item / own_items,
         splits: gradient.shape(0) / own_items,
     };
-    // What is added up: from the first on, so many.
+    // First batch item and head that are added up, and their numbers.
     let (mut first_item, mut items) = (own_item % own_items, 1usize.runtime());
     if comptime!(summed.batches) {
         first_item = 0usize.runtime();
@@ -97,7 +96,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
         first_head = 0usize.runtime();
         members = heads;
     }
-    // Tiles of queries; a tile of keys belongs to each, or all do.
+    // Tiles of queries, and for each the first tile of keys and their number.
     let (mut first_q, mut count_q) = (0usize.runtime(), tiles_q);
     let (mut first_kv, mut count_kv) = (0usize.runtime(), 1usize.runtime());
     if comptime!(summed.diagonal) {
@@ -191,7 +190,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
         let out_q = gradient.shape(2);
         let out_kv = gradient.shape(3);
         if comptime!(summed.keys) {
-            // Sums over columns, four rows per unit.
+            // Sums over keys, four queries per unit.
             let mut sum = Four::new(0.0f32);
             if index < quads {
                 for j in 0..size {
@@ -265,14 +264,14 @@ pub(crate) fn distance_gradient(
         let head = at / entries;
         let mut sum = f32::new(0.0);
         for batch in 0..diagonals.shape(0) {
-            // Without offsets, as if the first query stood `len_q` before the first key.
+            // Without offsets, entries count as if the offset were `-len_q`.
             let (before, len) = (-(len_q as i32), len_kv as i32);
             let offset = clamped(query_offsets, batch, before, len, before);
             let zero = offset + (len_q + len_kv) as i32 - 1;
-            // Query less key, from the least on.
+            // Query less key, counted from the least difference.
             let distance = (at % entries) as i32 - zero + len_kv as i32 - 1;
             if distance >= 0i32 && distance < (len_q + len_kv) as i32 - 1 {
-                // Tiles on the main diagonal are number `tiles_kv - 1`; what is here counts from `size * tiles_kv - 1` before it.
+                // Counted from query 0 less the last key of the last tile, so that diagonal `d` of tiles begins at `d * size`.
                 let from_first = distance as usize + tiles_kv * size - len_kv as usize;
                 let after = from_first / size;
                 let inside = from_first % size;

@@ -1,4 +1,4 @@
-//! A call as its kernels see it: tiles, cubes and arguments.
+//! The tiles, cubes and kernel arguments of a call.
 
 use burn_attn_kernels_cpu::{PositionMask, Problem};
 use cubecl::{
@@ -95,7 +95,7 @@ impl<'a> Call<'a> {
         call
     }
 
-    /// Whether the kernels have room for one more tensor.
+    /// Whether the device binds one more tensor than the call has.
     pub(crate) fn has_room(&self) -> bool {
         let kinds = usize::from(self.tile_kinds.is_some());
         has_room(self.client, self.inputs.optional() + kinds + 1)
@@ -121,7 +121,7 @@ impl<'a> Call<'a> {
         let edge = |size: Option<usize>| size.unwrap_or(1).min(LARGEST_TENSOR) as u32;
         let over_all =
             |operand: &Option<Operand>| operand.as_ref().map(|operand| operand.broadcast(all));
-        // Every way to hide by position is named here, so that a new one is not forgotten.
+        // Every field is named, so that a new one does not compile before it is handled here.
         let PositionMask {
             causal: _,
             window: _,
@@ -157,12 +157,11 @@ impl<'a> Call<'a> {
         )
     }
 
-    /// The type of the elements of mask and table.
     pub(crate) fn mask_elem(&self) -> ElemType {
         self.inputs.mask_elem().unwrap_or(ANY_MASK)
     }
 
-    /// Cubes for `tiles` tiles of at least `heads` heads: a device has a limit on each dimension.
+    /// A grid of `tiles` by at least `heads` cubes: a device limits each dimension of a grid.
     pub(crate) fn cubes(&self, tiles: usize, heads: usize) -> CubeCount {
         let most = self.client.properties().hardware.max_cube_count.1 as usize;
         let z = heads.div_ceil(most);
@@ -173,13 +172,13 @@ impl<'a> Call<'a> {
         CubeDim::new_1d(self.config.tile.units() as u32)
     }
 
-    /// Memory for f32, row-major.
+    /// A row-major scratch tensor in f32.
     pub(crate) fn scratch(&self, shape: &[usize]) -> Operand {
         let handle = self.client.empty(4 * shape.iter().product::<usize>());
         Operand::row_major(handle, shape, ElemType::Float(FloatKind::F32))
     }
 
-    /// At least as many cubes, in two dimensions.
+    /// A grid of at least `cubes` cubes, in two dimensions.
     pub(crate) fn spread(&self, cubes: usize) -> CubeCount {
         let most = self.client.properties().hardware.max_cube_count.0 as usize;
         let y = cubes.div_ceil(most);

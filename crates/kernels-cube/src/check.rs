@@ -1,4 +1,4 @@
-//! What the kernels rely on: they read without checks of bounds.
+//! Checks of the operands: the kernels read and write without bounds checks.
 
 use burn_attn_kernels_cpu::{BlockSize, Problem};
 use cubecl::ir::{ElemType, FloatKind, IntKind};
@@ -185,7 +185,7 @@ fn broadcast(name: &str, operand: &Operand, whole: [usize; 4]) {
     in_memory(name, operand);
 }
 
-/// All of it in its memory, and where indices of 31 bits reach.
+/// Panics unless every element is inside the memory and has an index of at most 31 bits.
 fn in_memory(name: &str, operand: &Operand) {
     let sizes = operand.shape.iter().zip(&operand.strides);
     let last = sizes
@@ -208,7 +208,7 @@ fn of_type(name: &str, operand: &Operand, expected: ElemType) {
     );
 }
 
-/// Of this shape and type, all of it in its memory.
+/// Panics unless shape and type are as expected, and every element is inside the memory.
 fn fits(name: &str, operand: &Operand, expected: &[usize], elem: ElemType) {
     assert!(
         operand.shape == expected && operand.strides.len() == expected.len(),

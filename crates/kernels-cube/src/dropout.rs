@@ -1,4 +1,4 @@
-//! Which weights are dropped: the bits of [`burn_attn_kernels_cpu::AttentionDropout`], on the device.
+//! Which weights are dropped: [`burn_attn_kernels_cpu::AttentionDropout`] on the device, with the same bits.
 
 use cubecl::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::{
     visible::{Pairs, head_of_row, query_of_row},
 };
 
-/// The hash of [`burn_attn_kernels_cpu::AttentionDropout`], of a word to which the state of the row was applied.
+/// The hash of a key in [`burn_attn_kernels_cpu::AttentionDropout`]: `word` is the key xor `a`, `middle` is `b`. With 0 as `middle`, `mix`.
 #[cube]
 fn hash(word: u32, middle: u32) -> u32 {
     let mut x = word;
@@ -22,7 +22,7 @@ fn hash(word: u32, middle: u32) -> u32 {
     x ^ (x >> 14)
 }
 
-/// The two words of a row's state.
+/// The 64-bit state of a row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct RowState {
@@ -66,7 +66,7 @@ fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
     for group in 0..groups {
         bits[group] = 0u32;
     }
-    // Once for all rows, and then once for a row: of both there are fewer than pairs.
+    // Head and query are hashed at most once per row, not once per pair.
     let first_head = head_state::<M>(scoring, place.batch, place.head);
     #[unroll]
     for group_of_queries in 0..of_queries {
@@ -98,7 +98,7 @@ fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
     bits
 }
 
-/// Sets the weights that are dropped to zero, and scales the others.
+/// Sets dropped weights to zero, and scales the others.
 #[cube]
 pub(crate) fn drop_weights<M: Numeric>(
     weights: &mut Array<Four>,
@@ -115,7 +115,6 @@ pub(crate) fn drop_weights<M: Numeric>(
     }
 }
 
-/// Sets the weights that are dropped to zero.
 #[cube]
 pub(crate) fn zero_dropped<M: Numeric>(
     weights: &mut Array<Four>,
@@ -134,7 +133,7 @@ pub(crate) fn zero_dropped<M: Numeric>(
     }
 }
 
-/// The factor of weights that are kept.
+/// The factor on kept weights; 1 without dropout.
 #[cube]
 pub(crate) fn keep_scale<M: Numeric>(scoring: &Scoring<M>, #[comptime] config: Config) -> f32 {
     let mut scale = f32::new(1.0);

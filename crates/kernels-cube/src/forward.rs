@@ -1,6 +1,6 @@
 //! Output and logsumexp.
 //!
-//! A cube has a tile of queries of one head and takes the keys tile by tile, with the softmax of what it has seen so far.
+//! A cube has a tile of queries of one head and takes the keys tile by tile, with an online softmax.
 //!
 //! Source: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 1.
 
@@ -71,7 +71,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
                 tops[row] = largest_of(of_row);
             }
             clear_flags(&mut unit);
-            // In the part of the pool that values will fill.
+            // The maxima go where the values will be.
             reduce_rows(&mut tops, &mut unit, comptime!(tile.scores()), true);
             mark_seen(&scored.hidden, &mut unit);
             #[unroll]
@@ -133,7 +133,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     store_rows::<O>(&sums, one, output, own, 0usize, parts);
 }
 
-/// The largest number of each row of the tile, or the sum, from those of its units, through the pool from `from` on. Has a barrier inside.
+/// Reduces the units' `numbers` of each row of the tile to the largest or to the sum, in the pool from `from` on. Has a barrier inside.
 #[cube]
 fn reduce_rows(
     numbers: &mut Array<f32>,
@@ -173,13 +173,13 @@ fn reduce_rows(
     }
 }
 
-/// What ends a row.
+/// How a row's sums become its output, and its logsumexp.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Normalized {
     /// Factor on the sums.
     pub(crate) factor: f32,
-    /// Whether the row sees nothing: its output is 0, whatever the sums.
+    /// Whether the row sees no key: its output is 0, whatever the sums.
     pub(crate) empty: bool,
     pub(crate) logsumexp: f32,
 }
@@ -202,7 +202,7 @@ pub(crate) fn ended(
     result
 }
 
-/// Writes the logsumexp of row `at`; of a split, the two numbers that [`Call::merge`](crate::call::Call::merge) reads.
+/// Writes the logsumexp of row `at`; in a split, the two statistics that [`Call::merge`](crate::call::Call::merge) reads.
 #[cube]
 pub(crate) fn store_statistics(
     logsumexp: &mut Tensor<f32>,
@@ -219,7 +219,7 @@ pub(crate) fn store_statistics(
     }
 }
 
-/// From the largest score of a row and the sum of its weights relative to that, with the sink of its head.
+/// Normalizes a row, with the sink of its head: `maximum` was subtracted from its scores, `sum` is the sum of its weights.
 #[cube]
 pub(crate) fn normalized(
     maximum: f32,
@@ -239,7 +239,7 @@ pub(crate) fn normalized(
         sum = sum * rescale + (sink - top).exp();
         maximum = top;
     }
-    // A NaN is not 0.
+    // With a NaN sum the row is not empty.
     let empty = sum == f32::new(0.0);
     Normalized {
         factor: select(empty, f32::new(0.0), rescale / sum),

@@ -1,7 +1,7 @@
 //! The gradients of key and value.
 //!
 //! A cube has a tile of keys of one key/value head and takes the queries of all heads that share it tile by tile, so that
-//! nothing is added up between cubes.
+//! no two cubes add to the same gradient.
 
 use cubecl::{ir::ElemType, prelude::*};
 

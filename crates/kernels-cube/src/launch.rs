@@ -35,7 +35,7 @@ const WIDEST_OF_TWO_FRAGMENTS: usize = 64;
 ///
 /// # Errors
 ///
-/// With the cause if the device refuses a kernel.
+/// The cause, if the device refuses a kernel.
 ///
 /// # Panics
 ///
@@ -71,7 +71,7 @@ impl Call<'_> {
         }
         let sums = self.parts_of(output);
         let statistics = self.scratch(&[self.splits, self.problem.query_rows(), 2]);
-        // A sink counts once.
+        // The sinks are counted once, when the splits are merged.
         self.launch_forward(None, &sums, &statistics, size);
         self.merge(&sums, &statistics, output, logsumexp);
     }
@@ -116,7 +116,7 @@ impl Call<'_> {
     }
 }
 
-/// Writes the gradients that have a place to go to.
+/// Writes the gradients for which `gradients` has an operand.
 ///
 /// # Errors
 ///
@@ -188,7 +188,6 @@ pub fn backward(
     of_bias.confirm(Pass::Bias, &biases)
 }
 
-/// A backward pass.
 struct Backward<'a> {
     call: Call<'a>,
     upstream: &'a Upstream,
@@ -221,7 +220,7 @@ impl Call<'_> {
     }
 }
 
-/// Launches a kernel of the backward pass with the arguments that all of them have, and its own.
+/// Launches a kernel of the backward pass with the arguments that all these kernels share, and `$own`.
 macro_rules! launch {
     ($kernel:ident, $backward:expr, $cubes:expr, $types:expr, $($own:expr),+) => {{
         let Backward { call, upstream, .. } = $backward;
@@ -252,7 +251,7 @@ impl<'a> Backward<'a> {
     /// This pass, with the tiles of another one.
     fn of_pass(&self, pass: Pass) -> Backward<'a> {
         let call = self.call.of_pass(pass);
-        // Sizes of tiles are powers of two: a length that is as many tiles of another size is one of each.
+        // Tile sizes are powers of two: a length that is as many tiles of two different sizes is one tile of each.
         let known = self.call.tile_kinds.clone();
         let call = match known.filter(|_| call.tiles() == self.call.tiles()) {
             Some(kinds) => Call {

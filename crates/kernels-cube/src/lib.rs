@@ -1,8 +1,8 @@
 //! Attention on GPUs: fused CubeCL kernels, forward and backward, linear in memory.
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
-//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It runs wherever CubeCL finds 8,320 bytes of shared memory, 256 units for a cube and 6 storage
-//! buffers beside that of its scalars, one more for every optional tensor but the sinks; [`supports`] asks. The contract (layout,
+//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. A device needs 8,320 bytes of shared memory, 256 units per cube and 6
+//! storage buffers beside CubeCL's for scalars, and one more for every optional tensor but the sinks; [`supports`] asks. The contract (layout,
 //! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].
 //!
 //! | to | call |
@@ -11,16 +11,16 @@
 //! | compute output and logsumexp | [`forward`] |
 //! | compute gradients from them | [`backward`] |
 //!
-//! Scores are computed tile by tile, and never leave the cube. Nothing is added up by several cubes at once, so the
-//! same call gives the same bits every time. Statistics and sums are f32, whatever the type of the tensors. All kernels
-//! but those on matrix units use shared memory and barriers, and nothing that a device may lack: neither plane operations nor atomics.
+//! Scores are computed tile by tile, and never leave the cube. No two cubes add to the same number, so the same call gives the same
+//! bits every time. Statistics and sums are f32, whatever the type of the tensors. Kernels that are not on matrix units need shared memory
+//! and barriers, but neither plane operations nor atomics, which a device may lack.
 //!
-//! In f16 and bf16 heads are multiplied by matrix units: for the gradients of query, key and value, and for output and logsumexp unless `few_queries`
-//! has them: those of at most four queries, if the device has the memory (4 KiB of shared memory a query, and all partial results at once). The device
-//! must have planes of one size, list products of that type with f32 sums, of 16 x 16 x 16 or of 8 x 8 x 8 numbers, and have shared memory and units for
-//! a tile. Weights and gradients of scores are then rounded to the type before they are multiplied, and the scale is applied to
-//! the dot products, which in bf16 may overflow where scaled queries would not. The environment variable `BURN_ATTN_MATRIX_UNITS=off` turns
-//! that off for a process.
+//! In f16 and bf16, matrix units compute the gradients of query, key and value, and output and logsumexp of more than four queries. Up to
+//! four queries take the kernels of `few_queries`, if the device has 4 KiB of shared memory per query and memory for all partial results.
+//! For matrix units a device must list products of the type with f32 sums, of 16 x 16 x 16 or 8 x 8 x 8 numbers, and have planes of one
+//! size, and shared memory and units for a tile. Weights and gradients of scores are then rounded to the type before they are multiplied.
+//! The scale is applied to the dot products, which in bf16 may overflow where scaled queries would not. The environment variable
+//! `BURN_ATTN_MATRIX_UNITS=off` turns matrix units off for a process.
 //!
 //! # Files
 //!
@@ -29,12 +29,12 @@
 //! | `operands` | what a call reads and writes |
 //! | `supports`, `call`, `check`, `launch`, `refusal` | the host's side |
 //! | `tile` | tiles in shared memory, and their products |
-//! | `scoring`, `score`, `visible`, `dropout` | the options; from dot products to scores; what is hidden and dropped |
-//! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
+//! | `scoring`, `score`, `visible`, `dropout` | the options, the scores, which pairs are hidden, which weights are dropped |
+//! | `tile_kinds` | which tiles segments, mask and table hide or leave visible as a whole |
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
 //! | `site` | which tile a cube has |
-//! | `share`, `split` | where several cubes share a tile, and how their results are put together |
+//! | `share`, `split` | which part of a tile a cube has, and how the parts' results are merged |
 //! | `store` | what the kernels write |
 //! | `matrix` | the kernels on matrix units |
 //! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_statistics` | all other kernels |

@@ -10,11 +10,11 @@ use cubecl::{
 /// A tensor in a device's memory.
 #[derive(Clone, Debug)]
 pub struct Operand {
-    /// Its memory, from its first element on; as long as shape and strides need.
+    /// Memory from the first element on, at least as long as shape and strides need.
     pub handle: Handle,
-    /// Sizes.
+    /// Size of each dimension.
     pub shape: Vec<usize>,
-    /// Strides in elements; those of a dimension of size 1 mean nothing.
+    /// Stride of each dimension in elements, ignored if its size is 1.
     pub strides: Vec<usize>,
     /// Type of the elements.
     pub elem: ElemType,
@@ -39,26 +39,26 @@ pub struct Inputs {
     pub sinks: Option<Operand>,
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where not 0. Any type of integers that the device has.
     pub masked: Option<Operand>,
-    /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`, and the size of the blocks, which is not 0: hides where 0. Of
-    /// the type of `masked`, if both are given.
+    /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`, and the size of the blocks, which is not 0: hides where 0. If
+    /// `masked` is given, both have one type.
     pub visible_blocks: Option<(Operand, BlockSize)>,
-    /// `[batch]` in i32; counted as 0 if negative, as `len_kv` if larger.
+    /// `[batch]` in i32, clamped to `0 ..= len_kv`.
     pub key_lengths: Option<Operand>,
-    /// `[batch]` in i32; counted as 0 if negative, as `len_kv` if larger.
+    /// How many first keys position does not hide: `[batch]` in i32, clamped to `0 ..= len_kv`.
     pub first_keys: Option<Operand>,
     /// Whether the first keys stay hidden from the queries before them.
     pub first_keys_are_causal: bool,
     /// `[batch]` in i32, clamped to `-len_q ..= len_kv`.
     pub query_offsets: Option<Operand>,
-    /// `[batch, len_q + len_kv]` in i32: of the queries, then of the keys. One tensor, because a device may bind few.
+    /// `[batch, len_q + len_kv]` in i32: segments of the queries, then of the keys. One tensor, because a device may bind few.
     pub segments: Option<Operand>,
     /// Causal mask and window.
     pub by_position: PositionMask,
-    /// Factor on the dot products; [`supports_scalars`](crate::supports_scalars) says which.
+    /// Factor on the dot products, within [`supports_scalars`](crate::supports_scalars).
     pub scale: f64,
-    /// Bound on the scores, likewise.
+    /// Bound on the scores, within [`supports_scalars`](crate::supports_scalars).
     pub softcap: Option<f64>,
-    /// Dropout on the weights, of a probability that is [valid](AttentionDropout::validate).
+    /// Dropout on the weights, with a [valid](AttentionDropout::validate) probability.
     pub dropout: Option<AttentionDropout>,
 }
 
@@ -102,7 +102,7 @@ impl Inputs {
         ]
     }
 
-    /// How many optional tensors there are besides the sinks, as [`supports`](crate::supports) wants to know.
+    /// How many optional tensors there are besides the sinks: an argument of [`supports`](crate::supports).
     #[must_use]
     pub fn optional(&self) -> usize {
         let [others @ .., _sinks] = self.present();
@@ -117,7 +117,7 @@ impl Inputs {
     }
 }
 
-/// The results of the forward pass and their gradients. `logsumexp` is row-major, the last stride of `output` and `output_gradient` is 1.
+/// The results of the forward pass and their gradients. Logsumexp and its gradient are row-major; the last stride of output and its gradient is 1.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     /// `[batch, heads_q, len_q, dim_v]`, of the query's type.
@@ -130,8 +130,8 @@ pub struct Upstream {
     pub logsumexp_gradient: Operand,
 }
 
-/// Where the wanted gradients go; nothing is read from them, and every element is written. Their last stride is 1; those of biases and
-/// sinks are row-major.
+/// Memory for the wanted gradients: nothing is read, and every element is written. The last stride is 1; gradients of biases and sinks are
+/// row-major.
 #[derive(Clone, Debug, Default)]
 pub struct Gradients {
     /// In the shape and type of the query.
@@ -148,7 +148,7 @@ pub struct Gradients {
     pub sinks: Option<Operand>,
 }
 
-/// Numbers that a unit reads at a time: 4 if every row of every operand begins at a multiple of 4.
+/// Numbers that a unit reads at a time: 4 if every row of every operand begins and ends at a multiple of 4, else 1.
 pub(crate) fn vector_size<const N: usize>(operands: [&Operand; N]) -> VectorSize {
     let aligned = |operand: &Operand| {
         let bytes = operand.handle.offset_start.unwrap_or(0) as usize;
@@ -200,7 +200,7 @@ impl Operand {
         reason = "a tensor of a kernel is raw memory with a shape"
     )]
     pub(crate) fn arg(&self) -> TensorArg {
-        // SAFETY: whoever makes an operand says that its shape and strides are those of its memory.
+        // SAFETY: shape and strides fit the memory, which `check` has compared or `scratch` has allocated.
         unsafe {
             TensorArg::from_raw_parts(
                 self.handle.clone(),
@@ -210,7 +210,7 @@ impl Operand {
         }
     }
 
-    /// With strides of 0 in place of sizes of 1.
+    /// Repeated to `shape`: a dimension of size 1 gets stride 0.
     pub(crate) fn broadcast(&self, shape: [usize; 4]) -> TensorArg {
         let strides = self.strides.iter().zip(&self.shape);
         let strides = strides.map(|(&stride, &size)| if size == 1 { 0 } else { stride });

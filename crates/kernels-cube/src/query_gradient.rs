@@ -2,8 +2,8 @@
 //!
 //! As in the forward pass, a cube has a tile of queries of one head and takes the keys tile by tile.
 //!
-//! Source: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 2, with the loops of the query's gradient apart from
-//! the others: no sums of several cubes, so the same bits every time.
+//! Source: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 2, with a kernel for the query's gradient alone: no two
+//! cubes add to the same number, so a call gives the same bits every time.
 
 use cubecl::{ir::ElemType, prelude::*};
 

@@ -30,7 +30,7 @@ impl fmt::Display for Refusal {
 
 impl Error for Refusal {}
 
-/// Everything that decides which kernels run.
+/// Everything that decides which variants of the kernels run.
 #[derive(PartialEq, Eq, Hash)]
 struct Kernels {
     /// The type of its runtime.
@@ -38,7 +38,7 @@ struct Kernels {
     pass: Pass,
     config: Config,
     elems: [ElemType; 2],
-    /// Width of a value head, which the kernels for few queries compile in.
+    /// Width of a value head: a constant in the kernels for few queries.
     dim_v: usize,
     size: VectorSize,
     inputs: [bool; 9],
@@ -48,13 +48,13 @@ struct Kernels {
     results: Vec<bool>,
 }
 
-/// The kernel variants that were asked for.
+/// The kernel variants that a device has not refused.
 static TAKEN: LazyLock<Mutex<HashSet<Kernels>>> = LazyLock::new(Mutex::default);
 
 impl Call<'_> {
     /// Fails if the device refused a kernel of this call, which was to write `results`, or if an input was never computed.
     ///
-    /// Asking waits for all that was launched before to be sent to the device, so it does that once for the same kernels.
+    /// Asking waits until all earlier launches are sent to the device, so the device is asked once per variant.
     pub(crate) fn confirm(
         &self,
         pass: Pass,
@@ -94,7 +94,7 @@ impl Call<'_> {
     }
 }
 
-/// Why nothing was written to some of the handles.
+/// Why the device wrote nothing to some of the handles.
 fn refused<'a>(client: &Client, handles: impl Iterator<Item = &'a Handle>) -> Option<String> {
     #[cfg(test)]
     tests::ASKED.set(tests::ASKED.get() + 1);

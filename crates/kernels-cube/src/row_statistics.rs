@@ -34,7 +34,7 @@ pub(crate) fn row_statistics<F: Float>(
             let number = f32::cast_from(output[from + column * output.stride(3)]);
             let gradient =
                 f32::cast_from(output_gradient[gradient_from + column * output_gradient.stride(3)]);
-            // The output of a row without keys is 0, whatever its gradient.
+            // A row that sees no key has output 0: its gradient does not count, even if it is NaN.
             sum += select(number == f32::new(0.0), f32::new(0.0), number * gradient);
         }
         statistics[row] = logsumexp[row];

@@ -16,11 +16,11 @@ const INFINITE: u32 = 0x7f80_0000;
 /// The hyperbolic tangent with a small relative error on every driver.
 #[cube]
 fn accurate_tanh(x: f32) -> f32 {
-    // Beyond ±15 it is ±1 in f32, where some drivers overflow.
+    // Beyond ±15 tanh is ±1 in f32, and some drivers overflow.
     let high = x > f32::new(15.0);
     let low = x < f32::new(-15.0);
     let bounded = select(high, f32::new(15.0), select(low, f32::new(-15.0), x));
-    // Near 0, the error of a driver may be relative to 1 instead of x. That of Taylor's series is 5e-8 x.
+    // Near 0, the error of a driver may be relative to 1 instead of x. The error of Taylor's series is 5e-8 x.
     let square = bounded * bounded;
     let of_square = f32::new(2.0 / 15.0) * square - f32::new(1.0 / 3.0);
     let series = bounded * (f32::new(1.0) + square * of_square);
@@ -46,13 +46,13 @@ pub(crate) struct Scored {
     pub(crate) dsoftcap: Array<Four>,
     /// Which scores are hidden, as [`score`] returns it.
     pub(crate) hidden: Array<u32>,
-    /// Whether any is.
+    /// Whether any score is hidden.
     pub(crate) any_hidden: bool,
     /// Whether every column of the tile is known to be seen by some row.
     pub(crate) all_seen: bool,
 }
 
-/// The scores of the rows of `left` and the columns, which are rows of `right`.
+/// A unit's part of the scores of the rows of `left` with those of `right`, which are the columns of the tile.
 #[cube]
 pub(crate) fn scored<F: Float, M: Numeric, N: Size>(
     left: Side<'_, F, N>,
@@ -77,7 +77,7 @@ pub(crate) fn scored<F: Float, M: Numeric, N: Size>(
     )
 }
 
-/// The scores whose dot products these are, in the tile whose first row and column these are.
+/// A unit's part of the scores from its dot products, in the tile that begins at `row` and `column`.
 #[cube]
 pub(crate) fn scored_products<M: Numeric>(
     products: Array<Four>,
@@ -143,7 +143,7 @@ pub(crate) fn score<M: Numeric>(
                 let number = capped.extract(j);
                 let ratio = number / scoring.softcap;
                 let tanh = accurate_tanh(ratio);
-                // A score far below the softcap is itself, without the rounding of the ratio.
+                // A score far below the softcap stays as it is, without the rounding of the ratio.
                 let is_small = ratio.abs() < f32::new(1e-4);
                 capped.insert(j, select(is_small, number, scoring.softcap * tanh));
                 derivative.insert(j, dtanh(ratio));
@@ -182,7 +182,7 @@ pub(crate) fn score<M: Numeric>(
                     hides = hides || number < lowest_finite();
                     sum.insert(j, sum.extract(j) + number);
                 }
-                // A bias of −∞ hides, even what is NaN without it.
+                // A bias of −∞ hides even a NaN score.
                 if hides {
                     bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);
                 }
@@ -191,7 +191,7 @@ pub(crate) fn score<M: Numeric>(
         }
     }
     if !visible {
-        // Not unrolled: it would be most of the program, which takes time to compile.
+        // Not unrolled: the loop would be most of the program and of its compile time.
         for pair in 0..comptime!(rows * 4) {
             let (i, column) = (pair / 4, column + pair % 4);
             let head = head_of_row(place, i, config);
@@ -227,7 +227,7 @@ pub(crate) fn score<M: Numeric>(
             for j in 0..4usize {
                 let bit = comptime!(1u32 << (i * 4 + j) as u32);
                 let number = checked.extract(j);
-                // Not in range, or hidden. NaN stays.
+                // A score of −∞ is hidden, +∞ becomes finite, NaN stays.
                 if number < lowest_finite() {
                     bits[group] |= bit;
                 }
@@ -247,7 +247,6 @@ fn magnitude(numbers: Four) -> Vector<u32, Const<4>> {
     Vector::<u32, Const<4>>::reinterpret(numbers) & Vector::<u32, Const<4>>::new(0x7fff_ffffu32)
 }
 
-/// Whether any bit is set.
 #[cube]
 fn any(bits: &Array<u32>, #[comptime] config: Config) -> bool {
     let mut all = bits[0usize];
@@ -258,7 +257,7 @@ fn any(bits: &Array<u32>, #[comptime] config: Config) -> bool {
     all != 0
 }
 
-/// Marks the columns of the tile of which this unit sees a row. Needs a barrier before, and one after.
+/// Marks the columns of the tile that a row of this unit sees. Needs a barrier before, and one after.
 #[cube]
 pub(crate) fn mark_seen(bits: &Array<u32>, unit: &mut Unit) {
     let tile = comptime!(unit.tile);
@@ -269,7 +268,7 @@ pub(crate) fn mark_seen(bits: &Array<u32>, unit: &mut Unit) {
         for j in 0..4usize {
             let column = comptime!(all << j as u32);
             if bits[group] & column != column {
-                // Every unit that writes writes the same.
+                // All units that write write 1.
                 let at = unit.x * 4 + comptime!(tile.skip(group) + j);
                 unit.seen[at] = 1u32;
             }
@@ -277,20 +276,18 @@ pub(crate) fn mark_seen(bits: &Array<u32>, unit: &mut Unit) {
     }
 }
 
-/// The sum of four numbers.
 #[cube]
 pub(crate) fn sum_of(four: Four) -> f32 {
     (four.extract(0usize) + four.extract(1usize)) + (four.extract(2usize) + four.extract(3usize))
 }
 
-/// The largest of four numbers.
 #[cube]
 pub(crate) fn largest_of(four: Four) -> f32 {
     let pair = four.extract(0usize).max(four.extract(1usize));
     pair.max(four.extract(2usize).max(four.extract(3usize)))
 }
 
-/// Sets to zero the numbers of pairs that are hidden, `hidden` and `any_hidden` being those of [`Scored`].
+/// Sets the numbers of hidden pairs to zero; `hidden` and `any_hidden` are fields of [`Scored`].
 #[cube]
 pub(crate) fn zero_hidden(
     numbers: &mut Array<Four>,

@@ -1,4 +1,4 @@
-//! What a kernel is compiled for, and what changes its scores.
+//! What a kernel is compiled for, and the options that change scores.
 
 use cubecl::prelude::*;
 
@@ -10,7 +10,6 @@ pub(crate) fn lowest_finite() -> f32 {
     f32::new(f32::MIN)
 }
 
-/// The largest finite number.
 #[cube]
 pub(crate) fn highest_finite() -> f32 {
     f32::new(f32::MAX)
@@ -20,9 +19,9 @@ pub(crate) fn highest_finite() -> f32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Config {
     pub(crate) tile: Tile,
-    /// The products, if they are those of matrix units.
+    /// The products on matrix units, if the kernel uses them.
     pub(crate) matrix: Option<Matrix>,
-    /// Tiles that cover a row of queries and keys, and one of values.
+    /// Tiles that cover a row of queries and keys, and a row of values.
     pub(crate) parts_qk: usize,
     pub(crate) parts_v: usize,
     /// Rows of a unit per head. Fewer than `rows` only in [`few_queries`](crate::few_queries), where the rest belong to the next heads.
@@ -31,12 +30,11 @@ pub(crate) struct Config {
     pub(crate) dropout: bool,
     /// Whether rows of tiles are keys.
     pub(crate) keys_in_rows: bool,
-    /// Whether several cubes share a tile, and write what they have found in f32.
+    /// Whether several cubes share a tile, and write partial results in f32.
     pub(crate) split: bool,
 }
 
 impl Config {
-    /// Queries of a tile.
     pub(crate) fn tile_queries(self) -> usize {
         match self.keys_in_rows {
             true => self.tile.size,
@@ -44,7 +42,6 @@ impl Config {
         }
     }
 
-    /// Keys of a tile.
     pub(crate) fn tile_keys(self) -> usize {
         match self.keys_in_rows {
             true => self.tile.height,
@@ -53,7 +50,7 @@ impl Config {
     }
 }
 
-/// Everything that changes scores, but for the dot products.
+/// The options of a call: from dot products to scores, and dropout.
 #[derive(CubeType, CubeLaunch)]
 pub(crate) struct Scoring<M: Numeric> {
     /// `[batch, heads_q, len_q, len_kv]`, with strides of 0 where it is broadcast.
@@ -61,14 +58,14 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) distance_bias: ComptimeOption<OwnedTensor<f32>>,
     /// As `bias`; hides where not 0.
     pub(crate) masked: ComptimeOption<OwnedTensor<M>>,
-    /// `[batch, heads_q, blocks of queries, blocks of keys]`, broadcast likewise; hides where 0.
+    /// `[batch, heads_q, blocks of queries, blocks of keys]`, broadcast like `bias`; hides where 0.
     pub(crate) visible_blocks: ComptimeOption<OwnedTensor<M>>,
     pub(crate) key_lengths: ComptimeOption<OwnedTensor<i32>>,
-    /// How many keys of a batch item position does not hide.
+    /// How many first keys of a batch item position does not hide.
     pub(crate) first_keys: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) segments: ComptimeOption<OwnedTensor<i32>>,
-    /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast likewise: what segments, mask and table do in each tile.
+    /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast like `bias`: the kind of each tile.
     pub(crate) tile_kinds: ComptimeOption<OwnedTensor<u32>>,
     /// Queries and keys of a block.
     pub(crate) block_queries: u32,
@@ -82,11 +79,11 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) right: i32,
     /// As `right`, for the first keys.
     pub(crate) right_of_first: i32,
-    /// The state of all rows of dropout, of which indices are not yet part.
+    /// The state of dropout that all rows share: the seed is hashed, the indices of a row are not.
     pub(crate) seeded_a: u32,
     pub(crate) seeded_b: u32,
     /// Weights whose 31 random bits are below this are dropped.
     pub(crate) threshold: u32,
-    /// Factor on weights that are kept.
+    /// Factor on kept weights.
     pub(crate) keep_scale: f32,
 }

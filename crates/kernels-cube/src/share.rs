@@ -4,7 +4,6 @@ use cubecl::prelude::*;
 
 use crate::scoring::Config;
 
-/// A range of tiles.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Tiles {
@@ -12,18 +11,17 @@ pub(crate) struct Tiles {
     pub(crate) end: usize,
 }
 
-/// What a cube does of its tile.
+/// The part of a tile that a cube computes.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Share {
-    /// The tile.
     pub(crate) tile: usize,
-    /// Which of how many splits.
+    /// Number of the split, and how many there are.
     pub(crate) split: usize,
     pub(crate) splits: usize,
 }
 
-/// Of a grid of tiles times splits by heads.
+/// The share of this cube, in a grid of tiles times splits by heads.
 #[cube]
 pub(crate) fn share(tiles: usize, #[comptime] config: Config) -> Share {
     let cube = CUBE_POS_X as usize;
@@ -40,7 +38,7 @@ pub(crate) fn share(tiles: usize, #[comptime] config: Config) -> Share {
     share
 }
 
-/// The batch item of the results of a cube, of so many.
+/// The batch item of a cube's results, which in a split are `[splits · batches, …]`.
 #[cube]
 pub(crate) fn batch_of_results(
     share: Share,
@@ -55,7 +53,7 @@ pub(crate) fn batch_of_results(
     to
 }
 
-/// A cube's share of the tiles of a `member` among `members`, all of which have these.
+/// A cube's share of the tiles of a `member`, where all `members` have the range `tiles`.
 #[cube]
 pub(crate) fn shared(
     tiles: Tiles,

@@ -23,7 +23,7 @@ pub(crate) struct Site<'a, F: Float, N: Size> {
     pub(crate) queries: Side<'a, F, N>,
 }
 
-/// The tile of this cube. With a causal mask the last tile has the most keys: it goes first.
+/// Where this cube works. The last tile goes first: with a causal mask it has the most keys.
 #[cube]
 pub(crate) fn site<'a, F: Float, M: Numeric, N: Size>(
     query: &'a Tensor<Vector<F, N>>,
@@ -63,7 +63,6 @@ pub(crate) struct SiteOfKeys {
     pub(crate) share: Share,
 }
 
-/// The tile of this cube.
 #[cube]
 pub(crate) fn site_of_keys<F: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,

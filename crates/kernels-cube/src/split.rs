@@ -1,5 +1,5 @@
-//! The host's side of splits, and what puts them together: where a call has too few tiles for a device, several cubes share the other side of each, and another kernel puts together what they
-//! have found, always in the same order.
+//! Splits: where a call has too few tiles for a device, several cubes share the other side of each tile. Another kernel merges their results,
+//! always in the same order.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -14,18 +14,18 @@ use crate::{
 };
 
 /// Cubes that keep a large device busy, two for each of 132 multiprocessors. The device is not asked, so that a call gives the same bits on
-/// devices that differ in their number alone.
+/// devices that differ in the number of multiprocessors alone.
 const ENOUGH: usize = 264;
 
-/// Rows of the other side that a split has at least: with fewer, reading its own ones once more costs more than it gains.
+/// The fewest rows of the other side in a split: with fewer, reading the tile's own rows again costs more than a split gains.
 const LEAST_ROWS: usize = 128;
 
-/// Units that have a row of the output.
+/// Units that merge a row of the output.
 const MERGING_UNITS: usize = 64;
 
 #[cfg(test)]
 thread_local! {
-    /// Instead of what [`Call::splits_of`] finds.
+    /// Splits in place of those of [`Call::splits_of`].
     pub(crate) static FORCED_SPLITS: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
 }
 
@@ -36,9 +36,9 @@ impl Call<'_> {
         let p = &self.problem;
         let [_, _, tiles_q, tiles_kv] = self.tiles();
         let own = p.batch * p.heads_q * tiles_q;
-        // Tiles, the tiles of the other side and its rows, and the numbers of a split.
+        // Tiles, tiles of the other side, rows of the other side, and elements of a split's results.
         let (tiles, others, rows, elements) = match pass {
-            // Two statistics of each row lie beside the output.
+            // A split also has two statistics of each row.
             Pass::Forward => (own, tiles_kv, p.len_kv, p.query_rows() * p.dim_v.max(2)),
             Pass::Query => (own, tiles_kv, p.len_kv, p.query_elements()),
             Pass::KeyAndValue => {
@@ -73,7 +73,7 @@ impl Call<'_> {
             false => ENOUGH.div_ceil(tiles).min(rows / LEAST_ROWS),
         };
         let most = largest_scratch(self.client) / elements;
-        // Memory yields to what makes a result right: `supports` has seen that there is enough.
+        // `least` makes results right, so it precedes `most`: `supports` has seen that there is memory, except for gradients of biases.
         let least = match is_in_software(self.client) {
             true => others.div_ceil(MOST_TILES),
             false => 1,
@@ -97,7 +97,7 @@ impl Call<'_> {
     pub(crate) fn add_up(&self, parts: &Operand, gradient: &Operand) {
         if self.splits > 1 {
             let numbers = gradient.shape.iter().product::<usize>();
-            // SAFETY: a unit writes one number of the gradient, which has as many as each part.
+            // SAFETY: a unit writes one number of the gradient, and each part has as many numbers.
             unsafe {
                 sum_of_parts::launch_unchecked(
                     self.client,
@@ -111,8 +111,8 @@ impl Call<'_> {
         }
     }
 
-    /// Merges and normalizes the splits' parts of an output, `[splits · batch, heads_q, len_q, dim_v]`, with `[splits, rows, 2]` statistics: the number that was
-    /// subtracted from all scores of a row, and the sum of its weights.
+    /// Merges and normalizes the splits' parts of an output, `[splits · batch, heads_q, len_q, dim_v]`. The statistics are `[splits, rows, 2]`: the
+    /// number that was subtracted from all scores of a row, and the sum of its weights.
     pub(crate) fn merge(
         &self,
         sums: &Operand,
@@ -138,7 +138,7 @@ impl Call<'_> {
     }
 }
 
-/// What splits have found, normalized: a cube per query of a head.
+/// Merges the splits' parts and normalizes: a cube per query of a head.
 #[cube(launch_unchecked)]
 fn merged<F: Float>(
     sums: &Tensor<f32>,

@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 
 use crate::{tile::Four, visible::Pairs};
 
-/// Writes a unit's part of a result `[batch, heads, len, dim]`, times `factor`: its rows, and of each `parts` parts as wide as the tile, from part
+/// Writes a unit's part of a result `[batch, heads, len, dim]`, times `factor`: its rows, with `parts` parts of each as wide as the tile, from part
 /// `first` on. Batch item and head of `pairs` are those of the result.
 #[cube]
 pub(crate) fn store_rows<F: Float>(

@@ -17,14 +17,14 @@ const LARGEST_DIM: usize = 256;
 /// The widest head whose output fits into registers with eight rows per unit.
 const WIDEST_OF_EIGHT_ROWS: usize = 128;
 
-/// Scores from which a longer program pays where reads of shared memory are slow: on Mesa's lavapipe a program of 8 x 8 numbers per unit
-/// takes seconds to compile.
+/// The fewest scores for which a longer program pays where reads of shared memory are slow: a program of 8 x 8 numbers per unit takes
+/// seconds to compile on Mesa's lavapipe.
 const MANY_SCORES: usize = 1 << 18;
 
 /// Software drivers have planes of at most 8 units, one per lane of a processor's vector. V3D, a GPU without plane operations, has 16.
 pub(crate) const WIDEST_VECTOR: usize = 8;
 
-/// Rows of the largest tile but on [`matrix`](crate::matrix) units.
+/// Rows of the largest tile without [`matrix`](crate::matrix) units.
 const LARGEST_TILE: usize = 64;
 
 /// Tensors that the largest kernels bind, besides the optional ones: forward query, key, value, sinks, output and logsumexp; backward query, key,
@@ -34,11 +34,11 @@ const REQUIRED_TENSORS: usize = 6;
 /// Elements of the largest tensor: indices are 32 bits wide, some with a sign.
 pub(crate) const LARGEST_TENSOR: usize = i32::MAX as usize;
 
-/// Tiles of the other side that a split has at most on a driver in software: Mesa's lavapipe, until 22.3 at the least, leaves all loops of a kernel after
-/// 65,535 rounds, of which a tile takes up to 400.
+/// The most tiles of the other side in a split on a driver in software: Mesa's lavapipe, in 22.3 at least, leaves all loops of a kernel after
+/// 65,535 rounds, and a tile takes up to 400 rounds.
 pub(crate) const MOST_TILES: usize = 128;
 
-/// No key is farther away from a query, so that sums of positions fit into 32 bits.
+/// The longest side of a call, and the reach of a query without a window: sums of positions fit into 32 bits.
 pub(crate) const FARTHEST: usize = LARGEST_TENSOR / 4;
 
 /// Range of a non-zero scale: the scale and twice the scale are normal numbers in f32.
@@ -78,7 +78,7 @@ pub fn supports(
         // Two statistics of each row.
         problem.query_rows().saturating_mul(2),
     ];
-    // Of the gradient of a distance bias, which may be among the optional tensors.
+    // Scratch for the gradient of a distance bias, which may be among the optional tensors.
     let diagonals = lens
         .saturating_add(2 * LARGEST_TILE)
         .saturating_mul(2)
@@ -111,7 +111,7 @@ pub(crate) fn largest_scratch(client: &Client) -> usize {
     LARGEST_TENSOR.min(client.properties().memory.max_page_size as usize / 4)
 }
 
-/// Whether a driver in software has room for the splits that it must make of the longest sides.
+/// Whether a driver in software has grid and memory for the splits that [`MOST_TILES`] requires; true on others.
 fn can_split(client: &Client, problem: &Problem) -> bool {
     let p = problem;
     let tiles = |len: usize| len.div_ceil(Tile::SMALLEST.size);
@@ -137,19 +137,17 @@ pub(crate) fn has_room(client: &Client, others: usize) -> bool {
 
 #[cfg(test)]
 thread_local! {
-    /// Instead of the device's tile.
+    /// Tile in place of the device's.
     pub(crate) static FORCED: core::cell::Cell<Option<Tile>> = const { core::cell::Cell::new(None) };
 }
 
-/// The passes, whose kernels need different numbers of registers.
+/// The passes: their kernels need different numbers of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pass {
     Forward,
-    /// The gradient of the query, and that of the sinks.
+    /// The gradients of query and sinks.
     Query,
-    /// The gradients of key and value.
     KeyAndValue,
-    /// Gradients of the biases.
     Bias,
 }
 
@@ -161,7 +159,7 @@ impl Tile {
         columns: 4,
     };
 
-    /// The fastest that the device can hold.
+    /// The fastest tile that the device can hold, if any.
     pub(crate) fn of(client: &Client, problem: &Problem, pass: Pass) -> Option<Self> {
         #[cfg(test)]
         if let Some(tile) = FORCED.get() {
@@ -180,7 +178,7 @@ impl Tile {
         let dim = problem.dim_qk.max(problem.dim_v);
         let scores = problem.query_rows().saturating_mul(problem.len_kv);
         // Registers limit GPUs to 8x4 numbers per unit in the forward pass and 4x4 in the others. A GPU without plane operations, such as any in
-        // a browser, takes 4x4. Software drivers pay for every read of shared memory, so they take a larger tile, which takes longer to compile.
+        // a browser, takes 4x4. Software drivers pay for every read of shared memory, so for many scores a unit has 8x8 numbers.
         let [rows, columns] = match pass {
             Pass::Bias => [4, 4],
             _ if in_software && scores >= MANY_SCORES => [8, 8],
@@ -202,12 +200,11 @@ impl Tile {
     }
 }
 
-/// Whether units can exchange numbers: on almost every GPU outside of a browser, and in no driver in software.
+/// Whether a device has plane operations: almost every GPU outside of a browser, and no driver in software.
 fn has_planes(client: &Client) -> bool {
     client.properties().features.plane.contains(Plane::Ops)
 }
 
-/// Whether the device is a software driver.
 pub(crate) fn is_in_software(client: &Client) -> bool {
     let together = client.properties().hardware.plane_size_max as usize;
     !has_planes(client) && together <= WIDEST_VECTOR

@@ -1,8 +1,8 @@
 //! Tiles of numbers in shared memory, and their products in registers.
 //!
-//! A tile has `height` rows and `size` columns, here as many. A unit holds `rows` neighbouring rows of it times `columns` columns, in vectors of four
-//! columns; its vectors are as far apart as the tile is wide in units, so that neighbouring units read neighbouring vectors. Shared
-//! memory has operands transposed, the shared dimension first: entry `[k][row / 4]` is a vector of four rows, so that a product reads
+//! A tile has `height` rows and `size` columns, which are equal in this module. A unit holds `rows` neighbouring rows times `columns` columns, in
+//! vectors of four columns. Between two vectors of a unit are those of the other units of the row: neighbouring units read neighbouring vectors.
+//! Shared memory has operands transposed, the shared dimension first: entry `[k][row / 4]` is a vector of four rows, so that a product reads
 //! a vector of each side per step. The vectors of one `k` are permuted by `k / 4`, which spreads neighbouring `k` over the banks.
 
 use cubecl::prelude::*;
@@ -13,19 +13,19 @@ pub(crate) type Four = Vector<f32, Const<4>>;
 /// Steps of the shared dimension that are in shared memory at a time.
 const CHUNK: usize = 32;
 
-/// Units of a cube without a tile.
+/// Units of a cube that computes no tile of scores.
 pub(crate) const UNTILED_UNITS: usize = 256;
 
-/// How a cube is shaped.
+/// Sizes of a cube's tile of scores, and of a unit's part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tile {
-    /// Rows of a tile of scores: as many as columns but in [`matrix`](crate::matrix). With [`few_queries`](crate::few_queries) more than there are.
+    /// Rows of a tile of scores: `size`, except in [`matrix`](crate::matrix). In [`few_queries`](crate::few_queries) more than there are queries.
     pub(crate) height: usize,
-    /// Columns of a tile of scores: 32 or 64, with [`few_queries`](crate::few_queries) more.
+    /// Columns of a tile of scores: 32 or 64, in [`few_queries`](crate::few_queries) 256.
     pub(crate) size: usize,
-    /// Rows of a unit: 4 or 8, with few queries all of them, with [`matrix`](crate::matrix) units 1.
+    /// Rows of a unit: 4 or 8, in few queries all rows, on [`matrix`](crate::matrix) units 1.
     pub(crate) rows: usize,
-    /// Columns of a unit: 4 or 8, with [`matrix`](crate::matrix) units a row's, divided among those that share it.
+    /// Columns of a unit: 4 or 8, on [`matrix`](crate::matrix) units `size` divided by the units that share a row.
     pub(crate) columns: usize,
 }
 
@@ -50,7 +50,7 @@ impl Tile {
         self.rows * self.groups()
     }
 
-    /// First column of a unit's vector `group`, less that of its first.
+    /// Columns from a unit's first vector to its vector `group`.
     pub(crate) fn skip(self, group: usize) -> usize {
         group * self.across() * 4
     }
@@ -65,7 +65,7 @@ impl Tile {
         self.size * self.size / 4
     }
 
-    /// Vectors of shared memory: a tile of scores, and an operand that it is multiplied with.
+    /// Vectors of shared memory: a tile of scores, and an operand by which the tile is multiplied.
     pub(crate) fn pool(self) -> usize {
         self.scores() + self.operand()
     }
@@ -84,11 +84,11 @@ impl Tile {
 /// A unit: where its part of a tile begins, and the memory that it shares with its cube.
 #[derive(CubeType)]
 pub(crate) struct Unit {
-    /// Group of `rows` rows.
+    /// Number of its group of `rows` rows.
     pub(crate) y: usize,
-    /// First of its groups of four columns.
+    /// Number of its first group of four columns.
     pub(crate) x: usize,
-    /// A tile of scores, and an operand that it is multiplied with; or two operands.
+    /// A tile of scores and an operand by which it is multiplied, or two operands.
     pub(crate) pool: Shared<[Four]>,
     /// Which columns of the tile some row sees.
     pub(crate) seen: Shared<[u32]>,
@@ -127,7 +127,7 @@ pub(crate) struct Side<'a, F: Float, N: Size> {
     pub(crate) end: usize,
     /// Numbers of a row.
     pub(crate) dim: usize,
-    /// Factor of the numbers in dot products; those of [`matrix`](crate::matrix) units take it themselves.
+    /// Factor of the numbers in dot products; [`matrix`](crate::matrix) ignores it.
     pub(crate) factor: f32,
 }
 
@@ -151,9 +151,9 @@ pub(crate) fn side<'a, F: Float, N: Size>(
     }
 }
 
-/// Numbers `column .. column + 4` of a row as f32, zeros where there are none or `wanted` is false.
+/// Numbers `column .. column + 4` of a row as f32, zeros beyond the tensor or if `wanted` is false.
 ///
-/// Something is always read, if need be another number: a branch around a read would make the next read wait.
+/// A number inside the tensor is read even then: a branch around a read would make the next read wait.
 #[cube]
 fn load_four<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -226,8 +226,8 @@ fn load_transposed<F: Float, N: Size>(
     }
 }
 
-/// Puts `CHUNK` rows of the tile from `skip` on, columns `part * size ..`, into shared memory: `[CHUNK][size / 4]`. Rows that
-/// are not `seen` become zeros, whatever they hold.
+/// Puts `CHUNK` rows of the tile from `skip` on, columns `part * size ..`, into shared memory: `[CHUNK][size / 4]`. Unless
+/// `all_seen`, rows that are not `seen` become zeros, even if they are NaN.
 #[cube]
 fn load_rows<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -337,8 +337,8 @@ pub(crate) fn dot_products<F: Float, N: Size>(
     }
 }
 
-/// Adds the rows of a tensor, weighted by a tile of scores, to `sums`, which have `parts` parts per row. Rows that are not `seen` count
-/// as zeros. Needs a barrier before.
+/// Adds the rows of a tensor, weighted by a tile of scores, to `sums`, which have `parts` parts per row. Unless `all_seen`, rows
+/// that are not `seen` count as zeros. Needs a barrier before.
 #[cube]
 pub(crate) fn add_weighted_rows<F: Float, N: Size>(
     scores: &Array<Four>,
@@ -363,7 +363,6 @@ pub(crate) fn add_weighted_rows<F: Float, N: Size>(
     }
 }
 
-/// `count` vectors of zeros.
 #[cube]
 pub(crate) fn zeros(#[comptime] count: usize) -> Array<Four> {
     let mut zeros = Array::<Four>::new(count);

@@ -1,6 +1,6 @@
-//! What segments, mask and table do in each tile of scores. This is found out before the other kernels run, if they can bind one more tensor:
-//! they skip tiles in which nothing is visible, and test nothing in tiles in which everything is visible. The kernels of
-//! [`few_queries`](crate::few_queries) do without.
+//! Kinds of tiles of scores: whether segments, mask and table hide all, some or no pairs of a tile. A kernel finds the kinds before the other
+//! kernels run, if these can bind one more tensor. They skip tiles without visible pairs, and test no pair in tiles without hidden pairs. The
+//! kernels of [`few_queries`](crate::few_queries) do not use kinds.
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -16,7 +16,7 @@ use crate::{
     visible::{HIDDEN, Place, VISIBLE, is_masked},
 };
 
-/// A cube per tile of `kinds`, `[batch or 1, heads_q or 1, tiles of queries or 1, tiles of keys or 1]`: 1 where all is as in the first.
+/// A cube per tile of `kinds`, `[batch or 1, heads_q or 1, tiles of queries or 1, tiles of keys or 1]`: 1 where kinds do not differ.
 #[cube(launch_unchecked)]
 fn classify<M: Numeric>(
     scoring: &Scoring<M>,
@@ -54,7 +54,7 @@ fn classify<M: Numeric>(
         let query = tile_q * height + at / size;
         let key = tile_kv * size + at % size;
         if query < place.len_q && key < place.len_kv {
-            // Every unit that writes writes the same.
+            // All units that write a flag write the same.
             if is_masked::<M>(scoring, place, place.head, query, key) {
                 found[0usize] = HIDDEN;
             } else {
@@ -70,7 +70,7 @@ fn classify<M: Numeric>(
 }
 
 impl Call<'_> {
-    /// This call with [`Scoring::tile_kinds`], if there are several tiles, something hides in them, and the kernels have room for it.
+    /// This call with [`Scoring::tile_kinds`], if there are several tiles, segments, mask or table, and room for one more tensor.
     #[allow(unsafe_code, reason = "a launch without bounds checks")]
     pub(crate) fn with_tile_kinds(self) -> Self {
         let inputs = self.inputs;
@@ -84,7 +84,7 @@ impl Call<'_> {
         let shape: [usize; 4] =
             core::array::from_fn(|axis| if differs(axis) { all[axis] } else { 1 });
         let nothing_hides = tensors.clone().count() == 0 && inputs.segments.is_none();
-        // Kinds grow with the square of the length: stop where they would outnumber the query.
+        // Kinds grow with the square of the length: none where they would outnumber the query's elements.
         let tiles = shape.into_iter().try_fold(1, usize::checked_mul);
         let are_few = tiles.is_some_and(|tiles| tiles <= self.problem.query_elements());
         if nothing_hides || all[2..] == [1, 1] || !are_few || !self.has_room() {

@@ -1,4 +1,4 @@
-//! What is hidden: by position, lengths, segments, mask and table.
+//! Which pairs of queries and keys are hidden: by position, lengths, segments, mask and table.
 
 use cubecl::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::{
     tile::Unit,
 };
 
-/// A tile with pairs that segments, mask and table leave visible, and one with pairs that they hide.
+/// Bits of a tile's kind: segments, mask and table leave a pair visible, and hide a pair.
 pub(crate) const VISIBLE: u32 = 1;
 pub(crate) const HIDDEN: u32 = 2;
 
@@ -44,7 +44,7 @@ pub(crate) struct Pairs {
     pub(crate) config: Config,
 }
 
-/// The pairs of a unit in the tile whose first row and column these are.
+/// The pairs of a unit in the tile that begins at `row` and `column`.
 #[cube]
 pub(crate) fn pairs(
     place: Place,
@@ -113,7 +113,7 @@ pub(crate) fn clamped(
     number
 }
 
-/// The tiles of keys that some query of the tile from `query` on may see.
+/// The tiles of keys that some query of the tile at `query` may see, by position and lengths.
 #[cube]
 pub(crate) fn tiles_of_keys<M: Numeric>(
     scoring: &Scoring<M>,
@@ -140,7 +140,7 @@ pub(crate) fn tiles_of_keys<M: Numeric>(
     }
 }
 
-/// The tiles of queries that may see a key of the tile that begins at `key`.
+/// The tiles of queries that may see some key of the tile at `key`, by position and lengths.
 #[cube]
 pub(crate) fn tiles_of_queries<M: Numeric>(
     scoring: &Scoring<M>,
@@ -168,7 +168,7 @@ pub(crate) fn tiles_of_queries<M: Numeric>(
     }
 }
 
-/// How many of the first keys a query at `position` may see, as far as position goes.
+/// How many of the first keys position lets a query at `position` see.
 #[cube]
 fn first_keys_before<M: Numeric>(scoring: &Scoring<M>, place: Place, position: i32) -> i32 {
     place
@@ -176,7 +176,7 @@ fn first_keys_before<M: Numeric>(scoring: &Scoring<M>, place: Place, position: i
         .min((position + scoring.right_of_first + 1).max(0i32))
 }
 
-/// True only if position, lengths, segments, mask and table hide nothing in the tile at `query` and `key`. A bias may.
+/// True only if position, lengths, segments, mask and table hide no pair in the tile at `query` and `key`. A bias may hide pairs.
 #[cube]
 pub(crate) fn tile_is_visible<M: Numeric>(
     scoring: &Scoring<M>,
@@ -201,7 +201,7 @@ pub(crate) fn tile_is_visible<M: Numeric>(
     visible
 }
 
-/// What segments, mask and table do in a tile: [`VISIBLE`] and [`HIDDEN`], or both, also where that has not been found out.
+/// The kind of a tile: [`VISIBLE`], [`HIDDEN`], or both bits, also if the kinds of tiles are unknown.
 #[cube]
 fn kind<M: Numeric>(scoring: &Scoring<M>, place: Place, tile_q: usize, tile_kv: usize) -> u32 {
     let mut kind = comptime!(VISIBLE | HIDDEN).runtime();
@@ -212,8 +212,8 @@ fn kind<M: Numeric>(scoring: &Scoring<M>, place: Place, tile_q: usize, tile_kv: 
     kind
 }
 
-/// Whether some query of a tile may see some key of it, as far as segments, mask and table go, and what is between the first keys and a
-/// window.
+/// Whether a query of a tile may see a key of it, by segments, mask and table. With first keys, tiles between the first keys and the window are
+/// hidden, too.
 #[cube]
 pub(crate) fn has_visible<M: Numeric>(
     scoring: &Scoring<M>,
@@ -234,7 +234,7 @@ pub(crate) fn has_visible<M: Numeric>(
     visible
 }
 
-/// The first tile from `from` on that [`has_visible`], with the tile `other` of the other side; `end` or more if there is none.
+/// The first tile from `from` on that [`has_visible`] finds visible beside tile `other` of the other side; `end` or more without one.
 #[cube]
 pub(crate) fn next_visible<M: Numeric>(
     scoring: &Scoring<M>,
@@ -245,7 +245,7 @@ pub(crate) fn next_visible<M: Numeric>(
     #[comptime] config: Config,
 ) -> usize {
     let mut next = from;
-    // Where every tile has something visible, the loop would be a constant that CubeCL 0.11.3 forgets to define.
+    // Without kinds and first keys the loop would never run twice: CubeCL 0.11.3 would leave its value undefined in SPIR-V.
     if comptime!(scoring.tile_kinds.is_some() || scoring.first_keys.is_some()) {
         let keys_in_rows = comptime!(config.keys_in_rows);
         let mut found = false.runtime();
@@ -261,7 +261,7 @@ pub(crate) fn next_visible<M: Numeric>(
     next
 }
 
-/// The head that a row of a unit belongs to, `row` counting from the unit's first.
+/// The head of row `row` of a unit, counted from the unit's first row.
 #[cube]
 pub(crate) fn head_of_row(place: Place, row: usize, #[comptime] config: Config) -> usize {
     let mut head = place.head;
@@ -271,7 +271,7 @@ pub(crate) fn head_of_row(place: Place, row: usize, #[comptime] config: Config) 
     head
 }
 
-/// The query of its head that a row of a unit is, both counting from the unit's first.
+/// The query of row `row` of a unit in its head, both counted from the unit's first.
 #[cube]
 pub(crate) fn query_of_row(row: usize, #[comptime] config: Config) -> usize {
     let mut query = row;
@@ -297,7 +297,7 @@ pub(crate) fn is_hidden<M: Numeric>(
         by_position = by_position && key as i32 >= first_keys_before(scoring, place, position);
     }
     let hidden = key as i32 >= place.length || query >= place.len_q || by_position;
-    // What is outside of the tensors must not be read.
+    // Queries and keys outside of the tensors must not be read.
     let query = query.min(place.len_q - 1);
     let key = key.min(place.len_kv - 1);
     is_masked::<M>(scoring, place, head, query, key) || hidden

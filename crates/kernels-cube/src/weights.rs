@@ -14,7 +14,7 @@ use crate::{
 pub(crate) const LOGSUMEXP: usize = 0;
 pub(crate) const DELTA: usize = 1;
 
-/// A statistic of each of the queries of a unit: its rows, or its columns if keys are in rows.
+/// Statistic `number` of each query of a unit: of its rows, or of its columns if keys are in rows.
 #[cube]
 pub(crate) fn load_statistics(
     statistics: &Tensor<f32>,
@@ -74,8 +74,8 @@ pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>) {
     );
 }
 
-/// The gradients of the scores, exactly 0 where hidden: before the softcap, or after it. Those of the weights are the dot products of the
-/// gradient of the output and of the values, `left` and `right` or the other way round.
+/// The gradients of the scores before the softcap or after it, exactly 0 where hidden. The gradients of the weights are the dot products of
+/// `left` and `right`: the gradient of the output and the values, in either order.
 #[cube]
 pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
     weights: &Scored,
@@ -92,7 +92,7 @@ pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
     gradients
 }
 
-/// Turns the gradients of the weights after dropout into those of the scores.
+/// Turns the gradients of the weights after dropout into gradients of the scores.
 #[cube]
 pub(crate) fn to_score_gradients<M: Numeric>(
     weights: &Scored,

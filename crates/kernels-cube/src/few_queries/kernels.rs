@@ -1,4 +1,4 @@
-//! Partial results of some keys, which [`split`](crate::split) merges.
+//! Partial results over [`KEYS`] keys, which [`split`](crate::split) merges.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -14,14 +14,14 @@ use crate::{
     visible::{Pairs, has_visible, head_of_cube, place, tiles_of_keys},
 };
 
-/// Units whose numbers one unit reduces, and how many such groups there are.
+/// Numbers that a unit reduces in one step, and groups of them.
 const REDUCED: usize = 8;
 const _: () = assert!(REDUCED * REDUCED == UNITS);
 
 /// Writes the sums of values, the largest score and the sum of weights of the queries over [`KEYS`] keys:
 /// `sums` is `[splits · batch, heads_q, len_q, dim_v]`, `statistics` `[splits · batch, heads_q, len_q, 2]`.
 ///
-/// `units_per_row` units have a row of values, `parts` vectors of it each.
+/// `units_per_row` units share a row of values, `parts` vectors each.
 #[cube(launch_unchecked)]
 pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     query: &Tensor<Vector<F, N>>,
@@ -48,14 +48,14 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     let cube = head_of_cube(key.shape(0) * heads_kv * of_group);
     let batch = cube / of_group / heads_kv;
     let head_kv = cube / of_group % heads_kv;
-    // The last cube of a group may begin with heads of the one before, and write the same.
+    // The last cube of a group may recompute heads of the cube before, and write the same bits.
     let head = head_kv * group + (cube % of_group * own_heads).min(group - own_heads);
     let head_of_batch = batch * heads + head;
     let number = CUBE_POS_X as usize;
     let start = number * KEYS;
     let place = place::<M>(scoring, batch, head, query.shape(2), len_kv);
     let range = tiles_of_keys::<M>(scoring, place, 0usize, config);
-    // Keys from here on are hidden.
+    // Lengths hide the keys of this cube from here on.
     let mut count = ((place.length - start as i32).max(0i32) as usize).min(KEYS);
     let seen = has_visible::<M>(scoring, place, 0usize, number, config);
     if number < range.start || number >= range.end || !seen {
@@ -110,7 +110,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     reduce(&mut totals, &mut pool, rows, false);
     drop_weights::<M>(&mut scores, scoring, pairs);
 
-    // Weights are not negative: −1 stands for a hidden key, whose value may be anything.
+    // Weights are not negative: −1 marks a hidden key, whose value may be NaN.
     sync_cube();
     #[unroll]
     for i in 0..rows {
@@ -151,7 +151,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     }
 }
 
-/// The largest of the numbers of all units, or their sum, in every unit. Begins with a barrier.
+/// Reduces `rows` numbers over all units to the largest or to the sum, which every unit gets. Begins with a barrier.
 #[cube]
 fn reduce(
     numbers: &mut Array<f32>,
@@ -162,7 +162,7 @@ fn reduce(
     let unit = UNIT_POS as usize;
     #[unroll]
     for step in 0..2usize {
-        // Of the first `reducing` units, in groups of `REDUCED`.
+        // The first `reducing` units have numbers, in groups of `REDUCED`.
         let reducing = comptime!(if step == 0 { UNITS } else { REDUCED });
         let group = select(step == 0, unit % REDUCED * REDUCED, 0usize);
         sync_cube();

@@ -12,7 +12,7 @@ use crate::{Operand, call::Call, scoring::Config, supports::largest_scratch};
 
 #[allow(unsafe_code, reason = "launches without bounds checks")]
 impl Call<'_> {
-    /// This call for the kernels of [`few_queries`](super), if its queries are few and the device can run them.
+    /// This call for the kernels of [`few_queries`](super), if its queries are few and the device has the memory.
     pub(crate) fn of_few_queries(&self) -> Option<Self> {
         #[cfg(test)]
         if FORCED.get().is_some() {
@@ -40,12 +40,12 @@ impl Call<'_> {
             })
     }
 
-    /// Splits of the keys of a head, one a cube.
+    /// Splits of the keys of a head, one per cube.
     fn splits_of_keys(&self) -> usize {
         self.problem.len_kv.div_ceil(KEYS)
     }
 
-    /// Output and logsumexp of a call that [`Call::of_few_queries`] has made.
+    /// Writes output and logsumexp of a call from [`Call::of_few_queries`].
     pub(crate) fn forward_of_few_queries(
         &self,
         output: &Operand,

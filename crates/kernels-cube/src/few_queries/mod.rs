@@ -1,7 +1,7 @@
-//! Output and logsumexp of a few queries, such as those of a step of generation.
+//! Output and logsumexp of a few queries, such as in a step of generation.
 //!
-//! With a tile of queries per cube, most of the cube and most of the device would have no work. Here a cube has all queries of some heads that
-//! share keys, and [`KEYS`](shape::KEYS) of these; the kernel of [`split`](crate::split) merges what the cubes of a head have found.
+//! With a tile of queries per cube, most of the cube and most of the device would be idle. Here a cube has all queries of some heads that share
+//! keys, and [`KEYS`](shape::KEYS) of those keys. The kernel of [`split`](crate::split) merges the partial results of a head.
 //!
 //! Source: Dao, Haziza, Massa and Sizov, "Flash-Decoding for long-context inference" (2023).
 //!
@@ -10,7 +10,7 @@
 //! | `shape.rs` | how many heads, keys and units a cube has |
 //! | `products.rs` | the products with the rows of keys and values |
 //! | `kernels.rs` | the kernel |
-//! | `launch.rs` | which calls are for them, and their launches |
+//! | `launch.rs` | which calls have few queries, and their launches |
 
 mod kernels;
 mod launch;

@@ -1,11 +1,11 @@
-//! The products with the rows of keys and values. Rows are read straight from device memory: each is used once per cube.
+//! The products with the rows of keys and values. Rows are not staged in shared memory: a cube uses each once.
 
 use cubecl::prelude::*;
 
 use super::shape::{KEYS, LANES, UNITS};
 use crate::tile::Side;
 
-/// Rows that a unit reads at a time: reads that do not wait for each other.
+/// Rows that a unit reads at a time: their reads do not wait for each other.
 const AT_ONCE: usize = 4;
 
 /// Stores each lane's partial dot products of queries and keys in shared memory: `[rows][LANES][KEYS]`, the rows being `queries` of
@@ -75,7 +75,7 @@ pub(super) fn dot_products<F: Float, N: Size>(
 }
 
 /// Puts the weighted sums of the rows of a head into shared memory behind the weights, `[groups of units][rows][columns]`. No two groups
-/// sum the same rows.
+/// sum the same rows of values.
 #[cube]
 pub(super) fn weighted_rows<F: Float, N: Size>(
     value: Side<'_, F, N>,
@@ -116,7 +116,7 @@ pub(super) fn weighted_rows<F: Float, N: Size>(
                     let weight = pool[comptime!(i * KEYS + k * groups) + first];
                     let to = comptime!(i * parts + part);
                     let sum = fma(Vector::<f32, N>::new(weight), read[k], sums[to]);
-                    // A NaN is not hidden.
+                    // A NaN weight is visible.
                     let hidden = weight < f32::new(0.0);
                     if !hidden {
                         sums[to] = sum;

@@ -1,7 +1,7 @@
 //! Output and logsumexp.
 //!
-//! Sources: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 1; Zadouri et al., "FlashAttention-4" (arXiv:2603.05451), for sums that are
-//! rescaled only where it matters.
+//! Sources: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 1; Zadouri et al., "FlashAttention-4" (arXiv:2603.05451), which
+//! rescales sums only if a maximum grows by more than a bound.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -27,11 +27,11 @@ use crate::{
     visible::{pairs, tiles_of_keys},
 };
 
-/// How much larger than the base of its row a score may be: 8 powers of two.
+/// How far a score may exceed the base of its row before sums are rescaled: a weight of 2⁸.
 const MOST_GROWTH: f32 = 8.0 * core::f32::consts::LN_2;
 
-/// What is subtracted from scores whose base this is. In bf16 weights are at most 1, so that no sum is larger than its values let it be; f16 cannot
-/// get there, and weights of up to 256 leave it more of the small ones.
+/// The number subtracted from a row's scores before `exp`. In bf16 it is `MOST_GROWTH` above the base: weights are at most 1, and no sum exceeds
+/// the sum of the values' magnitudes. In f16 it is the base: with weights of up to 256, fewer small weights underflow.
 #[cube]
 fn above(base: f32, #[comptime] matrix: Matrix) -> f32 {
     let mut above = base;
@@ -112,7 +112,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
             factor = (base - top).exp();
             base = top;
         }
-        // Sums of nothing need no rescaling.
+        // Sums are 0 while the total is 0, and need no rescaling.
         let wanted = grows && total > f32::new(0.0);
         total *= factor;
         rescale(

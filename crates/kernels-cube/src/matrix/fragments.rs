@@ -1,4 +1,4 @@
-//! The products of planes, and their sums.
+//! Matrix products of a plane, and sums in its fragments.
 
 use cubecl::{
     cmma::{self, MatrixIdent, MatrixLayout},
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::tile::{Four, Side, Tile, Unit};
 
-/// Rows of a plane, times columns.
+/// The fragments of a plane's rows, from the first columns to the last.
 pub(crate) type Fragments<T> = Sequence<cmma::Matrix<T>>;
 
-/// The unit that holds a part of row `y`; neighbours hold neighbouring rows. Its pool has scores, and statistics of columns.
+/// This unit, which holds part `x` of row `y`; neighbouring units hold neighbouring rows. The pool has scores, and statistics of columns.
 #[cube]
 pub(crate) fn unit_of_plane(#[comptime] tile: Tile, #[comptime] matrix: Matrix) -> Unit {
     let lane = UNIT_POS_PLANE as usize;
@@ -27,13 +27,12 @@ pub(crate) fn unit_of_plane(#[comptime] tile: Tile, #[comptime] matrix: Matrix) 
     }
 }
 
-/// The first row of this plane.
 #[cube]
 pub(crate) fn first_row(#[comptime] matrix: Matrix) -> usize {
     PLANE_POS as usize * comptime!(matrix.m)
 }
 
-/// The rows of this plane of the tile whose first row is that of `rows`, as the left side of products. Overwrites operands.
+/// This plane's rows of the tile that begins at the first of `rows`, as the left side of products. Overwrites the operands.
 #[cube]
 pub(crate) fn own_rows<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -78,7 +77,7 @@ fn fragment<F: Float>(
     #[comptime] matrix: Matrix,
 ) -> cmma::Matrix<F> {
     let (m, n, k) = comptime!((matrix.m, matrix.n, matrix.k));
-    // SAFETY: `load` writes all of it.
+    // SAFETY: `load` writes the whole fragment.
     let mut fragment = unsafe { cmma::Matrix::<F>::uninitialized(ident, m, n, k, layout) };
     cmma::load(&mut fragment, from, comptime!(stride as u32 * 4));
     fragment
@@ -102,8 +101,8 @@ fn zero_fragment(#[comptime] matrix: Matrix) -> cmma::Matrix<f32> {
     cmma::Matrix::<f32>::from_value(ident, m, n, k, layout, f32::new(0.0))
 }
 
-/// The dot products of the rows of this plane, of which `left` are the fragments, with the rows of operand `number`: a unit's part, times
-/// `factor`. Begins with a barrier of the plane, which may still read what it overwrites.
+/// A unit's part of the dot products of the plane's rows, `left`, with the rows of operand `number`, times `factor`. Begins with a barrier of
+/// the plane, whose units may still read the scores that the products overwrite.
 #[cube]
 pub(crate) fn dot_products<F: Float>(
     left: &Fragments<F>,
@@ -156,7 +155,7 @@ pub(crate) fn dot_products<F: Float>(
     products
 }
 
-/// Puts a fragment of sums where the scores of its rows are, in columns `column * n ..`.
+/// Stores a fragment of sums over the scores of its rows, in columns `column * n ..`.
 #[cube]
 pub(crate) fn store_fragment(
     sums: &cmma::Matrix<f32>,
@@ -176,7 +175,7 @@ pub(crate) fn store_fragment(
     );
 }
 
-/// A unit's part of what lies where the scores are.
+/// A unit's part of the tile of scores in the pool.
 #[cube]
 fn own_part(unit: &mut Unit, #[comptime] matrix: Matrix) -> Array<Four> {
     let tile = comptime!(unit.tile);
@@ -189,13 +188,13 @@ fn own_part(unit: &mut Unit, #[comptime] matrix: Matrix) -> Array<Four> {
     part
 }
 
-/// The first vector of a unit's part.
+/// The first vector of a unit's part of the tile in the pool.
 #[cube]
 pub(crate) fn own_vector(unit: &mut Unit, #[comptime] matrix: Matrix) -> usize {
     unit.y * comptime!(matrix.score_stride()) + unit.x
 }
 
-/// Adds the rows of operand `number`, weighted by the units' parts of a tile, to `sums`. Begins with a barrier of the plane.
+/// Adds the rows of operand `number` to `sums`, weighted by `weights`, the units' parts of a tile. Begins with a barrier of the plane.
 #[cube]
 pub(crate) fn add_weighted_rows<F: Float>(
     weights: &Array<Four>,
@@ -247,7 +246,7 @@ pub(crate) fn add_weighted_rows<F: Float>(
     }
 }
 
-/// A unit's part of columns `part * size ..` of sums. Begins with a barrier of the plane; overwrites scores.
+/// A unit's part of the sums in columns `part * size ..`. Begins with a barrier of the plane; overwrites scores.
 #[cube]
 pub(crate) fn part_of_sums(
     sums: &mut Fragments<f32>,

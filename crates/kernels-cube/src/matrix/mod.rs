@@ -1,15 +1,15 @@
 //! The kernels in half precision on matrix units: output, logsumexp, and the gradients of query, key and value.
 //!
-//! A plane has `m` rows of a tile. Its products with the columns go through shared memory to units, of which each holds a part of one row
-//! and applies every option as the other kernels do; weights and score gradients go back, rounded to the type of the tensors. What a plane adds up stays in its fragments, whose layout nobody knows: so the forward pass rescales its sums
-//! only where a maximum grows by more than a few powers of two.
+//! A plane has `m` rows of a tile. The dot products of the rows go through shared memory to the units. A unit holds a part of one row and applies
+//! every option as the other kernels do. Weights and score gradients go back, rounded to the type of the tensors. The sums of a plane stay in
+//! fragments, whose layout is not portable: rescaling goes through shared memory, so the forward pass rescales only where weights grow by more than 2⁸.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `shape.rs` | which calls are for them, and what a cube keeps in shared memory |
+//! | `shape.rs` | which calls these kernels compute, and what a cube keeps in shared memory |
 //! | `operands.rs` | from tensors to shared memory |
-//! | `tiles.rs` | one tile after another, each read while the one before is computed |
-//! | `fragments.rs` | the products of planes, and their sums |
+//! | `tiles.rs` | one tile after another, read ahead where there is room |
+//! | `fragments.rs` | matrix products of a plane, and sums in its fragments |
 //! | `rescale.rs` | factors of rows, which keep sums and gradients of scores in range |
 //! | `forward.rs`, `query_gradient.rs`, `key_gradient.rs` | the kernels |
 

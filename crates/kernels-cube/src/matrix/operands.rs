@@ -12,7 +12,7 @@ use crate::{
 pub(crate) type Halves<F> = Vector<F, Const<4>>;
 type Bits = Vector<u32, Const<2>>;
 
-/// What is in shared memory in half precision.
+/// Shared memory in half precision.
 #[derive(CubeType)]
 pub(crate) struct Operands<F: Float> {
     /// Rows of tensors.
@@ -29,7 +29,7 @@ pub(crate) fn operands<F: Float>(#[comptime] matrix: Matrix) -> Operands<F> {
     }
 }
 
-/// Numbers `column .. column + 4` of a row, zeros where there are none or `wanted` is false. Something is always read, see
+/// Numbers `column .. column + 4` of a row, zeros beyond the tensor or if `wanted` is false. A number is read even then, see
 /// [`load_four`](crate::tile::load_four).
 #[cube]
 fn load_halves<F: Float, N: Size>(
@@ -64,7 +64,7 @@ fn load_halves<F: Float, N: Size>(
     halves
 }
 
-/// The rows of a side from `skip` rows later on.
+/// A side that begins `skip` rows later.
 #[cube]
 pub(crate) fn rows_from<'a, F: Float, N: Size>(
     rows: Side<'a, F, N>,
@@ -81,7 +81,7 @@ pub(crate) fn rows_from<'a, F: Float, N: Size>(
     }
 }
 
-/// How a cube copies a tile's rows of `dim` numbers: vectors of a row, rows and vectors of a unit, and rows from one to the next.
+/// How a cube copies a tile's rows of `dim` numbers: vectors of a row, vectors of a unit, and rows from one of these to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Copies {
     of_row: usize,
@@ -90,7 +90,7 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// `None` where units would have different numbers of vectors, or vectors are not those of the tensor.
+    /// `None` if units would copy different numbers of vectors or of columns, or if the tensor is not read in vectors of four.
     fn of(matrix: Matrix, dim: usize, vector_size: usize) -> Option<Self> {
         let (units, of_row) = (matrix.planes() * matrix.plane, dim / 4);
         let count = matrix.columns * of_row;
@@ -103,7 +103,7 @@ impl Copies {
     }
 }
 
-/// Whether all of the tile's rows are in the tensor, and each as wide as its operand.
+/// Whether all of the tile's rows are in the tensor, and have `dim` numbers without padding.
 #[cube]
 fn is_whole<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -113,7 +113,7 @@ fn is_whole<F: Float, N: Size>(
     rows.first + comptime!(matrix.columns) <= rows.end && rows.dim == dim
 }
 
-/// Rows on their way to shared memory: so much of an operand as a unit copies.
+/// Registers for the vectors of an operand that a unit copies.
 #[cube]
 fn no_rows(#[comptime] dim: usize, #[comptime] matrix: Matrix) -> Array<Bits> {
     Array::new(comptime!(
@@ -121,7 +121,7 @@ fn no_rows(#[comptime] dim: usize, #[comptime] matrix: Matrix) -> Array<Bits> {
     ))
 }
 
-/// Both operands of a tile, of `dim_qk` and of `dim_v` numbers a row, on their way to shared memory, if it has room for both.
+/// A unit's vectors of both operands of a tile, `dim_qk` and `dim_v` numbers a row, in registers. Unused with room for one operand.
 #[derive(CubeType)]
 pub(crate) struct Ahead {
     first: Array<Bits>,
@@ -136,7 +136,7 @@ pub(crate) fn none_ahead(#[comptime] matrix: Matrix) -> Ahead {
     }
 }
 
-/// Reads what is whole, so that it arrives while something else is computed. With room for one operand, nothing: there are too few registers.
+/// Reads whole tiles of both operands ahead, to overlap the computation. With room for one operand there are too few registers: reads nothing.
 #[cube]
 pub(crate) fn read_ahead<F: Float, N: Size>(
     first: Side<'_, F, N>,
@@ -150,7 +150,7 @@ pub(crate) fn read_ahead<F: Float, N: Size>(
     }
 }
 
-/// Puts what [`read_ahead`] has read into shared memory, or the first operand where there is no room for both. Clears the flags. Needs a barrier before, and one after.
+/// Puts the operands of [`read_ahead`] into shared memory, or loads the first alone. Clears the flags. Needs a barrier before, and one after.
 #[cube]
 pub(crate) fn write_ahead<F: Float, N: Size>(
     first: Side<'_, F, N>,
@@ -197,7 +197,7 @@ pub(crate) fn write_ahead<F: Float, N: Size>(
     clear_flags(unit);
 }
 
-/// Reads the tile's rows, if they are whole, so that they arrive while something else is computed.
+/// Reads the tile's rows, if they are whole, to overlap the computation.
 #[cube]
 fn read_rows<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -223,8 +223,8 @@ fn read_rows<F: Float, N: Size>(
     }
 }
 
-/// Puts the tile's rows, which [`read_rows`] has read, into shared memory from vector `first` on. Rows that are not whole are read here; those
-/// that are not seen become zeros, whatever they hold, unless `all_seen`.
+/// Puts the tile's rows, which [`read_rows`] has read, into shared memory from vector `first` on. Tiles that are not whole are read here. Unless
+/// `all_seen`, rows that are not seen become zeros, even if they are NaN.
 #[cube]
 fn write_rows<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -257,7 +257,7 @@ fn write_rows<F: Float, N: Size>(
         }
     }
     if partly {
-        // Not unrolled: only the last tiles come here, and those with unseen rows.
+        // Not unrolled: only the last tiles, tiles with unseen rows and unaligned tensors come here.
         let mut at = UNIT_POS as usize;
         while at < count {
             let (row, quad) = (at / of_row, at % of_row);
@@ -269,7 +269,7 @@ fn write_rows<F: Float, N: Size>(
     }
 }
 
-/// [`read_rows`] and [`write_rows`].
+/// [`read_rows`], then [`write_rows`].
 #[cube]
 pub(crate) fn load_operand<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -324,7 +324,7 @@ pub(crate) fn load_column_statistics(
         let mut four = Four::new(0.0f32);
         #[unroll]
         for i in 0..4usize {
-            // Those beyond the last are hidden.
+            // Queries beyond the last are hidden.
             let query = (first + quad * 4 + i).min(place.len_q - 1);
             four.insert(i, statistics[head * place.len_q + query]);
         }
@@ -332,7 +332,7 @@ pub(crate) fn load_column_statistics(
     }
 }
 
-/// A statistic of each column of a unit.
+/// Statistic `number` of each column of a unit.
 #[cube]
 pub(crate) fn of_columns(
     unit: &mut Unit,

@@ -155,7 +155,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     store_sums::<O>(&mut sums, scale, gradient, own, &mut unit, dim_qk, matrix);
 }
 
-/// Writes a unit's part of a gradient, times `factor`. The head of `pairs` is that of the gradient.
+/// Writes a unit's part of a gradient, times `factor`. Batch item and head of `pairs` are those of the gradient.
 #[cube]
 pub(crate) fn store_sums<F: Float>(
     sums: &mut Fragments<f32>,

@@ -1,4 +1,4 @@
-//! Sums of planes whose rows have a factor that changes now and then.
+//! Rescaling the sums of a plane, row by row.
 
 use cubecl::{
     cmma::{self, MatrixLayout},
@@ -15,13 +15,13 @@ use crate::{
     tile::{Four, Unit},
 };
 
-/// The largest gradient of a score in f16, whose largest number is 65504.
+/// Bound on the scaled gradients of scores; the largest number of f16 is 65504.
 const LARGEST: f32 = 32768.0;
 
-/// Multiplies each row of the sums of a plane by a factor, which its units hold, if one of them wants it. Begins with a barrier of the
+/// Multiplies each row of a plane's sums by the `factor` of its units, if `wanted` by any unit of the plane. Begins with a barrier of the
 /// plane; overwrites scores.
 ///
-/// No barrier is in a branch that planes take apart: Mesa's lavapipe waits for all planes at each.
+/// No barrier is in a branch on which planes differ: at a barrier of one plane, Mesa's lavapipe waits for all planes.
 #[cube]
 pub(crate) fn rescale(
     sums: &mut Fragments<f32>,
@@ -78,8 +78,8 @@ pub(crate) fn rescale(
     }
 }
 
-/// Multiplies a row's gradients of scores by a power of two that brings them into the range of f16, and returns it. `factor` scaled
-/// the earlier tiles, 0 if these were zero. A larger gradient lowers it, and the sums are rescaled.
+/// Multiplies a row's gradients of scores by a power of two that brings them into the range of f16, and returns that power. `factor` is
+/// the power of the earlier tiles, 0 if all their gradients were zero. A larger gradient lowers the power, and the sums are rescaled.
 #[cube]
 pub(crate) fn fit(
     gradients: &mut Array<Four>,
@@ -102,7 +102,7 @@ pub(crate) fn fit(
     let (mut fitted, mut ratio) = (factor, f32::new(1.0));
     let grows = top > zero && top <= highest_finite() && (is_first || top * factor > LARGEST);
     if grows {
-        // Brings the largest to 64 .. 128: 2 to the power of 6, less its exponent.
+        // Brings the largest gradient to 64 .. 128: 2 to the power of 6 less its exponent.
         let exponent = (u32::reinterpret(top) >> 23).max(6u32);
         fitted = f32::reinterpret((260u32 - exponent) << 23);
         if !is_first {

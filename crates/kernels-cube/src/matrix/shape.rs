@@ -36,21 +36,21 @@ pub(crate) struct Matrix {
     /// Rows and columns of a tile of scores.
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// Whether loops over parts of a tile are unrolled: the time that drivers in software take to compile grows with the square of a block.
+    /// Whether loops over parts of a tile are unrolled: in drivers in software, compile time grows with the square of a block's length.
     pub(crate) unrolled: bool,
-    /// Columns of fragments of a tile of scores that are summed at a time: products of different ones need not wait for each other.
+    /// Columns of fragments of a tile of scores that are summed at a time: products of different columns do not wait for each other.
     pub(crate) together: usize,
-    /// Operands that are in shared memory at a time: 1 or 2.
+    /// Operands in shared memory at a time: 1 or 2.
     pub(crate) operands: usize,
-    /// Whether weights and gradients of scores need a factor: f16 has too few exponents for them.
+    /// Whether weights and gradients of scores need a factor: the range of f16 is too small for them.
     pub(crate) scaled: bool,
-    /// Numbers of a row of queries and keys, and of values, rounded up to whole products.
+    /// Numbers of a row of queries and keys, and of a row of values, padded to whole products.
     pub(crate) dim_qk: usize,
     pub(crate) dim_v: usize,
 }
 
 impl Matrix {
-    /// The tile and the products of a call, if a device with such properties has matrix units for its type.
+    /// The tile and the products of a call. `None` in f32, for the gradients of biases, and if the device has no matrix units for `elem`.
     pub(crate) fn of(
         properties: &DeviceProperties,
         problem: &Problem,
@@ -61,7 +61,7 @@ impl Matrix {
         let plane = hardware.plane_size_min as usize;
         let f32 = ElemType::Float(FloatKind::F32);
         let is_half = elem != f32;
-        // Fragments belong to a plane, so their number must be known before the kernel is compiled.
+        // A plane shares its fragments, so the size of a plane must be known when the kernel is compiled.
         let is_fixed = hardware.plane_size_min == hardware.plane_size_max;
         let dim = problem.dim_qk.max(problem.dim_v);
         if *ARE_OFF || pass == Pass::Bias || !is_half || !is_fixed {
@@ -76,7 +76,7 @@ impl Matrix {
             .filter(|&[m, ..]| plane.is_multiple_of(m))
             .max()?;
         let unrolled = plane > WIDEST_VECTOR;
-        // More would not fit into registers beside two own operands of a wide head.
+        // More columns would not fit into registers beside two own operands of a wide head.
         let most_together = match (unrolled, pass) {
             (false, _) => 1,
             (true, Pass::Forward) => usize::MAX,
@@ -130,12 +130,11 @@ impl Matrix {
         }
     }
 
-    /// Planes of a cube.
     pub(crate) fn planes(self) -> usize {
         self.rows / self.m
     }
 
-    /// From one row of scores in shared memory to the next, in vectors; odd, which spreads rows over the banks.
+    /// From one row of scores in shared memory to the next, in vectors: an odd stride spreads rows over the banks.
     pub(crate) fn score_stride(self) -> usize {
         self.columns / 4 + 1
     }
@@ -150,12 +149,11 @@ impl Matrix {
         number % self.operands * self.columns * self.stride(self.dim_qk.max(self.dim_v))
     }
 
-    /// Vectors of all operands, which are at least as many rows as the cube's own.
+    /// Vectors of all operands in shared memory, which must also hold the cube's own rows.
     pub(crate) fn all_operands(self) -> usize {
         self.rows.max(self.operands * self.columns) * self.stride(self.dim_qk.max(self.dim_v))
     }
 
-    /// Vectors of the weights.
     pub(crate) fn weights(self) -> usize {
         self.rows * self.stride(self.columns)
     }
@@ -165,7 +163,7 @@ impl Matrix {
         self.rows * self.score_stride()
     }
 
-    /// Vectors of a tile of scores, and of two statistics of each column.
+    /// Vectors of the pool: a tile of scores, and two statistics of each column.
     pub(crate) fn pool(self) -> usize {
         self.statistics() + self.columns / 2
     }

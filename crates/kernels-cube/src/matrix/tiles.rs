@@ -1,4 +1,4 @@
-//! The tiles of the other side, one after another: each is read while the one before is computed.
+//! The tiles of the other side, one after another. With room for both operands, a tile is read while the one before is computed.
 
 use cubecl::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::{
     visible::{Place, next_visible},
 };
 
-/// What tiles are of: a head of two tensors, of `dim_qk` and of `dim_v` numbers a row.
+/// A head of two tensors that are read tile by tile, with `dim_qk` and `dim_v` numbers a row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Source<'a, F: Float, N: Size> {
@@ -34,7 +34,6 @@ pub(crate) fn source<'a, F: Float, N: Size>(
     }
 }
 
-/// Tile `number` of a tensor of the source.
 #[cube]
 fn rows<'a, F: Float, N: Size>(
     source: Source<'_, F, N>,
@@ -46,8 +45,8 @@ fn rows<'a, F: Float, N: Size>(
     side::<F, N>(tensor, source.batch, source.head, first, f32::new(1.0))
 }
 
-/// Waits for the cube, begins to read the first tile from `from` on with something visible, and returns its number, or `end` or more. `own` is
-/// the number of the cube's own tile.
+/// Waits for the cube, begins to read the first tile from `from` on with a visible pair, and returns its number, `end` or more without one.
+/// `own` is the number of the cube's own tile.
 #[cube]
 pub(crate) fn fetch_tile<F: Float, M: Numeric, N: Size>(
     source: Source<'_, F, N>,

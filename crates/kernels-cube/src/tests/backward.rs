@@ -1,4 +1,4 @@
-//! Outputs and all gradients, that of the logsumexp among the upstream ones.
+//! Outputs and all gradients, with an upstream gradient of the logsumexp.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
@@ -123,7 +123,7 @@ fn tensors_and_numbers() {
     });
 }
 
-/// The arguments of the softcap's tanh are tiny, where drivers differ.
+/// The softcap's tanh has tiny arguments, for which drivers differ.
 #[test]
 fn softcaps_far_above_the_scores() {
     for softcap in [1e3, 1e6, 1e12, 1e18] {
@@ -134,7 +134,7 @@ fn softcaps_far_above_the_scores() {
     }
 }
 
-/// Whatever the device's own tiles are: those of GPUs, of drivers in software, and of devices with little shared memory.
+/// On every device, the tiles of GPUs, of drivers in software, and of devices with little shared memory.
 #[test]
 fn tiles() {
     for (size, rows, columns) in [(64, 8, 4), (64, 8, 8), (32, 4, 4)] {
@@ -156,7 +156,7 @@ fn tiles() {
     }
 }
 
-/// Tiles that a mask hides or leaves visible whole, in every kernel that skips them.
+/// Tiles that a mask hides or leaves visible as a whole, in every kernel that skips them.
 #[test]
 fn masks_of_whole_tiles() {
     let case = Case::new([2, 2, 1, 200, 330, 16, 16]);
@@ -167,12 +167,12 @@ fn masks_of_whole_tiles() {
             ..case.clone()
         });
     }
-    // More tiles than numbers in the query: they are not looked at before.
+    // More tiles than numbers in the query: kinds of tiles are not computed.
     check(&Case {
         masked: Some([true; 4]),
         ..Case::new([1, 1, 1, 5, 330, 1, 4])
     });
-    // One for all queries, with segments of a few queries beside it.
+    // One row of the mask for all queries, beside segments of a few queries.
     check(&Case {
         masked: Some([true, false, false, true]),
         segments: true,
@@ -184,7 +184,7 @@ fn masks_of_whole_tiles() {
 
 #[test]
 fn the_same_bits_every_time() {
-    // In it, some tiles are visible whole.
+    // Some tiles are visible as a whole, others in part.
     let case = Case {
         tile: Some(Tile {
             height: 64,
@@ -200,7 +200,7 @@ fn the_same_bits_every_time() {
     assert_eq!(first, second);
 }
 
-/// Where the device has them.
+/// Skipped for types that the device lacks.
 #[test]
 fn half_precision() {
     let Some(client) = client() else { return };

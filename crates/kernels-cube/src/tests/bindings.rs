@@ -12,7 +12,7 @@ use crate::supports;
 /// Storage buffers that WebGPU promises.
 const PROMISED: u32 = 8;
 
-/// Every option that is a tensor alone, and all others together, with sinks.
+/// A case for every option that is a tensor, and one for all other options; with sinks.
 fn options(case: &Case) -> Vec<Case> {
     let case = Case {
         causal: Some(CausalAlignment::BottomRight),
@@ -47,7 +47,7 @@ fn every_option_with_eight_storage_buffers() {
         for case in options(&Case::new([2, 2, 1, 71, 97, 7, 5])) {
             check(&case);
         }
-        // Rows of vectors, and more of them than a tile has.
+        // Rows that are read as vectors, and more rows than a tile has.
         for sizes in [[1, 2, 1, 130, 65, 64, 64], [1, 1, 1, 3, 300, 40, 20]] {
             check(&Case::new(sizes));
         }
@@ -60,7 +60,7 @@ fn every_option_with_eight_storage_buffers() {
     });
 }
 
-/// With one buffer more there is room for the kinds of tiles or for both gradients of keys and values at once, with two for both.
+/// One more buffer has room for the kinds of tiles, or for the gradients of key and value in one launch. Two more have room for both.
 #[test]
 fn more_buffers_change_the_kernels_and_nothing_else() {
     for more in [1, 2] {

@@ -1,4 +1,4 @@
-//! One call, by the oracle and by the kernels.
+//! One call, computed by the oracle and by the kernels.
 
 use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, FirstKeys, Mask,
@@ -12,22 +12,22 @@ use super::{
 };
 use crate::{Gradients, Inputs, Operand, Upstream, tile::Tile};
 
-/// What a call has besides its sizes.
+/// A call: sizes, options, and what a test forces.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub problem: Problem,
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
     pub lengths: bool,
-    /// Whether the first keys, of which another item has more, stay causal.
+    /// Whether the first keys stay causal; batch item `i` has `3 + 40 · i` of them.
     pub first_keys: Option<bool>,
-    /// Keys and values that lengths hide are NaN.
+    /// Whether keys and values that lengths hide are NaN.
     pub padding_is_nan: bool,
-    /// This number of the values is NaN.
+    /// Index of a number of the values that is NaN.
     pub nan_value: Option<usize>,
-    /// Query, key and value lie in memory as `[batch, len, heads, dim]`, and so many numbers after each row.
+    /// Query, key and value are `[batch, len, heads, dim]` in memory, with this many numbers of padding after each row.
     pub interleaved: Option<usize>,
-    /// Position of the first query of the first batch item; those of the others are 7 apart.
+    /// Position of the first query of the first batch item; the positions of the batch items are 7 apart.
     pub offsets: Option<i64>,
     pub segments: bool,
     /// Which dimensions are whole; the others have size 1.
@@ -43,11 +43,11 @@ pub struct Case {
     pub upstream: f64,
     /// Factor on the keys, whose inverse the queries have: a power of two.
     pub keys: f64,
-    /// Of query, key, value and what belongs to them.
+    /// Type of query, key, value, output and their gradients.
     pub elem: ElemType,
-    /// Instead of the device's.
+    /// Tile in place of the device's.
     pub tile: Option<Tile>,
-    /// Instead of as many as the call has.
+    /// Splits in place of the call's.
     pub splits: Option<usize>,
 }
 
@@ -109,7 +109,6 @@ fn broadcast_shape(problem: &Problem, whole: [bool; 4]) -> [usize; 4] {
     core::array::from_fn(|axis| if whole[axis] { all[axis] } else { 1 })
 }
 
-/// All results of a call.
 #[derive(Debug, Default, PartialEq)]
 pub struct All {
     pub output: Vec<f64>,
@@ -117,7 +116,7 @@ pub struct All {
     pub gradients: Vec<(&'static str, Vec<f64>)>,
 }
 
-/// The case by the oracle and by the kernels, `None` without an adapter.
+/// Results of the oracle and of the kernels, `None` without an adapter.
 fn both(case: &Case) -> Option<[All; 2]> {
     let client = client()?;
     let problem = case.problem;
@@ -140,7 +139,7 @@ fn both(case: &Case) -> Option<[All; 2]> {
     let by_position = PositionMask::new(case.causal, case.window);
     let lengths: Option<Vec<usize>> = case.lengths.then(|| {
         (0..batch)
-            // The last one has no keys.
+            // The last batch item has no keys.
             .map(|item| (len_kv * (batch - 1 - item)).div_ceil(batch))
             .collect()
     });

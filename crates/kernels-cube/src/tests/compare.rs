@@ -1,10 +1,10 @@
-//! When results agree.
+//! Whether results agree.
 
 use cubecl::ir::{ElemType, FloatKind};
 
 use super::case::Case;
 
-/// Fails unless the numbers agree within the tolerance of the case's type, relative to the largest of all, and to four times that of their row.
+/// Fails unless the numbers agree within the tolerance of the case's type, relative to the largest of all and to four times the largest of the row.
 pub fn compare(case: &Case, name: &str, row: usize, expected: &[f64], actual: &[f64]) {
     assert_eq!(expected.len(), actual.len(), "{name} of {case:?}");
     let largest_of = |numbers: &[f64], least: f64| {
@@ -16,7 +16,7 @@ pub fn compare(case: &Case, name: &str, row: usize, expected: &[f64], actual: &[
     let of_all = largest_of(expected, least);
     let rows = expected.chunks(row).zip(actual.chunks(row));
     for (at, (expected, actual)) in rows.enumerate() {
-        // Nor is a row, by itself, whose terms may be larger than it is.
+        // A row may be smaller than the terms that it sums: four times its largest number counts.
         let largest = of_all.min(4.0 * largest_of(expected, least));
         let tolerance = largest * tolerance(case.elem) + least_step(case.elem);
         let mut pairs = expected.iter().zip(actual);
@@ -40,7 +40,7 @@ fn tolerance(elem: ElemType) -> f64 {
     }
 }
 
-/// Half the distance of the smallest numbers of a type.
+/// Half the distance between neighbouring subnormal numbers of a type.
 fn least_step(elem: ElemType) -> f64 {
     match elem {
         ElemType::Float(FloatKind::F16) => 2f64.powi(-25),

@@ -1,4 +1,4 @@
-//! Tensors on the device that wgpu finds, or on one that stands for a lesser one.
+//! Tensors on the device that wgpu finds, or on one with fewer storage buffers.
 
 use std::sync::LazyLock;
 
@@ -22,12 +22,12 @@ pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
 pub const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// Set it to 1 to let the tests pass on a machine where wgpu finds no adapter.
+/// 1 lets the tests pass on a machine where wgpu finds no adapter.
 const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
 
-/// What wgpu finds, registered as the default device; `None` if it finds nothing and [`ALLOW_NO_ADAPTER`] is 1.
+/// The setup of the adapter that wgpu finds, registered as the default device; `None` if it finds nothing and [`ALLOW_NO_ADAPTER`] is 1.
 ///
-/// OpenGL is no adapter, as in the suites of the workspace. A panic in here would hide its own sentence from all tests but the first.
+/// OpenGL does not count, as in the suites of the workspace. Errors are returned: after a panic, only the first test would show the message.
 static FOUND: LazyLock<Result<Option<WgpuSetup>, String>> = LazyLock::new(|| {
     let device = WgpuDevice::default();
     let missing = match try_init_setup::<AutoGraphicsApi>(&device, RuntimeOptions::default()) {
@@ -88,7 +88,7 @@ pub fn reals(client: &Client, data: &[f64], elem: ElemType, shape: &[usize]) -> 
     }
 }
 
-/// A tensor `[batch, heads, len, dim]` that lies in memory as `[batch, len, heads, dim + padding]`. What pads it is NaN.
+/// A tensor `[batch, heads, len, dim]` that lies in memory as `[batch, len, heads, dim + padding]`. The padding is NaN.
 pub fn interleaved(
     client: &Client,
     data: &[f64],
@@ -129,7 +129,7 @@ pub fn read(client: &Client, operand: &Operand) -> Vec<f64> {
     }
 }
 
-/// Runs `call` with this tile and so many splits in place of those of device and call.
+/// Runs `call` with this tile in place of the device's, and these splits in place of the call's.
 pub fn forced<T>(tile: Option<Tile>, splits: Option<usize>, call: impl FnOnce() -> T) -> T {
     FORCED.set(tile);
     FORCED_SPLITS.set(splits);

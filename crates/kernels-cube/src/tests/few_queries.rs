@@ -1,4 +1,4 @@
-//! A few queries, as in generation: kernels of their own in the forward pass.
+//! A few queries, as in generation: the kernels of `few_queries`.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 use cubecl::ir::{ElemType, FloatKind};
@@ -12,7 +12,7 @@ use crate::{
     supports,
 };
 
-/// Rows of vectors and of single numbers, of few and many units, with keys of one cube and of several.
+/// Rows that are read as vectors and number by number, by few and many units, with keys for one cube and for several.
 #[test]
 fn sizes() {
     for sizes in [
@@ -29,7 +29,7 @@ fn sizes() {
     }
 }
 
-/// Groups of heads that several cubes share, the last of which begins with heads of the one before.
+/// Groups of heads that several cubes share. The last cube recomputes heads of the cube before.
 #[test]
 fn groups() {
     // Lengths are 267, 134 and 0.
@@ -93,7 +93,7 @@ fn positions() {
         lengths: true,
         ..case.clone()
     });
-    // Of three batch items, two have keys.
+    // Two of three batch items have keys.
     check(&Case {
         window,
         offsets: Some(290),
@@ -106,7 +106,7 @@ fn positions() {
         causal: Some(CausalAlignment::BottomRight),
         ..Case::new([2, 2, 1, 4, 30, 16, 16])
     });
-    // In the first cube and in the last one, and nothing of the others.
+    // Visible keys are in the last cube alone, or in the first cube alone.
     for causal in [None, Some(CausalAlignment::TopLeft)] {
         check(&Case {
             causal,
@@ -152,7 +152,7 @@ fn tensors_and_numbers() {
     });
 }
 
-/// Read as they lie in memory, four numbers at a time or, where rows begin anywhere, one.
+/// Strided rows are read four numbers at a time, or one at a time if they are not aligned.
 #[test]
 fn interleaved_heads() {
     for padding in [0, 3, 4] {
@@ -171,7 +171,7 @@ fn a_visible_nan_is_not_hidden() {
     });
 }
 
-/// Where the device has it.
+/// Skipped for types that the device lacks.
 #[test]
 fn half_precision() {
     let Some(client) = client() else { return };

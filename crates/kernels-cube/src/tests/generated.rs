@@ -1,6 +1,6 @@
-//! The kernels on matrix units as CUDA C++ and as MSL, which needs no such device.
+//! The kernels on matrix units, compiled to CUDA C++ and MSL, which needs no device with matrix units.
 //!
-//! `BURN_ATTN_SOURCES=FOLDER cargo test -p burn-attn-kernels-cube --features wgpu generated` leaves the sources there, and
+//! `BURN_ATTN_SOURCES=FOLDER cargo test -p burn-attn-kernels-cube --features wgpu generated` writes the sources there, and
 //! `count_registers.py FOLDER` compiles them.
 
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use crate::{
     supports::Pass,
 };
 
-/// A language, and a device that has matrix units in it.
+/// A language, and a device with matrix units whose kernels are in it.
 struct Language {
-    /// Of a product of `size` x `size` x `size`.
+    /// The call of a product of `size` x `size` x `size`.
     product: &'static str,
     size: u32,
     shared_memory: usize,
@@ -84,7 +84,7 @@ impl Language {
 
 const F16: ElemType = ElemType::Float(FloatKind::F16);
 
-/// What is compiled into a kernel besides its size, by name.
+/// Inputs with each option that is compiled into a kernel, by name.
 fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
     let floats = |shape: &[usize]| Some(unwritten(client, F32, shape));
     let ints = |shape: &[usize]| {
@@ -122,7 +122,7 @@ fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
     options
 }
 
-/// The kernel of a pass on such a device, and how many products it has of whole tiles of `columns` columns.
+/// The kernel of a pass on such a device, its number of products of whole tiles, and the columns of a tile.
 fn kernel(
     device: &Arc<DeviceProperties>,
     client: &Client,
@@ -177,7 +177,7 @@ fn kernel(
             tensor().arg()
         ),
         _ => {
-            // Together, or as in wide heads that of the key alone.
+            // Both gradients, or in wide heads the gradient of the key alone.
             let value = (shape[3] == 64).then(tensor);
             let products = 3 + usize::from(value.is_some());
             let (of_key, of_value) = (optional(Some(&tensor())), optional(value.as_ref()));
@@ -194,7 +194,7 @@ fn kernel(
     }
 }
 
-/// A kernel multiplies whole tiles: a product for each part of one, and no other number of them.
+/// A kernel multiplies whole tiles: its source has one product for each fragment of a tile, and no other products.
 #[test]
 fn all_products_are_on_matrix_units() {
     let Some(client) = client() else { return };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Inputs, Operand, forward, tile::Tile};
 
-/// The device, and so many heads, all of them batch items; `None` without an adapter, or where the grid is too large for a test.
+/// The device, and more batch items than a dimension of its grid; `None` without an adapter, or where the grid is too large for a test.
 fn too_many() -> Option<(Client, usize)> {
     let client = client()?;
     let most = client.properties().hardware.max_cube_count.1 as usize;

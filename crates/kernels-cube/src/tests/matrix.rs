@@ -1,4 +1,4 @@
-//! Half precision on matrix units, where the device has them: every option.
+//! Every option in half precision on matrix units, if the device has any.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 use cubecl::ir::{ElemType, FloatKind, features::MmaConfig};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{matrix::shape::Matrix, supports::Pass};
 
-/// The case in the types of half precision of which the device has products. Fails if the call would not take them.
+/// The case in each type of half precision that the device's matrix units multiply. Fails if the call would not use them.
 pub fn in_halves(case: &Case) -> Vec<Case> {
     let Some(client) = client() else {
         return Vec::new();
@@ -57,7 +57,7 @@ fn sizes() {
         [1, 2, 1, 130, 65, 64, 64],
         [2, 4, 2, 70, 100, 40, 20],
         [1, 2, 2, 33, 40, 7, 3],
-        // The time that drivers in software take to compile grows faster than heads: others of more than 128 numbers differ in nothing else.
+        // One case beyond 128 numbers: in drivers in software compile time grows faster than dim, and wider heads differ in nothing else.
         [1, 2, 1, 33, 40, 80, 144],
     ] {
         of_halves(&Case::new(sizes));
@@ -117,7 +117,7 @@ fn tensors_and_numbers() {
     });
 }
 
-/// Tiles that a table hides or leaves visible whole, which the kernels skip or do not test.
+/// Tiles that a table hides or leaves visible as a whole, which the kernels skip or do not test.
 #[test]
 fn masks_of_whole_tiles() {
     of_halves(&Case {
@@ -127,7 +127,7 @@ fn masks_of_whole_tiles() {
     });
 }
 
-/// Heads of which shared memory holds one operand at a time.
+/// Heads so wide that shared memory holds one operand at a time.
 #[test]
 fn wide_heads() {
     of_halves(&Case {
@@ -142,7 +142,7 @@ fn wide_heads() {
     });
 }
 
-/// Weights that are kept count a thousandfold.
+/// Kept weights count a thousandfold.
 #[test]
 fn strong_dropout() {
     of_halves(&Case {
@@ -163,7 +163,7 @@ fn the_same_bits_every_time() {
     }
 }
 
-/// Gradients of scores leave the range of f16, or the part of it that is exact, where those of query and key do not.
+/// Gradients of scores overflow f16, or become subnormal, where gradients of query and key do not.
 #[test]
 fn gradients_out_of_range() {
     of_halves(&Case {

@@ -1,4 +1,4 @@
-//! What the kernels do not compute.
+//! Calls that the kernels decline or refuse.
 
 use std::{
     fmt::Debug,
@@ -30,7 +30,7 @@ fn what_the_kernels_cannot_do_is_declined() {
     let small = [1, 1, 1, 8, 8, 16, 16];
     assert!(can(small, FloatKind::F32, 0));
     assert!(!can(small, FloatKind::F64, 0));
-    // NVIDIA's driver binds half a million.
+    // NVIDIA's driver binds half a million tensors.
     assert!(!can(small, FloatKind::F32, 1 << 30));
     assert!(!can([1, 1, 1, 8, 8, 257, 16], FloatKind::F32, 0));
     assert!(!can([1, 1, 1, 8, 8, 16, 257], FloatKind::F32, 0));
@@ -38,7 +38,7 @@ fn what_the_kernels_cannot_do_is_declined() {
     assert!(!can([1, 3, 2, 8, 8, 16, 16], FloatKind::F32, 0));
     assert!(!can([1, 3, 0, 8, 8, 16, 16], FloatKind::F32, 0));
     assert!(!can([usize::MAX, 1, 1, 8, 8, 16, 16], FloatKind::F32, 1));
-    // Drivers in software would have to split so much that the grid, or memory, were too small.
+    // The grid or the memory of a driver in software is too small for the splits of the longer call.
     let in_software = is_in_software(&client);
     assert!(can([1, 1, 1, 65_536, 65_536, 1, 1], FloatKind::F32, 0));
     let long = [1, 1, 1, 131_072, 131_072, 1, 1];
@@ -96,7 +96,7 @@ fn masks_of_a_type_that_the_device_lacks_are_declined() {
     assert!(said.ends_with("masks of u8 on this device"), "{said}");
 }
 
-/// What a call panics with.
+/// The message with which a call panics.
 fn sentence<T: Debug>(call: impl FnOnce() -> T) -> String {
     let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("a panic");
     *panic.downcast::<String>().expect("a sentence")
@@ -109,7 +109,7 @@ fn small(client: &Client) -> Inputs {
     Inputs::new(tensor(&[1, 2, 5, 4]), key, value, 1.0)
 }
 
-/// Where output and logsumexp of [`small`] go.
+/// Unwritten output and logsumexp of [`small`].
 fn results(client: &Client) -> [Operand; 2] {
     [&[1, 2, 5, 4][..], &[1, 2, 5]].map(|shape| unwritten(client, F32, shape))
 }
@@ -168,12 +168,12 @@ fn a_device_is_asked_once_for_the_same_kernels() {
         forward(&client, &inputs, &output, &logsumexp).unwrap();
         ASKED.get() - before
     };
-    // Widths that no other test has.
+    // No other test has these widths, so their kernels were not confirmed before.
     let [first, again, wider] = [asked(0.5, 61), asked(0.25, 61), asked(0.5, 67)];
     assert_eq!([first, again, wider], [1, 0, 1]);
 }
 
-/// What a forward pass panics with after a change.
+/// The message with which a forward pass panics after a change of its inputs.
 fn refused(client: &Client, spoil: fn(&mut Inputs)) -> String {
     let mut inputs = small(client);
     spoil(&mut inputs);

@@ -23,7 +23,7 @@ fn split(case: &Case) {
     }
 }
 
-/// In f32 and, where matrix units are, in half precision.
+/// In f32 and, if the device has matrix units, in half precision.
 fn of_all_products(case: &Case) {
     split(case);
     for case in in_halves(case) {
@@ -38,7 +38,7 @@ fn sizes() {
     }
 }
 
-/// With ranges that differ from tile to tile, and some that are empty.
+/// Ranges of tiles that differ from tile to tile, some of them empty.
 #[test]
 fn positions() {
     of_all_products(&Case {
@@ -86,7 +86,7 @@ fn the_same_bits_every_time() {
     assert_eq!(first, second);
 }
 
-/// Tiles that a table hides whole, which one split has more of than another.
+/// Tiles that a table hides as a whole: some splits have more of them than others.
 #[test]
 fn masks_of_whole_tiles() {
     of_all_products(&Case {
@@ -97,7 +97,7 @@ fn masks_of_whole_tiles() {
     });
 }
 
-/// As many splits as the calls have of their own: in every pass but the forward one of few queries.
+/// The splits that calls choose, in every pass but the forward pass of few queries.
 #[test]
 fn splits_of_the_call() {
     for [len_q, len_kv] in [[3, 700], [5, 700], [700, 5]] {
@@ -110,7 +110,7 @@ fn splits_of_the_call() {
     }
 }
 
-/// Whatever a bias is broadcast over.
+/// Biases that are broadcast over several combinations of dimensions.
 #[test]
 fn gradients_of_biases() {
     let case = Case::new([2, 4, 2, 150, 200, 16, 24]);
@@ -145,7 +145,7 @@ fn gradients_of_biases_within_a_row_of_tiles() {
     }
 }
 
-/// As many as two for each of 132 multiprocessors, where the other side is long enough.
+/// At least two cubes for each of 132 multiprocessors, if the other side is long enough.
 #[test]
 fn a_call_has_enough_cubes() {
     let Some(client) = client() else { return };
@@ -167,11 +167,11 @@ fn a_call_has_enough_cubes() {
     for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
         assert!(cubes([8, 1, 1024, 1024], pass) >= 264, "{pass:?}");
     }
-    // There is nothing to share, or enough to do.
+    // A side too short to split, enough cubes, and no bias.
     assert_eq!(cubes([1, 1, 64, 64], Pass::Forward), 1);
     assert_eq!(cubes([8, 8, 1088, 1088], Pass::Forward), 8 * 17);
     assert_eq!(cubes([1, 1, 64, 1024], Pass::Bias), 1);
-    // Nothing to share but the rounds of a driver in software.
+    // Enough cubes, but too many rounds for a driver in software.
     let repeated = |len| Operand {
         shape: vec![1, 140, len, 4],
         strides: vec![0, 0, 0, 1],
@@ -181,7 +181,7 @@ fn a_call_has_enough_cubes() {
     let in_software = is_in_software(&client);
     let splits = Call::new(&client, &inputs, Pass::KeyAndValue).splits;
     assert_eq!(splits, if in_software { 3 } else { 1 });
-    // Each head of queries is a tile, however short.
+    // Each head of queries has a tile, however short.
     let keys = || Operand {
         shape: vec![1, 1, 64, 4],
         ..repeated(64)
@@ -207,7 +207,7 @@ fn a_call_has_enough_cubes() {
     assert_eq!(splits([1, 8, 1024, 1024]), 1);
 }
 
-/// A bias of one number changes the logsumexp of every row as much as itself, and no output: its gradient is the sum of those of the rows.
+/// A bias of one number adds itself to the logsumexp of every row and changes no output: its gradient is the sum of the logsumexps' gradients.
 ///
 /// Mesa's lavapipe leaves all loops of a kernel after 65,535 rounds, which one cube would need here.
 #[test]

@@ -1,4 +1,4 @@
-//! Kernels as WGSL, also where this build would take SPIR-V, which has addresses in place of bindings: a device that binds so many tensors.
+//! A device that binds a given number of tensors. Its kernels are WGSL, in every build: SPIR-V has addresses in place of bindings.
 
 use std::{
     any::TypeId,
@@ -27,7 +27,7 @@ use cubecl_server::allocator::ContiguousMemoryLayoutPolicy;
 use super::device::found;
 
 thread_local! {
-    /// Instead of the default device.
+    /// Client in place of the default device's.
     static INSTEAD: RefCell<Option<Client>> = const { RefCell::new(None) };
 }
 
@@ -36,7 +36,7 @@ pub fn instead() -> Option<Client> {
     INSTEAD.with_borrow(Clone::clone)
 }
 
-/// Runs `call` on the same hardware as a device with so many storage buffers, in WGSL: wgpu refuses every kernel with more. `None` without an adapter.
+/// Runs `call` on a device of the same hardware with `count` storage buffers: wgpu refuses every kernel with more. `None` without an adapter.
 pub fn with_storage_buffers<T>(count: u32, call: impl FnOnce(Client) -> T) -> Option<T> {
     let found = found()?;
     let adapter = &found.adapter;
@@ -61,7 +61,7 @@ pub fn with_storage_buffers<T>(count: u32, call: impl FnOnce(Client) -> T) -> Op
     Some(result)
 }
 
-/// As CubeCL makes a client of a setup, but for the compiler, which it chooses by what the driver can do.
+/// Makes a client of a setup as CubeCL does, with the WGSL compiler instead of one that the driver's features choose.
 fn client_of(setup: WgpuSetup) -> Client {
     static DEVICES: AtomicU16 = AtomicU16::new(0);
     let default = Device::default().client();
