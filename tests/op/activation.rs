@@ -1,4 +1,4 @@
-//! What is between two linear layers, and such a layer of many rows with it, whatever lies where, against the formulas in f64.
+//! Activations, alone and behind a linear layer, in every memory layout, against the formulas in f64.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_attn::ops::{Activation, activate, activated_linear};
@@ -90,7 +90,7 @@ fn rows_wherever_they_lie() {
                             format!("{activation:?}, gated {gated}, {device:?} in {dtype:?}");
                         let off = difference_to_largest(&elements(actual), &expected);
                         assert!(off <= tolerance, "{what} is off by {off:e}");
-                        // Who holds it too sees nothing of it.
+                        // Another holder of the tensor sees no change.
                         assert_eq!(elements(x), values, "{what}");
                     };
                     let stored = |shape: [usize; 2]| {

@@ -1,4 +1,4 @@
-//! The gradients of what is between two linear layers, against differences of the formulas in f64.
+//! The gradients of activations, against differences of the formulas in f64.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_attn::ops::{Activation, activate, activated_linear};
@@ -112,7 +112,7 @@ fn gradients_are_those_of_the_formulas() {
     };
     for (dtype, tolerance) in PRECISIONS {
         let devices = devices::named().into_iter();
-        // wgpu computes nothing in f64.
+        // The results of wgpu in f64 are wrong.
         let devices = devices.filter(|(name, _)| dtype == DType::F32 || *name != "wgpu");
         for (name, device) in devices {
             let device = device.autodiff();

@@ -99,7 +99,7 @@ fn two_biases_of_a_kind_add_up() {
             &weights(&case, &device, sum),
         );
 
-        // Tables of different buckets have no sum of their own: their dense twins do.
+        // Tables of different buckets cannot be added up: their dense biases can.
         let fine = RelativeBuckets {
             buckets: 10,
             max_distance: 8,

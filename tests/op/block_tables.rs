@@ -134,7 +134,7 @@ fn tables_hold_where_all_keys_are_kept() {
         let options = AttentionOptions::default().mask(mask);
         let kept = options.clone().of_kept_keys(&[0], 64, [64, 64]);
         assert_eq!(asked_with(body, kept, &count, &device), few);
-        // Of 72 keys, 64 are left.
+        // 64 of 72 keys are left.
         let dropped = options.of_kept_keys(&[8], 64, [64, 72]);
         assert!(asked_with(body, dropped, &count, &device) >= 2 * 64 * 64);
     }

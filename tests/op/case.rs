@@ -51,7 +51,7 @@ pub struct Results {
     pub logsumexp: Vec<f64>,
     pub weights: Vec<f64>,
     pub gradients: [Vec<f64>; 3],
-    /// Those of the tensors among the options, by name.
+    /// The gradients of the tensors among the options, by name.
     pub option_gradients: Vec<(&'static str, Vec<f64>)>,
 }
 
@@ -110,7 +110,7 @@ impl Case {
         self
     }
 
-    /// A table of blocks that shows about half, the same for the dimensions in which `ones` is true.
+    /// A table of blocks that shows about half, with size 1 in the dimensions in which `ones` is true.
     pub fn with_blocks(mut self, size: impl Into<BlockSize>, ones: [bool; 4]) -> Self {
         let (p, size) = (self.problem, size.into());
         let [rows, columns] = size.table(p.len_q, p.len_kv);

@@ -102,7 +102,7 @@ fn tables_of_blocks_compose_whatever_their_sizes() {
         let numbers = uniform_f64(seed, shape.iter().product());
         numbers.iter().map(|&x| x > -0.4).collect()
     };
-    // Of 7 queries and 11 keys: the same size, sizes that divide each other, sizes without a common divisor, one for all.
+    // Blocks of 7 queries and 11 keys: equal sizes, sizes that divide each other, sizes without a common divisor, one block of all keys.
     for sizes in [
         [[3, 4], [3, 4]],
         [[2, 2], [4, 6]],

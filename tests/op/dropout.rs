@@ -97,7 +97,7 @@ fn what_is_kept_of_a_sublayer_is_scaled_in_its_own_precision() {
 fn the_mean_is_kept_in_half_precision() {
     let (scale, device) = (1.0 / 0.9, Device::flex().autodiff());
     for dtype in [DType::BF16, DType::F16] {
-        // Of many sizes, whose roundings cancel; none is zero.
+        // Numbers of many sizes, whose rounding errors cancel; none is zero.
         let x: Vec<f32> = (uniform(3, 31 * 1009).iter())
             .map(|x| 1.5 + 0.49 * x)
             .collect();

@@ -310,7 +310,7 @@ pub fn wrong_on_wgpu_once() -> [Case; 5] {
     ]
 }
 
-/// The sum of very many terms of either sign has a rounding error of its own, so that they had better be small.
+/// The rounding error of a sum of very many terms of either sign grows with the terms, so the terms are small.
 fn small_gradients(mut case: Case) -> Case {
     let upstream = case.output_gradient.iter_mut();
     upstream

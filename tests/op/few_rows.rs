@@ -1,4 +1,4 @@
-//! `linear` of one row to a few more than its kernel takes, whatever lies where, against the product in f64.
+//! `linear` of 1 to 17 rows, one more than its kernel takes, in every memory layout, against the product in f64.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_attn::ops::linear;
@@ -11,7 +11,7 @@ const SIZES: [[usize; 2]; 4] = [[64, 64], [64, 128], [127, 67], [61, 193]];
 /// The kernel takes up to 16 rows.
 const ROWS: [usize; 8] = [1, 2, 3, 5, 8, 13, 16, 17];
 
-/// Those of devices other than the CPU.
+/// The numbers of rows on devices other than the CPU.
 const ROWS_ELSEWHERE: [usize; 3] = [1, 5, 17];
 
 const PRECISIONS: [(DType, f64); 2] = [

@@ -1,4 +1,4 @@
-//! What functions cost beside the same built from options. Timings mean nothing without optimisation, so the tests are ignored:
+//! The time of functions relative to that of equivalent options. Timings mean nothing without optimisation, so the tests are ignored:
 //!
 //! ```sh
 //! RAYON_NUM_THREADS=1 cargo test --config 'profile.dev.package.burn-attn-tests.opt-level=3' --test op -- --ignored --nocapture function_costs

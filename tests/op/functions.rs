@@ -161,7 +161,7 @@ fn written_out(case: &Case, form: &Form) -> Results {
         3,
     );
     let nothing = all.clone().equal_elem(f64::NEG_INFINITY).all_dim(3);
-    // Of a row without a term, weights of 0 and a logsumexp of −∞.
+    // A row without a term has weights of 0 and a logsumexp of −∞.
     let all = all.mask_fill(
         nothing
             .clone()

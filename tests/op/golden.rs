@@ -152,7 +152,7 @@ fn the_operation_computes_what_pytorch_computes() {
     }
 }
 
-/// Whoever disagrees with the oracle is wrong, so the oracle has to be right.
+/// The other suites compare with the oracle, so the oracle has to be right.
 #[test]
 fn the_oracle_computes_what_pytorch_computes() {
     for name in FILES {

@@ -1,4 +1,4 @@
-//! One projection split into heads; what comes of numbers, and of their gradients, is tested beside the code.
+//! Empty projections split into heads, and a refusal; values and gradients are tested beside the code.
 
 use burn::tensor::{DType, Tensor};
 use burn_attn::ops::split_heads;

@@ -302,7 +302,7 @@ fn functions_that_cannot_be_are_refused() {
             ),
             "{nan}"
         );
-        // A NaN of the caller's, of another key, hides none of the function's.
+        // A NaN in what the function captures of another key does not conceal the function's NaN.
         let of_keys = Tensor::<2>::ones([1, 11], &device).slice_fill([0..1, 4..5], f32::NAN);
         let function = ScoreFunction::new("mine", |scores, pairs| {
             let [of_key] = pairs.floats();
@@ -352,7 +352,7 @@ fn functions_that_cannot_be_are_refused() {
     }
 }
 
-/// A NaN of the caller's is not the function's.
+/// A NaN in the operands is not refused.
 #[test]
 fn a_nan_that_came_in_goes_out() {
     for (_, device) in devices::cpu() {

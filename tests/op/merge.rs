@@ -168,7 +168,7 @@ proptest! {
 #[test]
 fn rows_that_no_part_shows_anything_are_zero_and_have_no_gradient() {
     for device in devices::all() {
-        // Of 11 queries on 5 keys, the first 6 see nothing.
+        // The first 6 of 11 queries see none of the 5 keys.
         let case = case([2, 6, 2, 11, 5, 3, 7], false);
         let [output, logsumexp, query, key, value, _] =
             merged(&case, &[2, 2, 5], &device, DType::F32);

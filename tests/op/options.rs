@@ -194,7 +194,7 @@ fn masks_of_different_integer_types_go_together() {
         for types in [[DType::I32, DType::I64], [DType::I64, DType::I32]] {
             assert_eq!(run(&case, device, options(types)), expected);
         }
-        // An id that only the wider type has is no other id.
+        // An id beyond the range of the narrower type equals no id of that type.
         let far = |types: [DType; 2]| {
             let mask = AttentionMask::segments(
                 ints(vec![5; 14], 7, types[0]),

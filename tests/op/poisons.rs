@@ -1,5 +1,5 @@
-//! Junk that nobody sees reaches nothing, and NaN that somebody sees is not lost: the list of the kernels' own suite, by every
-//! implementation of the operation.
+//! What is hidden reaches no result, NaN included, and a visible NaN is not lost: the poisons of the kernels' suite, by every implementation
+//! of the operation.
 
 #[path = "../../crates/kernels-cpu/tests/kernels/poisons/mod.rs"]
 mod list;

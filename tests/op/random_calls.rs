@@ -47,8 +47,7 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
             false => 0,
         },
     };
-    // Small sizes mostly.
-    // Of the calls in every dtype; 250 keys are more than a block has.
+    // Most sizes are small, in every dtype alike; 250 keys are more than a block has.
     let longest = match index / 4 % 256 {
         0 => 250,
         1..16 => 40,
@@ -124,7 +123,7 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
     Some(worst)
 }
 
-/// Of a million calls: `cargo run-checks --long`.
+/// `cargo run-checks --long` compares a million calls.
 #[test]
 fn random_calls_agree_with_the_oracle() {
     let count = count();

@@ -210,7 +210,7 @@ impl Scenario {
         let (output, logsumexp) =
             ops::attention_with_logsumexp(operand(0), operand(1), operand(2), options);
 
-        // As the suite weighs its losses, but read through the view.
+        // The suite's weights of the loss, read through the view.
         let [batch, heads, len, dim] = output.dims();
         let of = |seed, shape: [usize; 4], dtype| {
             let data = TensorData::new(uniform_f64(seed, shape.iter().product()), shape);

@@ -1,4 +1,4 @@
-//! How close is close.
+//! Differences between numbers, and tolerances.
 
 use burn::tensor::{Tensor, TensorData};
 
@@ -24,7 +24,7 @@ fn magnitude(numbers: impl Iterator<Item = f64>, least: f64) -> f64 {
     finite.fold(least, |largest, number| largest.max(number.abs()))
 }
 
-/// The largest `|actual − expected|`. Infinities that are the same have no difference; NaN where anything else is not finite.
+/// The largest `|actual − expected|`. Equal infinities have no difference; ∞ or NaN where anything else is not finite.
 #[track_caller]
 pub fn difference(actual: &[f64], expected: &[f64]) -> f64 {
     assert_eq!(actual.len(), expected.len());
@@ -46,7 +46,7 @@ pub fn difference_to_largest(actual: &[f64], expected: &[f64]) -> f64 {
 /// The largest `|actual − expected|`, relative to `1 + |expected|` or to the largest number expected, whichever is smaller: small
 /// numbers are as exact as large ones, where they are not sums that cancel.
 ///
-/// Where no number is above 1e-6 all of them are such sums, and have no scale of their own. NaN where either side is not finite.
+/// Where no number is above 1e-6 all of them are such sums, and the error is relative to `1 + |expected|`. ∞ or NaN where either side is not finite.
 #[track_caller]
 pub fn error(actual: &TensorData, expected: &TensorData) -> f64 {
     assert_eq!(actual.shape(), expected.shape());

@@ -38,7 +38,7 @@ pub fn all() -> Vec<Device> {
     unnamed(named())
 }
 
-/// Those of [`all`] that compute in `dtype`. Burn 0.22.1 says that wgpu computes in f64, and its results are wrong.
+/// The devices of [`all`] that compute in `dtype`. Burn 0.22.1 says that wgpu computes in f64, and its results are wrong.
 pub fn with(dtype: DType) -> Vec<Device> {
     match dtype {
         DType::F64 => unnamed(cpu()),
@@ -71,7 +71,7 @@ const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
 /// The wgpu device of this machine; `None` where there is no adapter and `BURN_ATTN_ALLOW_NO_ADAPTER` is 1.
 ///
 /// Panics without an adapter otherwise: a suite that was asked to test wgpu and cannot must not pass. OpenGL, to which wgpu falls back, is no adapter here:
-/// many a machine without a GPU has it, in software, and nobody would notice that Vulkan's driver is missing.
+/// many machines without a GPU have OpenGL in software, which would conceal that Vulkan's driver is missing.
 #[cfg(feature = "wgpu")]
 pub fn wgpu() -> Option<Device> {
     use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! Files of `tests/golden`: where they lie, and the tensors of those in `.safetensors`, by a reader of our own: a little-endian u64 with the
-//! size of the JSON header, the header, the raw numbers.
+//! Files of `tests/golden`: their paths, and a reader of the tensors in `.safetensors` files: a little-endian u64 with the size of the JSON
+//! header, the header, the raw numbers.
 
 use std::{
     collections::BTreeMap,

@@ -5,7 +5,7 @@
 //! | [`devices`] | the devices of this build |
 //! | [`numbers`] | numbers that are the same on every machine and backend |
 //! | [`parameters`] | the parameters of any module by name |
-//! | [`compare`] | how close is close |
+//! | [`compare`] | differences and tolerances |
 //! | [`sentence`] | what a call panics with |
 //! | [`golden`] | the files of `tests/golden` |
 

@@ -49,6 +49,7 @@ use crate::{
 /// | key lengths, query offsets, segments | i64, u32 or u64 |
 /// | mask, block table | two types of bools, or one that the device lacks |
 /// | a tensor, the output included | empty, or of 2³¹ elements or more |
+/// | `2 · batch · heads_q · len_q` | 2³¹ or more |
 /// | `2 · batch · heads_q · (len_q + len_kv + 128)` | 2³¹ or more, with a mask, bias or option that is a tensor, except sinks |
 /// | `len_q`, `len_kv` | 2²⁹ or more, or over 32 times the cubes of a launch in its first dimension |
 /// | `batch · heads_q` | more than the cubes of a launch in its other two dimensions |
@@ -56,6 +57,7 @@ use crate::{
 /// | scale | neither 0 nor a normal number of f32 below 2¹²⁷ |
 /// | number of tensors | more than the device binds: 6, and one per mask, bias or option that is a tensor, except sinks |
 /// | device | cubes of fewer than 256 units, or of less than 8,320 bytes of shared memory |
+/// | driver in software | parts of at most 4,096 keys, or queries of all heads of a group, that need more cubes than a launch has, or a larger buffer than the device allocates |
 ///
 /// # Source
 ///
@@ -87,7 +89,7 @@ pub fn attention(
 ///
 /// # Shapes
 ///
-/// As [`attention`]. The logsumexp is `[batch, heads_q, len_q]`, a natural logarithm in f32 or wider; −∞ for a row that sees
+/// See [`attention`]. The logsumexp is `[batch, heads_q, len_q]`, a natural logarithm in f32 or wider; −∞ for a row that sees
 /// no key and has no sink. Panics and cost are those of [`attention`], which computes the logsumexp as well.
 ///
 /// # Source
@@ -158,7 +160,7 @@ pub fn composed_attention(
 /// The attention weights themselves, `softmax(scores)`, before dropout: for inspection. [`attention`] never forms them.
 ///
 /// They are `[batch, heads_q, len_q, len_kv]`; rows sum to one, to less with sinks, to zero for a query that sees no key. Panics as
-/// [`attention`] does.
+/// [`attention`] does, but not for a NaN of a score function.
 ///
 /// # Cost
 ///
@@ -166,7 +168,7 @@ pub fn composed_attention(
 ///
 /// # Source
 ///
-/// As [`attention`]. PyTorch equivalent: the second result of `nn.MultiheadAttention` with `need_weights=True` and
+/// See [`attention`]. PyTorch equivalent: the second result of `nn.MultiheadAttention` with `need_weights=True` and
 /// `average_attn_weights=False`, in inference.
 pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, options: AttentionOptions) -> Tensor<4> {
     let inputs = score_inputs(query, key, options);

@@ -57,7 +57,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Panics, cost, source
 ///
-/// Those of [`linear`] and [`activate`]. Outside training, the CPU backends compute both in one pass for 17 or more rows of
+/// See [`linear`] and [`activate`]. Outside training, the CPU backends compute both in one pass for 17 or more rows of
 /// f32, unless the layer is gated, an operand is not row-major, or the weight has fewer than 2¹² numbers, or more than 2²⁰ for
 /// fewer than 128 rows.
 ///

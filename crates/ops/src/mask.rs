@@ -28,7 +28,7 @@ use crate::{
 /// | [`function`](Self::function) | a function of the indices of queries and keys | none |
 /// | [`or`](Self::or) | two masks | none, or a dense tensor |
 ///
-/// All but the last five rows are structural, and some unions: an implementation can skip what they hide. Dimensions of size 1 are broadcast
+/// The parts in the first four rows, and some unions, are structural: an implementation can skip what they hide. Dimensions of size 1 are broadcast
 /// without a copy. The call of attention panics, with one sentence, if a tensor does not have the shape that its constructor names.
 ///
 /// ```

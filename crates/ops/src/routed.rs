@@ -20,7 +20,7 @@ const NOT_ROUTED: &str = "Burn's Tensor holds tensors of this backend";
 
 macro_rules! backends {
     ($($feature:literal: $backend:ident,)*) => {
-        /// As Burn's `Tensor` holds it.
+        /// The tensor as Burn's `Tensor` holds it.
         fn held<B: Backend>(tensor: BackendTensor<B>) -> DispatchTensor {
             let tensor: Box<dyn Any> = Box::new(tensor);
             let tensor = match tensor.downcast::<BackendTensor<Dispatch>>() {

@@ -31,11 +31,11 @@ pub struct AttentionSteps {
     pub weights: Tensor<4>,
 }
 
-/// The steps of attention one after the other, for inspection. Panics as [`attention`](crate::attention) does.
+/// The steps of attention one after the other, for inspection. Panics as [`attention_weights`] does.
 ///
 /// # Cost
 ///
-/// That of [`attention_weights`] twice, and once more for each part of the mask.
+/// Twice the cost of [`attention_weights`], and once more for a score function and for each part of the mask.
 pub fn attention_steps(
     query: Tensor<4>,
     key: Tensor<4>,

@@ -142,7 +142,7 @@ impl<B: Backend> ScoreInputs<B> {
         }
     }
 
-    /// Whether the call has a function of a user's, of scores or as a mask.
+    /// Whether the call has a score function or a mask function.
     pub fn has_function(&self) -> bool {
         self.score_function.is_some() || !self.mask.functions.is_empty()
     }

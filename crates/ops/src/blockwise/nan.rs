@@ -1,4 +1,4 @@
-//! Whose NaN it is.
+//! Whether a NaN comes from the score function.
 
 use burn::{
     backend::{Dispatch, TensorMetadata, tensor::FloatTensor},

@@ -1,4 +1,4 @@
-//! Functions of a user's own, on one part of a call.
+//! Functions that users write, on one part of a call.
 
 use burn::{
     backend::{

@@ -16,9 +16,9 @@ use crate::backend::{MaskInputs, ScoreInputs};
 pub(crate) struct Part {
     pub(crate) queries: Range<usize>,
     pub(crate) keys: Range<usize>,
-    /// Of the whole call.
+    /// Number of queries in the whole call.
     pub(crate) len_q: usize,
-    /// Of the whole call.
+    /// Number of keys in the whole call.
     pub(crate) len_kv: usize,
 }
 

@@ -5,7 +5,7 @@ use burn::tensor::{Float, Int, Tensor, kind::Basic};
 /// A tensor that a [`ScoreFunction`](crate::ScoreFunction) or a [`MaskFunction`](crate::MaskFunction) reads, by what its entries belong to.
 ///
 /// A function gets the entries of its block, in a shape that broadcasts to that of the scores, `[batch, heads_q, queries, keys]`, with every
-/// dimension of size 1 as it was given. The floats of a score function, which may have gradients, it gets expanded to that shape, in
+/// dimension of size 1 as it was given. A score function gets its floats, which may have gradients, expanded to that shape, in
 /// the precision of the scores: one number for each pair. What is computed from a tensor alone costs less before it is captured. The call of attention
 /// panics, with one sentence, for a tensor that does not fit the scores.
 ///
@@ -25,7 +25,7 @@ pub struct Captured {
     pub(crate) entries: Entries,
 }
 
-/// Of either kind, with four dimensions.
+/// Floats or integers, with four dimensions.
 #[derive(Clone, Debug)]
 pub(crate) enum Numbers {
     Float(Tensor<4>),

@@ -14,7 +14,7 @@ use super::{
 
 type Function = Arc<dyn Fn(&Pairs) -> Tensor<4, Bool> + Send + Sync>;
 
-/// A function of a user's own that says which pairs of a block are visible, as a part of a mask: [`AttentionMask::function`](crate::AttentionMask::function).
+/// A function that a user writes, which says which pairs of a block are visible, as a part of a mask: [`AttentionMask::function`](crate::AttentionMask::function).
 ///
 /// The function gets the indices of a block and returns bools that broadcast to `[batch, heads_q, queries, keys]`; `true` shows a key to a query.
 /// Nothing has a gradient.

@@ -1,4 +1,4 @@
-//! Functions of a user's own: of scores, and of what is visible.
+//! Functions that users write: of scores, and of what is visible.
 //!
 //! | file | what it holds |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! The queries and keys of a block of scores, as a function of a user's sees them.
+//! The queries and keys of a block of scores, as a user's function sees them.
 
 use core::ops::Range;
 

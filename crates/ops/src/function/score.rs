@@ -13,7 +13,7 @@ use super::{
 
 type Function = Arc<dyn Fn(Tensor<4>, &Pairs) -> Tensor<4> + Send + Sync>;
 
-/// A function of a user's own from the scaled scores of a block to its scores, before softcap, mask and bias, with gradients.
+/// A function that a user writes, from the scaled scores of a block to its scores, before softcap, mask and bias, with gradients.
 ///
 /// The function runs on the scores of one block at a time, `[batch, heads_q, queries, keys]`, and returns as many. They are f64 where the operands are, otherwise
 /// f32; `cast` brings indices to their precision, where `float` has the device's, f32. What it says of a pair must depend on that pair alone. It runs again in the

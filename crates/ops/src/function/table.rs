@@ -15,7 +15,7 @@ pub struct BlockTable {
     pub(crate) visible: Tensor<4, Bool>,
     /// True for a block of which all is shown.
     pub(crate) whole: Vec<bool>,
-    /// Those of `visible`.
+    /// The dimensions of `visible`.
     pub(crate) dims: [usize; 4],
     blocks: Vec<Shown>,
 }
@@ -68,7 +68,7 @@ impl BlockTable {
         self.of(queries, keys).all(|shown| shown == Shown::All)
     }
 
-    /// Of these keys, those from the first to the last that one of the queries may see.
+    /// The part of `keys` from the first to the last that one of the queries may see.
     pub(crate) fn keys_of(&self, queries: &Range<usize>, keys: Range<usize>) -> Range<usize> {
         let size = self.size.keys;
         let blocks = keys.start / size..keys.end.div_ceil(size);
@@ -110,7 +110,7 @@ struct Strip {
 }
 
 impl Strip {
-    /// Of the pairs of one row, `[batch or 1, heads_q or 1, queries or 1, len_kv or 1]`, which are not kept.
+    /// From the pairs of one row, `[batch or 1, heads_q or 1, queries or 1, len_kv or 1]`, which are not kept.
     fn new(visible: Tensor<4, Bool>, size: BlockSize, len_kv: usize) -> Self {
         let [batch, heads, queries, of_keys] = visible.dims();
         let visible: Vec<bool> = visible.into_data().iter::<bool>().collect();

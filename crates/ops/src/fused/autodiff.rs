@@ -2,7 +2,7 @@
 //!
 //! A node of Burn has one result. In an operation with several results, one node does the work; the other nodes, its children,
 //! only hand over their gradients and make sure that the working node runs. In attention, the working node is the node of the
-//! logsumexp, whose parents are all tensors with a gradient; in split heads, it is a node whose result nobody uses.
+//! logsumexp, whose parents are all tensors with a gradient; in split heads, it is a node whose result is unused.
 
 mod activation;
 mod child;

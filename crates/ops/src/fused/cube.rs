@@ -58,8 +58,8 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         )
 }
 
-/// Panics with a sentence where the kernels would on the thread of a stream, which the caller never joins, and if of two inputs that mean nothing
-/// without each other there is only one, which the kernels would ignore.
+/// Panics with a sentence for numbers that the kernels would refuse on the thread of a stream, which the caller never joins, and for one input of
+/// a pair without the other, which the kernels would ignore.
 fn check<B: Backend>(inputs: &ScoreInputs<B>) {
     let (mask, scalars) = (&inputs.mask, &inputs.scalars);
     if let Some(dropout) = scalars.dropout {

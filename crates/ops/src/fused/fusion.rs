@@ -107,7 +107,7 @@ fn record(
         let value = handles.get_float_tensor::<CubeBackend>(&value);
         let saved = saved.as_ref();
         let saved = saved.map(|saved| SavedAndGrads::<CubeBackend>::resolve_inputs(saved, handles));
-        // Whoever reads an output of this call gets the sentence; a panic would end the operations that Burn runs with the call.
+        // A reader of an output gets the sentence; a panic would also end the operations that Burn runs with the call.
         let results = run(inputs, value, saved)
             .map_err(|refusal| ExecutionError::generic(refusal.to_string()))?;
         debug_assert_eq!(results.len(), outputs.len());

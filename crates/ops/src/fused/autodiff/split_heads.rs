@@ -73,7 +73,7 @@ impl<B: Backend> Backward<B, 1> for JoinRule {
         if let [Some(parent)] = ops.parents {
             let parts = packed.parts.into_iter().map(|(shape, slot)| {
                 let part = held(&slot).take();
-                // A part that nobody used has no gradient.
+                // An unused part has no gradient.
                 let part =
                     part.unwrap_or_else(|| B::float_zeros(shape, &packed.device, packed.dtype));
                 B::float_swap_dims(part, 1, 2)

@@ -16,10 +16,9 @@ pub(super) type Strided<'a, T> = (&'a [T], Vec<usize>);
 
 /// A backend whose tensors are in host memory.
 pub(super) trait Host: Backend {
-    /// The elements in place; `None` if their order cannot be expressed with non-negative strides. Panics if the dtype is not that of
-    /// `T`.
+    /// The elements in place; `None` if their order cannot be expressed with non-negative strides. The dtype must be that of `T`.
     fn floats<T: Plain>(tensor: &FloatTensor<Self>) -> Option<Strided<'_, T>>;
-    /// As [`floats`](Self::floats).
+    /// The bools in place, like [`floats`](Self::floats).
     fn bools(tensor: &BoolTensor<Self>) -> Option<Strided<'_, bool>>;
     /// All elements, row-major.
     fn ints(tensor: &IntTensor<Self>) -> Vec<i64>;
@@ -28,7 +27,7 @@ pub(super) trait Host: Backend {
     /// A row-major copy.
     fn copy_bools(tensor: &BoolTensor<Self>) -> BoolTensor<Self>;
     /// The tensor, row-major, with its elements rewritten by `change`: in place if nothing else holds the elements and the
-    /// backend can. Panics as [`floats`](Self::floats) does.
+    /// backend can. The dtype must be that of `T`.
     fn changed<T: Plain>(
         tensor: FloatTensor<Self>,
         change: impl FnOnce(&mut [T]),
