@@ -19,7 +19,7 @@ pub enum Library {
     Candle,
     /// PyTorch, in a Python process.
     Pytorch,
-    /// The same with transformers' plain attention, which is not what it chooses by itself.
+    /// PyTorch with transformers' plain attention, which transformers does not choose by itself.
     #[serde(rename = "pytorch eager")]
     PytorchEager,
     /// PyTorch through `torch.compile`.
@@ -28,13 +28,13 @@ pub enum Library {
     /// PyTorch on a CUDA device, by the implementation of its choice.
     #[serde(rename = "pytorch cuda")]
     PytorchCuda,
-    /// There, by FlashAttention.
+    /// PyTorch on a CUDA device, by FlashAttention.
     #[serde(rename = "pytorch flash")]
     PytorchFlash,
-    /// There, by the memory-efficient implementation.
+    /// PyTorch on a CUDA device, by the memory-efficient implementation.
     #[serde(rename = "pytorch efficient")]
     PytorchEfficient,
-    /// There, by cuDNN's.
+    /// PyTorch on a CUDA device, by cuDNN.
     #[serde(rename = "pytorch cudnn")]
     PytorchCudnn,
 }
@@ -57,7 +57,7 @@ pub struct Task {
     pub goal: Goal,
 }
 
-/// What a contestant is asked for: each in a process of its own, because an allocator that is tuned to give back memory
+/// What a contestant is asked for: each in a separate process, because an allocator that is tuned to give back memory
 /// at once shows the true peak, but is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -21,7 +21,7 @@ pub struct Arguments {
     /// Writes the run to this file: machine, versions, rows. It is written after every suite.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Measures nothing: writes BENCHMARKS.md from the runs in crates/bench/results.
+    /// Measures nothing: writes BENCHMARKS.md and the README's table of speed from the runs in crates/bench/results.
     #[arg(long, conflicts_with_all = ["suites", "json", "quick", "filter", "threads"])]
     pub report: bool,
     /// Fewer cases, two or three samples of each.

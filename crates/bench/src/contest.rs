@@ -1,4 +1,4 @@
-//! One case: every contestant in a process of its own, sampled in turns, so that a slow minute of the machine hits all.
+//! One case: every contestant in a separate process, sampled in turns, so that a slow minute of the machine hits all.
 
 use std::thread;
 use std::time::Duration;
@@ -64,10 +64,10 @@ struct Measured {
     seconds: f64,
     /// Largest less smallest sample, over the median; `None` of one sample.
     spread: Option<f64>,
-    /// Of an iteration, where they are counted.
+    /// Operations of an iteration, where they are counted.
     operations: Option<f64>,
     peak_bytes: Option<u64>,
-    /// What it said before the first sample.
+    /// What the contestant said before the first sample.
     ready: Ready,
 }
 
@@ -124,7 +124,7 @@ pub fn matmul_peak(stage: &mut Stage, precision: Precision) -> Result<f64, Strin
     let rate = of(small)?;
     Ok(match rate < FAST {
         true => rate,
-        // It may not fit.
+        // The large product may not fit.
         false => of(large).map_or(rate, |larger| larger.max(rate)),
     })
 }
@@ -169,7 +169,7 @@ fn ratio(measure: Measure, ours: &Measured, theirs: &Measured) -> Result<f64, St
     }
 }
 
-/// Starts everybody, then goes round.
+/// Starts every contestant, then samples them in turns.
 fn measure(
     works: &[(Library, &Work)],
     stage: &mut Stage,
@@ -204,7 +204,7 @@ impl Seat {
     /// Memory first, so that the process that measures it is gone when the other one is timed.
     fn take(stage: &mut Stage, library: Library, work: &Work) -> Result<Self, String> {
         let peak_bytes = match work {
-            // Their memory is that of weights and cache, and one more continuation takes seconds to minutes.
+            // The memory of a continuation is that of weights and cache, and one more takes seconds to minutes.
             Work::Decoding(_) | Work::Pretrained(_) => None,
             _ => stage.peak(library, work)?,
         };

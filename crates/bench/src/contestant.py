@@ -1,4 +1,4 @@
-"""PyTorch as a contestant, as in `contestant.rs`: reads a task per line, as `protocol.rs` says, and does each in a process of its own.
+"""PyTorch as a contestant, as in `contestant.rs`: reads a task per line, as `protocol.rs` says, and does each in a separate process.
 
 It goes on where `peers.py` ends, in one program. PyTorch is imported once; every task then runs in a fork, whose memory is its own.
 """
@@ -45,7 +45,7 @@ def extra_peak(run):
 
 
 def extra_peak_of_card(run):
-    """Of the memory that the allocator has taken from the card, like the pages of pools in contestant.rs."""
+    """The growth of the memory that the allocator has taken from the card, like the pages of pools in contestant.rs."""
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_reserved()
@@ -114,7 +114,7 @@ def serve(task, lines):
     sample = GPU_SAMPLE_SECONDS if of_card else SAMPLE_SECONDS
     iterations = max(math.ceil(sample / seconds), 1)
     if of_card and iterations > 1:
-        # Without the wait of each.
+        # Without waiting for each iteration.
         seconds = step(iterations) / iterations
         iterations = max(math.ceil(sample / seconds), 1)
     ready = {

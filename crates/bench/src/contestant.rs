@@ -77,7 +77,7 @@ fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
     subjects::check(&task.work, task.library, &results)?;
     let results = Digest::all(&results)?;
     let on_gpu = subjects::on_gpu();
-    // The first call on a GPU is mostly the compiler's.
+    // The first call on a GPU is mostly compilation.
     if seconds < LONG_SECONDS || on_gpu {
         let start = Instant::now();
         seconds = subject.time(1).as_secs_f64();
@@ -91,7 +91,7 @@ fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
     };
     let iterations = |seconds: f64| (sample / seconds).ceil().max(1.0) as usize;
     if on_gpu && iterations(seconds) > 1 {
-        // Without the wait of each.
+        // Without waiting for each iteration.
         let count = iterations(seconds);
         seconds = subject.time(count).as_secs_f64() / count as f64;
     }

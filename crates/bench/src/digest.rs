@@ -34,7 +34,7 @@ impl Digest {
         }
     }
 
-    /// The digests of named results, unless one has NaN or infinity: JSON has no word for them, and nobody can agree with them.
+    /// The digests of named results, unless one has NaN or infinity: JSON cannot hold them, and no result agrees with them.
     pub fn all(results: &[(String, Vec<f32>)]) -> Result<Vec<Self>, String> {
         let digest = |(name, values): &(String, Vec<f32>)| {
             let digest = Self::new(name, values);

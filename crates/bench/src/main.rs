@@ -8,8 +8,8 @@
 //! cargo test -p burn-attn-bench --no-default-features
 //! ```
 //!
-//! The fourth line writes BENCHMARKS.md from the runs in `results/`, the last one tests the bench's own arithmetic and that
-//! BENCHMARKS.md is what these runs say. Without feature `contestants` neither Burn nor candle is built: these two commands then
+//! The fourth line writes BENCHMARKS.md and the README's table of speed from the runs in `results/`, the last one tests the bench's
+//! arithmetic and that both are what these runs say. Without feature `contestants` neither Burn nor candle is built: these two commands then
 //! take seconds.
 //!
 //! | file | what it holds |
@@ -18,7 +18,7 @@
 //! | `case.rs`, `work.rs` | the words for it, as data |
 //! | `work/operations.rs` | how operations are counted |
 //! | `measure.rs` | a run: all cases of all suites |
-//! | `contest.rs` | one case: everybody in turns, medians, ratios |
+//! | `contest.rs` | one case: contestants in turns, medians, ratios |
 //! | `process.rs`, `protocol.rs` | child processes and what is said between them |
 //! | `contestant.rs`, `subjects/` | the child's side, and the works in Rust |
 //! | `checkpoints.py` | the models of the suite `models` |

@@ -28,7 +28,7 @@ const SUITES: [(&str, &str); 7] = [
     (GPU, include_str!("prose/gpu.md")),
 ];
 
-/// Its rates are shares of what the device does with matrices, all others' of the processor's multiply-adds.
+/// The suite whose rates are shares of the device's products of matrices; those of all others are shares of the processor's multiply-adds.
 const GPU: &str = "gpu";
 
 const COLUMNS: [&str; 8] = [

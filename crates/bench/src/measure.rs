@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(complete)
 }
 
-/// Those that were asked for, or all that the device is for.
+/// The suites that were asked for, or all that are for the device.
 fn suites(asked: &[Suite]) -> Result<Vec<Suite>, String> {
     let fits = |suite: &Suite| *suite != Suite::Gpu || on_gpu();
     let all = Suite::value_variants().iter().copied();
@@ -130,7 +130,7 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
     };
     let mut complete = true;
     for mut case in cases {
-        // Nobody has failed where there is no PyTorch, no card for it, or no such type.
+        // Where there is no PyTorch, no card for it, or no such type, no contestant has failed.
         case.peers.retain(|peer| {
             let lacks = stage.lacks(peer.library).map(Into::into);
             match lacks.or_else(|| subjects::lacks(peer.library, &peer.work)) {
@@ -161,7 +161,7 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
     complete
 }
 
-/// Measures the roof of the processor, before every suite: the machine may be busy at any one time, and the fastest counts.
+/// Measures the peak of the processor before every suite: the machine may be busy at one of these times, and the fastest counts.
 fn fma_peak(stage: &mut Stage, run: &mut Run) -> String {
     match contest::peak(stage, Library::Ours, &Work::Fma(run.threads)) {
         Ok(peak) => run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak))),
@@ -208,7 +208,7 @@ fn write(run: &Run, path: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// What to type for the same again.
+/// The command that repeats this run.
 fn command() -> String {
     let quoted = |argument: String| match argument.contains(' ') {
         true => format!("\"{argument}\""),

@@ -12,7 +12,7 @@ pub fn extra_peak(run: impl FnOnce()) -> Option<u64> {
     Some(status("VmHWM:")?.saturating_sub(before?))
 }
 
-/// Makes this process the one that Linux ends first when memory runs out, rather than somebody else's.
+/// Makes this process the one that Linux ends first when memory runs out, rather than another one.
 pub fn volunteer_for_oom() {
     // Best effort: a machine without the file has another policy.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");

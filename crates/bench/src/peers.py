@@ -19,7 +19,7 @@ except ImportError as error:
     print(f"failed {error}", flush=True)
     sys.exit()
 
-# Of nested tensors that norm_first rules out.
+# The warning is about nested tensors, which norm_first rules out.
 warnings.filterwarnings("ignore", message="enable_nested_tensor")
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])
@@ -390,7 +390,7 @@ def translation(work):
         return time.perf_counter() - start
 
     def results():
-        # Without dropout, for which every library rolls its own dice.
+        # Without dropout, for which every library draws other random numbers.
         calm = Translator(work | {"dropout": 0.0}).train()
         loss = loss_of(calm)
         loss.backward()
@@ -400,7 +400,7 @@ def translation(work):
 
 
 def decoding(work, compiled=False):
-    """What somebody writes who wants it fast: packed projections, and a cache that is written in place."""
+    """Fast decoding by hand: packed projections, and a cache that is written in place."""
     if work["context"] or work["window"] is not None:
         raise NotImplementedError("PyTorch decodes from the first token here, without a window")
     batch, length, d_model, heads = (work[k] for k in ("batch", "tokens", "d_model", "heads"))

@@ -23,9 +23,9 @@ pub const PYTHON: &str = "BURN_ATTN_PYTHON";
 
 /// A child that answers lines.
 struct Process {
-    /// What it is good for.
+    /// What it measures.
     goal: Goal,
-    /// Whether it is one of Python, which waits for the next task when one is done.
+    /// Whether it runs Python, and so waits for the next task when one is done.
     is_python: bool,
     child: Child,
     stdin: ChildStdin,

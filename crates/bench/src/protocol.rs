@@ -30,7 +30,7 @@ pub const END: &str = "end";
 
 /// A sample has enough iterations to take this long (seconds): the clock and the scheduler stay small beside it.
 pub const SAMPLE_SECONDS: f64 = 0.03;
-/// The same on a GPU, where a sample ends with a wait that has a grain.
+/// What a sample takes on a GPU (seconds), where it ends with a wait of coarse resolution.
 pub const GPU_SAMPLE_SECONDS: f64 = 0.1;
 /// Iterations are repeated for this long (seconds) to warm up.
 pub const WARM_UP_SECONDS: f64 = 0.1;

@@ -66,7 +66,7 @@ fn rows<'a>(run: &'a Run, suite: &'a str, case: &'a str) -> impl Iterator<Item =
     rows.filter(move |row| row.suite == suite && row.case == case)
 }
 
-/// The vector instructions of all runs, the longest known first.
+/// The vector instructions of all runs, in the order of their first runs.
 fn processors(runs: &[Run]) -> Vec<&str> {
     let mut runs: Vec<&Run> = runs.iter().collect();
     runs.sort_by_key(|run| &run.date);

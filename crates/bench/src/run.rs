@@ -39,7 +39,7 @@ pub struct Row {
     pub case: String,
     pub peer: String,
     pub measure: Measure,
-    /// Of our tensors; earlier runs do not say it.
+    /// The precision of our tensors; earlier runs lack it.
     #[serde(default)]
     pub precision: Option<Precision>,
     /// Our median seconds per iteration.

@@ -16,7 +16,7 @@ pub enum Work {
     Decoding(Decoding),
     Pretrained(Pretrained),
     Matmul(Matmul),
-    /// [`FMA_OPERATIONS`] on each of so many threads, in registers: the roof of this machine.
+    /// [`FMA_OPERATIONS`] on each of so many threads, in registers: the peak of this machine.
     Fma(usize),
 }
 
@@ -81,7 +81,7 @@ impl Tolerance {
 pub enum Body {
     /// What a user gets on the device.
     Chosen,
-    /// The blockwise body, in blocks of its own choice.
+    /// The blockwise body, in blocks that it chooses.
     Blockwise,
     /// The composed body, which keeps the score matrix.
     Composed,
@@ -110,9 +110,9 @@ pub struct Op {
     /// Squashes the scores.
     pub softcap: Option<f64>,
     pub dropout: f64,
-    /// Of all tensors.
+    /// The precision of all tensors.
     pub precision: Precision,
-    /// Of ours.
+    /// Which of our implementations computes.
     pub body: Body,
 }
 
@@ -138,7 +138,7 @@ impl Op {
         }
     }
 
-    /// The same with so many batch items, and heads that share no keys.
+    /// The call with so many batch items, and heads that share no keys.
     pub fn sized(self, batch: usize, heads: usize) -> Self {
         Self {
             batch,
@@ -154,7 +154,7 @@ impl Op {
         format!("{} {shown} {}", name(self.pass), self.len_kv)
     }
 
-    /// The same by another of our implementations.
+    /// The call by another of our implementations.
     pub fn by(&self, body: Body) -> Work {
         let op = self.clone();
         Work::Op(Self { body, ..op })
@@ -217,7 +217,7 @@ impl Module {
 pub struct Matmul {
     /// Rows, and columns, of each.
     pub size: usize,
-    /// Of all three matrices.
+    /// The precision of all three matrices.
     pub precision: Precision,
 }
 
@@ -287,7 +287,7 @@ impl Translation {
 }
 
 impl Work {
-    /// The same at a size that costs nothing: it wakes up thread pools and loads code before memory is measured.
+    /// The work at a size that costs nothing: it wakes up thread pools and loads code before memory is measured.
     pub fn tiny(&self) -> Self {
         const FEW: usize = 16;
         let mut tiny = self.clone();
@@ -316,7 +316,7 @@ impl Work {
         }
     }
 
-    /// How far two right results may be apart; `None` if every library rolls its own dice.
+    /// How far two right results may be apart; `None` with dropout, for which every library draws other random numbers.
     pub fn tolerance(&self) -> Option<Tolerance> {
         match self {
             Self::Op(op) if op.dropout > 0.0 => None,

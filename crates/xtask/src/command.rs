@@ -11,10 +11,10 @@ use std::{
 
 use crate::times::Clock;
 
-/// The one that runs this program: the proxy of that name would ask rustup again which compiler to take.
+/// The cargo that runs this program: rustup's proxy of that name would choose the compiler again.
 pub const CARGO: &str = env!("CARGO");
 
-/// Set it to 1 to pass where a program that a check needs (python3, node, a Chromium) is missing; the check is then skipped aloud.
+/// Set it to 1 to pass where a program that a check needs (python3, node, a Chromium) is missing; the check is then skipped with a message.
 const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
 
 /// The words of a command line, none of which has a space.
@@ -32,7 +32,7 @@ pub fn program(name: impl AsRef<OsStr>) -> Command {
 /// Cargo with the words of `line`, and `--locked`, which fails where `Cargo.lock` does not fit the manifests, instead of changing it.
 pub fn cargo(line: &str) -> Command {
     let mut words = words(line);
-    // It knows no such flag, and reads no lock file.
+    // `cargo fmt` knows no such flag, and reads no lock file.
     if !words.starts_with(&["fmt"]) {
         words.insert(1, "--locked");
     }

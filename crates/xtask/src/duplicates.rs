@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::lengths::{is_rust, is_test, visit};
 
-/// So many lines in a row, without blank lines, lone brackets, comments and imports, stand in one place only.
+/// This many lines in a row, without blank lines, lone brackets, comments and imports, stand in one place only.
 const LONGEST: usize = 15;
 
 /// Fails if two places in source files, not in tests, share [`LONGEST`] lines. White space does not count.

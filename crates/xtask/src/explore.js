@@ -238,7 +238,7 @@
     const [before, keeps] = [heading(), scroller.scrollWidth > scroller.clientWidth];
     scroller.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
     expect("that an arrow key on the map changes the head", heading() !== before, !keeps);
-    // The last map is many times taller than wide; its first query sees nothing, and nobody looks at its last key.
+    // The last map is many times taller than wide; its first query sees nothing, and no query looks at its last key.
     const last = thumbnails().at(-1);
     const height = last.getBoundingClientRect().height;
     if (height > 150) failures.push(`the thumbnail of a tall map is ${height} pixels high`);

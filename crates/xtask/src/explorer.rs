@@ -7,7 +7,7 @@ use crate::page::browser;
 
 /// Builds the module that the page runs, and the example that is computed beforehand.
 pub fn build() -> Result<(), String> {
-    // It takes away what the page does not call.
+    // Removes what the page does not call.
     const METADCE: &str = "wasm-metadce";
     if !exists(METADCE) {
         return Err(format!("--explorer needs {METADCE} (Debian: binaryen)"));

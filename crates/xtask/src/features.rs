@@ -29,7 +29,7 @@ pub fn other_backends() -> Result<(), String> {
     let mut backends = vec![
         "wgpu", "vulkan", "metal", "webgpu", "cpu", "rocm", "cuda", "remote",
     ];
-    // Its build script looks for libtorch, and would otherwise load some hundred megabytes.
+    // The build script of tch looks for libtorch, and would otherwise load some hundred megabytes.
     let variables = ["LIBTORCH", "LIBTORCH_USE_PYTORCH"];
     match variables
         .iter()
@@ -41,7 +41,7 @@ pub fn other_backends() -> Result<(), String> {
         }
     }
     for backend in backends {
-        // A target directory of its own, which can be deleted without losing the tests' builds.
+        // A separate target directory, which can be deleted without losing the tests' builds.
         let check = format!(
             "check -p burn-attn --no-default-features --features std,autodiff,{backend} --target-dir target/types"
         );

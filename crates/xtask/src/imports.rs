@@ -1,4 +1,4 @@
-//! No file of a crate imports itself, not even through others: whoever reads one from the bottom up meets every name once.
+//! No file of a crate imports itself, not even through others, so that a crate can be read from the bottom up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -52,7 +52,7 @@ pub fn no_loops() -> Result<(), String> {
 }
 
 impl Sources {
-    /// Those of crates: the folder with the code of each, and its name.
+    /// The files of crates, each given by the folder with its code and its name.
     pub fn new(crates: &[(&str, &str)]) -> Result<Self, String> {
         let mut files = BTreeMap::new();
         for (folder, name) in crates {

@@ -54,7 +54,7 @@ fn has_component(rustc: &str, folder: &str) -> bool {
 /// Tests them under the address sanitizer, which looks for leaks as well.
 pub fn asan() -> Result<(), String> {
     const TARGET: &str = "x86_64-unknown-linux-gnu";
-    // It names the functions of a leak, without which none is suppressed.
+    // It names the functions of a leak, by which leaks are suppressed.
     const SYMBOLIZER: &str = "llvm-symbolizer";
     if !exists(SYMBOLIZER) {
         return Err(format!("--asan needs {SYMBOLIZER} (Debian: llvm)"));
@@ -64,7 +64,7 @@ pub fn asan() -> Result<(), String> {
     );
     let environment = [
         ("RUSTFLAGS", "-Zsanitizer=address"),
-        // Cargo runs the tests in the folder of their crate, where the file lies.
+        // Cargo runs the tests in the folder of their crate, where `leaks.supp` lies.
         ("LSAN_OPTIONS", "suppressions=leaks.supp"),
     ];
     run_tests(nightly("--asan", &test)?.envs(environment))

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use crate::command::{at, read, root};
 
-/// A file of Rust over this many lines wants a second idea moved out.
+/// A file of Rust has at most this many lines: a longer one has a second idea.
 const LONGEST_RUST: usize = 400;
-/// The same in other languages, in which there are a few single scripts.
+/// A file in another language has at most this many lines: there, a script is one file.
 const LONGEST_OTHER: usize = 600;
 /// The files that people write.
 const SOURCES: [&str; 6] = ["rs", "js", "mjs", "css", "html", "py"];

@@ -1,4 +1,4 @@
-//! The way of somebody who has only Rust and the README: a project beside a fresh clone, with the lines that the README shows.
+//! The first steps of a user who has only Rust and the README: a project beside a fresh clone, with the lines that the README shows.
 
 use std::{
     env, fs,
@@ -17,7 +17,7 @@ const NO_ADAPTER: &str = "adapter";
 /// Where everything is built that is not of this workspace, so that Burn is built once in Cargo's own profile.
 const TARGET: &str = "target/newcomer";
 
-/// Builds there, in Cargo's own profile, as anybody has it, but for what debuggers need: minutes, and gigabytes.
+/// Makes `cargo` build in `TARGET`, in Cargo's default profile, but without debug information, which takes minutes and gigabytes.
 pub fn outside(cargo: &mut Command) -> &mut Command {
     cargo.env("CARGO_TARGET_DIR", root().join(TARGET));
     cargo.env("CARGO_PROFILE_DEV_DEBUG", "0")
@@ -28,13 +28,13 @@ pub fn on_flex() -> Result<(), String> {
     follow_readme("flex", &["build"])
 }
 
-/// The same on wgpu: without Burn's `autotune`, with which all tests on wgpu run.
+/// [`on_flex`] on wgpu, without Burn's `autotune`, with which all tests on wgpu run.
 pub fn on_wgpu() -> Result<(), String> {
     follow_readme("wgpu", &["build", "--features", "burn-attn/wgpu"])
 }
 
 fn follow_readme(device: &str, build: &[&str]) -> Result<(), String> {
-    // Outside of this workspace, whose manifest, profile and configuration nobody else has.
+    // Outside of this workspace: a user does not have its manifest, profile and configuration.
     let folder = env::temp_dir().join(format!("burn-attn-newcomer-{}", process::id()));
     let followed = follow_in(&folder, device, build);
     let removed = fs::remove_dir_all(&folder);
@@ -44,7 +44,7 @@ fn follow_readme(device: &str, build: &[&str]) -> Result<(), String> {
 fn follow_in(folder: &Path, device: &str, build: &[&str]) -> Result<(), String> {
     fs::create_dir_all(folder).map_err(at(folder))?;
     // What a commit would hold, so that a file that was never added is missing here as it would be in a clone. The folder may be
-    // somebody else's, as in a container; git then only reads what is asked for.
+    // another user's, as in a container, where git needs `safe.directory`.
     let files = format!("--prefix={}/burn-attn/", folder.display());
     let checkout = ["-c", "safe.directory=*", "checkout-index", "--all", &files];
     run(Command::new("git").current_dir(root()).args(checkout))?;

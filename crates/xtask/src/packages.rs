@@ -23,7 +23,7 @@ pub fn dependencies() -> Result<(), String> {
 /// Puts every package together that `cargo publish --workspace` would publish, and builds it.
 pub fn put_together() -> Result<(), String> {
     forget_earlier()?;
-    // It builds no tests and no examples: `files_are_whole` looks for their files.
+    // The dry run builds no tests and no examples: `files_are_whole` looks for their files.
     let mut publish = cargo("publish --workspace --dry-run --allow-dirty");
     run(outside(&mut publish))
 }

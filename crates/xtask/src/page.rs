@@ -92,7 +92,7 @@ fn page(tokens: usize) -> String {
         AttentionMap::new("layer 1", labels.clone(), labels.clone(), weights)
             .expect("every row sums to 1")
     };
-    // The first query sees nothing, and nobody may look at the last key; the one before it gets a weight that rounds to 0.
+    // The first query sees nothing, and no query sees the last key; the key before it gets a weight that rounds to 0.
     let row = |i: usize| match i {
         0 => [0.0; 4],
         _ => [0.75, 0.25, 1e-6, 0.0],

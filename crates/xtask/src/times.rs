@@ -7,7 +7,7 @@ static STEPS: Mutex<Vec<Step>> = Mutex::new(Vec::new());
 struct Step {
     command: String,
     wall_seconds: f64,
-    /// Of the command and everything that it started; known on Linux.
+    /// The time of the command and of everything that it started; known on Linux.
     cpu_seconds: Option<f64>,
 }
 
@@ -61,7 +61,7 @@ pub fn print() {
 
 /// User and system time of all processes that this one has waited for, and of theirs (seconds).
 fn children_cpu() -> Option<f64> {
-    /// Of every Linux, whatever its timer.
+    /// The unit of `/proc` on every Linux, whatever its timer.
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // The name of the program may have spaces.

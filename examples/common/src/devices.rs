@@ -9,7 +9,7 @@ use clap::ValueEnum;
 ///
 /// # Errors
 ///
-/// As [`DeviceArg::open`] and [`choose`].
+/// If a backend was not compiled in, or `BURN_DEVICE` names an unknown device.
 pub fn open_all(devices: &[DeviceArg]) -> Result<Vec<Device>, String> {
     match devices {
         [] => Ok(vec![choose(None)?.device]),
@@ -162,7 +162,7 @@ pub struct TargetDevice {
 pub fn choose(asked: Option<DeviceArg>) -> Result<TargetDevice, String> {
     let arg = match (asked, std::env::var("BURN_DEVICE")) {
         (Some(arg), _) => Some(arg),
-        // LibTorch has devices of its own, and a remote one has an address: Burn reads the variable, too.
+        // Left to Burn, which reads the variable too: a device of LibTorch has a kind, a remote one an address.
         (None, Ok(text)) if ["tch", "remote"].contains(&text.to_lowercase().as_str()) => None,
         (None, Ok(text)) => Some(text.parse().map_err(|_| {
             format!("the environment variable BURN_DEVICE names an unknown device {text:?}")

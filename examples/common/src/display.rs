@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::learner;
 
-/// The metrics, and whether more of it is better.
+/// The metrics, and whether a larger value is better.
 const METRICS: [(&str, bool); 4] = [
     ("Loss", false),
     (PERPLEXITY, false),
@@ -27,7 +27,7 @@ const METRICS: [(&str, bool); 4] = [
 ];
 const PERPLEXITY: &str = "Perplexity";
 
-/// What a training is of.
+/// What a model is trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Tokens of a text, whose perplexity is shown.

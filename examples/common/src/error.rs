@@ -2,7 +2,7 @@
 
 use std::{error, fmt::Display};
 
-/// What a program prints when it fails; no program tells errors apart. One of the tokenizer has to pass [`tokenizer_failed`] first.
+/// What a program prints when it fails; no program tells errors apart. An error of the tokenizer has to pass [`tokenizer_failed`] first.
 pub type Error = Box<dyn error::Error>;
 
 /// An error about a text, which is quoted as far as its first 60 characters.

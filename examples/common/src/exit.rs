@@ -9,7 +9,7 @@ use std::{
 
 /// How the panic of `println!` begins.
 const PRINTING: &str = "failed printing to stdout: ";
-/// What the system calls a closed pipe: its own words differ from language to language.
+/// The system's error numbers for a closed pipe; its error messages may be translated.
 const CLOSED_PIPE: &[i32] = if cfg!(windows) { &[109, 232] } else { &[32] };
 
 /// Exit code of a program that Ctrl-C has stopped.
@@ -52,7 +52,7 @@ fn is_closed_pipe(message: &str) -> bool {
     })
 }
 
-/// Prints an error. Where it cannot be written, the exit code has to do.
+/// Prints an error. Where it cannot be written, the exit code alone reports it.
 fn complain(error: &str) {
     warn(&format!("error: {error}"));
 }
@@ -68,7 +68,7 @@ pub fn print(piece: &str) {
     }
 }
 
-/// Prints a line on standard output. Where it cannot be written, as where nobody reads any more, a training goes on without it.
+/// Prints a line on standard output. Where it cannot be written, as into a closed pipe, a training goes on without it.
 pub fn println(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

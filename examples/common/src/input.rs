@@ -81,7 +81,7 @@ pub fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// What each line of a file says, which `parsed` knows.
+/// The lines of a file, each read by `parsed`.
 ///
 /// # Errors
 /// If the file cannot be read, or lines are not `what` they should be; names the first ones, and says how many there are.
@@ -124,7 +124,7 @@ pub fn bar(len: u64, style: &str) -> ProgressBar {
     ProgressBar::new(len).with_style(style)
 }
 
-/// Refuses the first option whose value is not allowed. Each has its name, whether the value is allowed, what is, and the value.
+/// Refuses the first option whose value is not allowed. An option is its name, whether its value is allowed, what is allowed, and the value.
 ///
 /// # Errors
 /// If there is such an option.

@@ -1,4 +1,4 @@
-//! What Burn's learner prints where there is no dashboard: its own renderer would print a line for every step. And how Ctrl-C stops it.
+//! What Burn's learner prints where there is no dashboard: Burn's renderer would print a line for every step. And how Ctrl-C stops a training.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,11 +19,11 @@ use indicatif::ProgressBar;
 
 use crate::{exit, input::bar};
 
-/// How often a line says how far it is.
+/// The time between two progress lines.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// The first Ctrl-C makes `interrupter` say that a training should stop, which it does after the step under way; the second ends the program.
-/// If there can be no handler, the first does.
+/// If no handler can be set, the first ends it.
 pub fn stop_by_ctrl_c(interrupter: Interrupter) {
     let _ = ctrlc::set_handler(move || {
         if interrupter.should_stop() {

@@ -11,11 +11,11 @@ use crate::{
     files::{FileError, UNFINISHED, name},
 };
 
-/// The file that a training locks. It stays: if it were removed, one training could lock it just before and another its
-/// successor.
+/// The file that a training locks. It stays: if it were removed, one training could lock the removed file and another the
+/// next file of that name.
 pub const FILE: &str = ".lock";
 
-/// Keeps other trainings out of a folder. The system gives it back when the process ends, even if that is killed.
+/// Keeps other trainings out of a folder. The system releases the lock when the process ends, even when it is killed.
 #[must_use = "it is given back when it is dropped"]
 #[derive(Debug)]
 pub struct Lock {
@@ -28,7 +28,7 @@ pub struct Lock {
 /// If something is.
 pub fn free(folder: &Path) -> Result<(), Error> {
     match File::open(folder.join(FILE)) {
-        // Two that only look do not hinder each other.
+        // Processes that only look do not block each other.
         Ok(file) => locked(file.try_lock_shared(), folder),
         // Nothing has trained there. If it is there and cannot be opened, `lock` says why.
         Err(_) => Ok(()),

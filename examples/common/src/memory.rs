@@ -14,9 +14,9 @@ pub fn keep_freed() {
     {
         // SAFETY: it changes numbers that other threads read without a lock; there are none yet, or they read one valid number or another.
         unsafe {
-            // No block is a mapping of its own, which would end with it, unless it is too large for a thread's heap,
+            // No block gets a mapping, which would end when the block is freed, unless the block is too large for a thread's heap.
             libc::mallopt(libc::M_MMAP_MAX, 0);
-            // and the main heap never shrinks.
+            // The main heap never shrinks.
             libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
         }
     }

@@ -147,10 +147,10 @@ impl Pictures {
         tokens: &[u32],
         device: &Device,
     ) -> Result<(), Error> {
-        // The last one may have been chosen when there was no room to read it.
+        // The last token may have been chosen when the model had no position left to read it.
         let read = &tokens[..tokens.len().min(model.max_len())];
         let mut next = labels(tokenizer, &tokens[1..]);
-        // Nothing has been written after the last one.
+        // No token has been written after the last one.
         next.resize(read.len(), "…".into());
         let labels = labels(tokenizer, read);
         let (ids, _) = padded(&[read], device);
@@ -177,7 +177,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The map of the layer, which the group is added to the title of, and the head from 0.
+    /// The map of the layer, with the group's name added to its title, and the head, counted from 0.
     fn of(&self, groups: &[AttentionGroup]) -> Result<(AttentionMap, Option<usize>), Error> {
         let kind = self.kind.to_lowercase();
         let is_kind = |group: &&AttentionGroup| group.name().to_lowercase().starts_with(&kind);

@@ -51,7 +51,7 @@ impl RunFolder {
         Ok(Some((Checkpoint::newest(&self.path)?, lock)))
     }
 
-    /// Makes sure that a new run destroys no other, and nothing that is of no run.
+    /// Makes sure that a new run destroys neither another run nor files that belong to no run.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl RunFolder {
         let lock = lock::prepare(&self.path)?;
         // Until it was locked, another run may have begun and ended.
         self.check_no_run()?;
-        // Of a run that was killed while it wrote its first checkpoint.
+        // A run that was killed while it wrote its first checkpoint has left this file.
         let _ = std::fs::remove_file(self.path.join(BEST_CHECKPOINT));
         Ok(lock)
     }

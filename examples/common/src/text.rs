@@ -1,4 +1,4 @@
-//! Texts of strangers, shown in a terminal.
+//! Untrusted texts, shown in a terminal.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ pub fn printable(text: &str, longest: usize) -> String {
     UNPRINTABLE.replace_all(&cut, "\u{fffd}").into_owned()
 }
 
-/// The same for a text of several lines, or a piece of one, however long: its line ends stay, as line feeds.
+/// A text of several lines, or a piece of one: each line as [`printable`] makes it, of any length. Line ends become line feeds.
 pub fn printable_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let lines: Vec<String> = text

@@ -93,7 +93,7 @@ pub extern "C" fn text() -> *const u8 {
     STATE.with_borrow(|state| state.text.as_ptr())
 }
 
-/// Its bytes.
+/// The text's length (bytes).
 #[unsafe(no_mangle)]
 pub extern "C" fn text_length() -> usize {
     STATE.with_borrow(|state| state.text.len())
@@ -105,7 +105,7 @@ pub extern "C" fn numbers() -> *const f32 {
     STATE.with_borrow(|state| state.numbers.as_ptr())
 }
 
-/// How many there are.
+/// The count of the numbers.
 #[unsafe(no_mangle)]
 pub extern "C" fn numbers_length() -> usize {
     STATE.with_borrow(|state| state.numbers.len())

@@ -83,7 +83,7 @@ pub fn save_best(folder: &Path, device: &Device) -> Result<State, Error> {
 
 /// The trained model with its vocabulary.
 pub fn load(folder: &Path, device: &Device) -> Result<(LanguageModel, Tokenizer), Error> {
-    // Otherwise it would be looked for on the Hugging Face Hub, if another crate of the build asks for that.
+    // Otherwise the path would be looked for on the Hugging Face Hub, if another crate of the build turns on the feature `hub`.
     if !folder.join("model.safetensors").exists() {
         return Err(of_run(folder).refused("there is no trained model here"));
     }
@@ -117,7 +117,7 @@ pub fn model_config(recipe: &Recipe, vocabulary: usize) -> LanguageModelConfig {
         .with_scaled_embedding(false)
 }
 
-/// The same as `transformers` writes it.
+/// The configuration of such a Llama as `transformers` writes it.
 fn config_json(recipe: &Recipe, vocabulary: usize) -> serde_json::Value {
     json!({
         "architectures": ["LlamaForCausalLM"],

@@ -25,7 +25,7 @@ use crate::{
 
 /// Tokens of the held-out text that samples continue.
 const PROMPT: usize = 12;
-/// Passes over the text at most, unless it is said.
+/// The default of `--epochs`.
 const EPOCHS: usize = 10;
 
 /// Trains a model and saves it; returns the exit code.

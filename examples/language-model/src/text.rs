@@ -15,7 +15,7 @@ use tokenizers::Tokenizer;
 
 use crate::cli::Recipe;
 
-/// One byte of so many is held out, at the end of the text.
+/// The text's end is held out: one byte of this many.
 const HELD_OUT: usize = 20;
 
 /// A text as tokens.
@@ -24,7 +24,7 @@ pub struct Text {
     pub tokenizer: Tokenizer,
     /// What the model is trained on.
     pub train: Windows,
-    /// What it never sees, the end of the text.
+    /// The end of the text, which the model is not trained on.
     pub held_out: Windows,
     /// Tells texts apart.
     pub fingerprint: String,
@@ -52,7 +52,7 @@ impl Text {
         let (of_training, of_held_out) = text.split_at(end);
         let tokenizer = match tokenizer {
             Some(tokenizer) => tokenizer,
-            // Not from what is held out.
+            // The held-out part adds nothing to the vocabulary.
             None => vocabulary(of_training, recipe)?,
         };
         let tokens = |text: &str| -> Result<Vec<u32>, Error> {
@@ -67,7 +67,7 @@ impl Text {
         let train = Windows::new(train, recipe.len).whole(recipe.batch);
         let held_out = Windows::new(held_out, recipe.len);
         if train.count == 0 || held_out.count == 0 {
-            // A window has one token more than it predicts; the larger need is the training part's or the held-out one's.
+            // A window has one token more than it predicts. The part that needs the longer text decides.
             let of_all = |part: usize| part.saturating_add(1).saturating_mul(HELD_OUT);
             let needed = of_all(recipe.len)
                 .max(of_all(recipe.len.saturating_mul(recipe.batch)) / (HELD_OUT - 1));

@@ -39,7 +39,7 @@ def read():
 
 
 def batches(reviews, size=BATCH):
-    """Of about the same length, in any order."""
+    """Batches of reviews of about the same length, in a random order."""
     order = random.sample(range(len(reviews)), len(reviews))
     order.sort(key=lambda index: len(reviews[index][0]))
     batches = [order[start : start + size] for start in range(0, len(order), size)]

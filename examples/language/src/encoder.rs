@@ -120,7 +120,7 @@ impl Encoder {
         let weights = Weights::open(folder).map_err(|error| unfit(folder, error))?;
         let weights = match task.pooled {
             true => weights,
-            // Older versions of transformers wrote it all the same.
+            // Older versions of transformers wrote the pooler all the same.
             false => weights.ignore("*.pooler.*"),
         };
         let loaded = weights.load(&table, &mut model);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, passages::Passage, sentences::vector};
 
-/// Its tensors: a row for each passage, and the vector of [`PROBE`], by which the encoder is known again.
+/// Its tensors: a row for each passage, and the vector of [`PROBE`], which identifies the encoder.
 const VECTORS: &str = "vectors";
 const PROBED: &str = "probe";
 const PROBE: &str = "The same encoder gives the same vector.";

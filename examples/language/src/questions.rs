@@ -78,7 +78,7 @@ pub struct AnswerScores {
 impl AnswerScores {
     /// Compares answers with the right ones.
     ///
-    /// As the script of SQuAD 1.1 (Rajpurkar et al., arXiv:1606.05250): it compares lower-case words without punctuation and articles.
+    /// The scores are those of SQuAD 1.1's script (Rajpurkar et al., arXiv:1606.05250), which compares lower-case words without punctuation and articles.
     pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut scores = Self::default();
         for (found, right) in pairs {

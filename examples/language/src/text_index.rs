@@ -77,7 +77,7 @@ impl TextIndex {
         let index_file = IndexFile::new(folder, file, encoder)?;
         let mut known = index_file.open()?;
         let mut texts = Vec::new();
-        // Of the passages that have to be read: the text, the place in it, and the tokens.
+        // The passages that have to be read: the index of the text, the place in the text, and the tokens.
         let mut unread: Vec<(usize, usize, Vec<u32>)> = Vec::new();
         for path in found(folder, extensions, &mut done)? {
             let whole = folder.join(&path);
@@ -128,13 +128,13 @@ impl TextIndex {
             }
             texts.push(text);
         }
-        // Of what is left, files are gone, cannot be read, or have other extensions.
+        // The files of the remaining texts are gone, cannot be read, or have other extensions.
         let left = known.len();
         let is_there = |text: &Text| folder.join(&text.path).try_exists().unwrap_or(true);
         let others: Vec<_> = known.into_values().filter(is_there).collect();
         let mut has_changed = done.read > 0 || others.len() < left || !file.exists();
         let mut index = Self { texts, others };
-        // A search need not fail because the next one will take longer.
+        // Without the file, only the next search takes longer.
         let save = |index: &Self| {
             let texts = index.texts.iter().chain(&index.others);
             if let Err(error) = index_file.save(texts) {

@@ -7,11 +7,11 @@ use crate::Error;
 /// A model, or a file, that `cargo xtask fetch` gets.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishedAsset {
-    /// Its name there.
+    /// The name that `cargo xtask fetch` has for it.
     name: &'static str,
     /// The folder or file, below that of the repository.
     path: &'static str,
-    /// How another one is named.
+    /// What a user may name instead, for the error.
     instead: &'static str,
 }
 

@@ -45,7 +45,7 @@ impl Draw {
         unreachable!("what is drawn is below the sum of the weights")
     }
 
-    /// Of `draws` items drawn from a slice that is not empty, the one used least: no rare word is rarer still.
+    /// The least used of `draws` items drawn from a slice that is not empty, so that no word becomes rare.
     pub(super) fn pick_little_used(
         &mut self,
         items: &[usize],

@@ -44,7 +44,7 @@ pub(super) fn generate(seed: u64) -> ToyCorpus {
             part.push(pair);
         }
     }
-    // From here on the grammar is done; the order is drawn from a stream of its own.
+    // From here on the grammar is done; the order is drawn from another stream.
     Draw::new(!seed).shuffle(&mut known);
     let (train, held_out) = hold_out(known);
     ToyCorpus {

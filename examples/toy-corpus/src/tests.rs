@@ -357,7 +357,7 @@ fn a_seed_gives_the_same_corpus_for_ever() {
     let corpus = ToyCorpus::generate(0);
     assert_eq!(corpus, ToyCorpus::generate(0));
     assert_ne!(corpus.train, ToyCorpus::generate(1).train);
-    // Of every sentence in order.
+    // The hash covers every sentence in order.
     let lines = all(&corpus).map(|pair| format!("{}\t{}\n", pair.source, pair.target));
     let hash = fnv1a(&lines.collect::<String>());
     assert_eq!(hash, 0x26c1_6fec_dada_0e2d, "{hash:#018x}");

@@ -3,7 +3,7 @@
 Usage: python compare/transcribe.py PROGRAM MODEL_FOLDER RECORDING.wav...      PROGRAM as in target/release/transcribe
 
 Both cut a recording into windows of 30 seconds and choose greedily, without timestamps. Each reads the recording, transcribes it and prints it,
-five times in turns, each time in a process of its own with two threads; what is compared is the median of the time in which samples become
+five times in turns, each time in a new process with two threads; what is compared is the median of the time in which samples become
 text. Recordings have one channel of 16,000 samples a second, so that both read the same numbers.
 """
 

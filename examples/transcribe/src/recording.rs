@@ -18,7 +18,7 @@ use rubato::{
 /// The least length of the samples that counts as unknown (bytes): what recorders write that do not know it yet is close to the greatest number
 /// of 31 or 32 bits.
 const UNKNOWN: u32 = 0x7fff_0000;
-/// Samples a second that are resampled.
+/// The sample rates that can be read (samples a second).
 const RATES: RangeInclusive<u32> = 1_000..=768_000;
 
 /// Records the end of the stream, which the reader of WAV files reports as an error like any other.
@@ -200,7 +200,7 @@ impl<'a> Recording<'a> {
     }
 }
 
-/// Samples of a recording with `rate` samples a second, as many a second as speech models hear.
+/// Samples of a recording with `rate` samples a second, resampled to [`LogMel::SAMPLE_RATE`].
 fn resampled(samples: Vec<f32>, rate: usize) -> Result<Vec<f32>, Error> {
     if rate == LogMel::SAMPLE_RATE {
         return Ok(samples);

@@ -227,7 +227,7 @@ fn a_file_and_a_pipe_give_the_same() {
     assert!(report.ends_with(" s for 1.7 s of recording\n"), "{report}");
     assert_eq!(printed(timed), lines);
 
-    // As recorders write into pipes, which do not know the length, and what ffmpeg writes there.
+    // Lengths that recorders and ffmpeg write into pipes, where the length is not known yet.
     let data = wav
         .windows(4)
         .position(|bytes| bytes == b"data")

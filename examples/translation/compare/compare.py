@@ -49,13 +49,13 @@ INTERRUPTED = {0, 130}
 
 
 def read_lines(path):
-    """As the translator divides them: neither str.splitlines nor universal newlines do."""
+    """The lines as the translator divides a file, unlike str.splitlines and universal newlines."""
     text = Path(path).read_bytes().decode("utf-8-sig")
     return text.removesuffix("\n").split("\n")
 
 
 def composed(text):
-    """As the translator reads it."""
+    """The text as the translator reads it."""
     return unicodedata.normalize("NFC", text.replace("\ufeff", "").strip())
 
 
@@ -339,7 +339,7 @@ def main():
                     side.checkpoint()
                     measure(side, test, results)
     finally:
-        # Nobody stays stopped for ever.
+        # No process stays stopped.
         failed = []
         for side in sides:
             try:

@@ -51,7 +51,7 @@ impl TrainingData for Batches {
         plan(&self.train, size, seed, epoch)
     }
 
-    /// `<eos>` counts twice.
+    /// Source and target have an `<eos>` each.
     fn tokens(&self, sample: usize) -> usize {
         self.train[sample].source.len() + self.train[sample].target.len() + 2
     }

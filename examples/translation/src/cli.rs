@@ -38,7 +38,7 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 success, 1 failure (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.";
 
-/// The folder of a run, unless it is said.
+/// The default folder of a run.
 pub const OUT: &str = "translation-run";
 
 /// Options of every command.

@@ -27,7 +27,7 @@ use crate::trainer::Trainer;
 use crate::translate::translate;
 use crate::translator::Translator;
 
-/// What a run is tested on, unless it is a file: the sentences that were set aside.
+/// How reports name the sentences that were set aside; a file of `--test` has its path instead.
 pub const HELD_OUT: &str = "held-out sentences, never seen";
 
 /// Runs the command and returns the exit code.
@@ -124,8 +124,8 @@ fn refuse_outputs(shared: &Shared, command: &str) -> Result<(), Error> {
     }
 }
 
-/// Decides how many replicas there are, if it is not given. They are refused on a device that is not the CPU's threads: they would wait for
-/// each other, and replicas would share one RNG, making dropout depend on scheduling.
+/// Decides the number of replicas, if it is not given. More than one is refused on any device but the CPU's threads: they would wait for
+/// each other there, and would share one RNG, so that dropout depended on scheduling.
 fn decide_replicas(
     config: &mut RunConfig,
     asked: Option<usize>,

@@ -69,10 +69,10 @@ fn train(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Err
         return begin(&args, shared, target);
     }
     let Checkpoint { config, state, .. } = checkpoint::newest(&shared.out)?;
-    // What only the corpus determines was not given as an option, so it cannot differ.
+    // No option sets what the corpus alone determines.
     demo.data.fingerprint.clone_from(&config.data.fingerprint);
     demo.model.vocab_size = config.model.vocab_size;
-    // Nor what only the machine determines.
+    // The machine determines the number of replicas.
     demo.replicas = config.replicas;
     if serde_json::to_value(&demo).ok() != serde_json::to_value(&config).ok() {
         return Err(folder::occupied(&shared.out, &state.name()));

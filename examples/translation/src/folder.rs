@@ -9,7 +9,7 @@ use crate::checkpoint;
 use crate::curve;
 use crate::explain;
 
-/// Makes sure that a new run destroys no other, and nothing that is of no run.
+/// Makes sure that a new run destroys neither another run nor files that belong to no run.
 pub fn refuse_occupied(out: &Path) -> Result<(), Error> {
     if checkpoint::exists(out) {
         return Err(occupied(out, &checkpoint::newest(out)?.state.name()));

@@ -16,7 +16,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Burn's name of it.
+    /// Burn's name of this precision.
     pub fn dtype(self) -> FloatDType {
         match self {
             Self::F32 => FloatDType::F32,
@@ -24,10 +24,10 @@ impl Precision {
         }
     }
 
-    /// Makes sure that a device of this name computes in it.
+    /// Makes sure that a device computes in this precision; `name` is the device's in the error.
     ///
     /// # Errors
-    /// If it does not.
+    /// If the device does not.
     pub fn check(self, device: &Device, name: &str) -> Result<(), Error> {
         match device.supports_dtype(self.dtype()) {
             true => Ok(()),

@@ -15,7 +15,7 @@ use burn_attn_models::train::{CurvePoint, State};
 
 /// Everything `--report` writes.
 pub struct Report<'a> {
-    /// What `held_out` is of: the sentences that were set aside, or the file of `--test`.
+    /// Where the sentences of `held_out` are from: those that were set aside, or the file of `--test`.
     pub tested_on: &'a str,
     /// How good the translations are.
     pub scores: &'a Scores,

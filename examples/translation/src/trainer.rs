@@ -47,7 +47,7 @@ impl Trainer {
         out: &Path,
     ) -> Result<Self, Error> {
         let batches = Batches::new(split, &vocabulary, &config)?;
-        // A run that goes on where replicas cannot share the CPU's threads has one.
+        // A run that is resumed on another device than the CPU's threads has one replica.
         let replicas = match in_host_memory(device) {
             true => config.replicas,
             false => 1,
@@ -155,7 +155,7 @@ fn show(training: &train::Trainer<Seq2Seq, RunConfig>, progress: &Progress) {
     let label = label(state.epoch + 1, &training.folder.config);
     let steps = [state.step_in_epoch, training.epoch_steps()];
     progress.step((training.clock)(), &label, steps, || {
-        // None has been read yet in the first steps.
+        // No loss has been read yet in the first steps.
         let loss = training.loss().map(|loss| format!("loss {loss:.3}, "));
         let loss = loss.unwrap_or_default();
         let speed = state.tokens_per_second();

@@ -311,7 +311,7 @@ fn what_is_printed_of_a_corpus_is_short_and_no_command_to_the_terminal() {
     assert_eq!(page("\u{feff}7 si\u{301}"), page("7 s\u{ed} "));
 }
 
-/// Unlike a training, which goes on.
+/// A training goes on where its lines cannot be printed, the other commands do not.
 #[test]
 #[cfg(target_os = "linux")]
 fn figures_that_cannot_be_printed_are_a_failure() {

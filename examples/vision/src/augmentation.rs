@@ -13,7 +13,7 @@ const SHEAR: f32 = 0.1;
 /// How far a scan moves at most (pixels).
 const SHIFT: f32 = 2.0;
 
-/// The scan as some other hand might have written it: pixels from 0 to 255, interpolated between the nearest four, 0 outside.
+/// The scan turned, scaled, sheared and moved at random: pixels from 0 to 255, interpolated between the nearest four, 0 outside.
 pub fn augmented(scan: &[u8], mut random: impl Rng) -> impl Iterator<Item = f32> {
     let mut up_to = |most: f32| random.random_range(-most..=most);
     let angle = up_to(ANGLE).to_radians();

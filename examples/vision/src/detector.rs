@@ -59,7 +59,7 @@ pub struct Detector {
 
 /// What a detector says of images.
 pub struct DetectorOutput {
-    /// Of all places, then of the queries after each layer of the decoder.
+    /// Predictions for all places, then for the queries after each layer of the decoder.
     pub layers: Vec<Predictions>,
     /// If requested, where the queries looked in the last layer, `[batch, heads, queries, rows · columns]`.
     pub weights: Option<Tensor<4>>,
@@ -121,7 +121,7 @@ impl Detector {
         let input = LayerInput::new(x).query_key_position_embedding(positions.clone());
         let memory = self.encoder.forward(input);
         let (first, boxes) = self.proposal.forward(memory.clone(), places);
-        // Of each place, how probable its most probable class is.
+        // The largest logit of each place.
         let scores = first.logits.clone().detach().max_dim(2);
         let (_, best) = scores.topk_with_indices(N_QUERIES, 1);
         let mut boxes = boxes.gather(1, best.clone().expand([batch, N_QUERIES, 4]));
@@ -181,7 +181,7 @@ impl Head {
         Self { class, shift }
     }
 
-    /// What it says of states and the boxes they begin with, which are given as logits; and the new boxes as logits, without a graph.
+    /// The predictions for states and the boxes they begin with, which are given as logits; and the new boxes as logits, without a graph.
     fn forward(&self, states: Tensor<3>, boxes: Tensor<3>) -> (Predictions, Tensor<3>) {
         let boxes = boxes + self.shift.forward(states.clone());
         let predictions = Predictions {

@@ -16,7 +16,7 @@ pub fn mean_average_precision(images: &[(Vec<Detection>, Vec<Object>)]) -> f64 {
     precisions.iter().sum::<f64>() / precisions.len().max(1) as f64
 }
 
-/// That of one digit, unless there is none.
+/// The average precision of one digit, unless no image has it.
 fn average_precision(images: &[(Vec<Detection>, Vec<Object>)], digit: usize) -> Option<f64> {
     let is_digit = |object: &&Object| usize::from(object.digit) == digit;
     let objects = images

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use example_common::{error::Error, files};
 use serde_json::{Value, json};
 
-/// What the values of a pixel, 0 to 1, are on average in MNIST, and their standard deviation.
+/// Mean and standard deviation of MNIST's pixels, from 0 to 1.
 const MEAN: f32 = 0.1307;
 const STD: f32 = 0.3081;
 

@@ -105,7 +105,7 @@ fn segmented(mnist: &Mnist, segmenter: &ImageSegmenter, device: &Device) -> Resu
         .into());
     }
     let scenes = scenes(mnist)?;
-    // For each class: pixels that are said to be of it, that are, and both.
+    // For each class: pixels that are predicted to be of it, that are of it, and both.
     let mut counts = vec![[0u64; 3]; classes];
     let images = |scene: usize| scenes[scene].image();
     each_batch(
@@ -114,7 +114,7 @@ fn segmented(mnist: &Mnist, segmenter: &ImageSegmenter, device: &Device) -> Resu
         &segmenter.processor,
         device,
         |first, images| {
-            // Of the size of scenes, whatever size the model sees.
+            // The logits have the size of scenes, whatever size the model sees.
             let logits = segmenter.model.pixel_logits(images, [SIDE, SIDE]);
             let said = logits.argmax(2).into_data();
             let pixels = scenes[first..].iter().flat_map(|scene| &scene.classes);

@@ -186,7 +186,7 @@ fn trainer<D: TrainingTask>(
 }
 
 impl RecipeArgs {
-    /// What was not said as in `default`.
+    /// The recipe, with the values of `default` for options that are not given.
     fn or(&self, default: Recipe) -> Recipe {
         Recipe {
             epochs: self.epochs.unwrap_or(default.epochs),

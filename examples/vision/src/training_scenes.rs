@@ -43,7 +43,7 @@ impl<B> TrainingScenes<B> {
         }
     }
 
-    /// These samples.
+    /// The scenes of these samples.
     fn scenes(&self, samples: &[usize]) -> Vec<Scene> {
         let scene = |&sample| self.training.scene(&self.mnist, sample);
         samples.iter().map(scene).collect()
@@ -67,7 +67,7 @@ impl<B: TokenBatch> TrainingData for TrainingScenes<B> {
     }
 
     fn validation(&self, device: &Device) -> impl Iterator<Item = B> {
-        // Another seed than that of the test, whose digits would stand at the same places.
+        // Not the seed of the test: digits would stand at the same places.
         let scenes = Scenes::unseen(self.training.scans.end..self.mnist.len(), u64::MAX);
         (0..HELD_OUT).step_by(AT_ONCE).map(move |first| {
             let numbers = first..first + AT_ONCE;

@@ -28,7 +28,7 @@ pub struct Recipe {
     pub batch: usize,
     /// The highest learning rate.
     pub learning_rate: f64,
-    /// Of parameters, order and augmentation.
+    /// The seed of parameters, order and augmentation.
     pub seed: u64,
 }
 
@@ -41,7 +41,7 @@ pub trait TrainingTask: TrainingData<Batch: TokenBatch> + Sized {
         + TrainStep<Input = Self::Batch, Output = SequenceOutput>
         + InferenceStep<Input = Self::Batch, Output = SequenceOutput>;
 
-    /// How it is trained if nothing else is said.
+    /// The default recipe.
     const RECIPE: Recipe;
 
     /// The data of a run.

@@ -59,7 +59,7 @@ fn a_ratio_above_one_means_that_ours_is_faster() {
     // 8 GFLOP in 2 s, and 2 GFLOP in 5 s.
     assert_eq!(ratio(Measure::Rate, &op, &product), Ok(4.0 / 0.4));
     assert_eq!(ratio(Measure::Rate, &product, &op), Ok(1.0 / 1.6));
-    // Of memory, that ours needs more.
+    // A ratio of memory above 1 means that ours needs more.
     assert_eq!(ratio(Measure::Memory, &op, &op), Ok(3.0));
 }
 
@@ -131,7 +131,7 @@ fn only_a_peer_that_does_the_same_must_agree() {
         agree(&case, &backward, &results(1.0), &results(2.0)),
         Ok(())
     );
-    // Every library rolls its own dice.
+    // Every library draws other random numbers.
     let dropout = Work::Op(Op {
         dropout: 0.1,
         ..Op::new(Pass::Forward, 1000)

@@ -32,7 +32,7 @@ pub struct Ours {
     /// Holds the context.
     cache: TransformerCache,
     tokens: Vec<Tensor<3>>,
-    /// Of the context in each sequence.
+    /// Tokens of the context in each sequence.
     lengths: Vec<usize>,
 }
 
@@ -87,7 +87,7 @@ impl Subject for Ours {
         self.decode();
     }
 
-    /// Without the time of forgetting.
+    /// Leaves out the time of truncating the cache.
     fn time(&mut self, count: usize) -> Duration {
         (0..count).map(|_| self.decode().1).sum()
     }

@@ -1,4 +1,4 @@
-//! The most f32 multiply-adds that the machine can do: the roof that fractions of peak are fractions of.
+//! The most f32 multiply-adds that the machine can do: the peak of which rates are shares.
 
 use std::any;
 use std::hint::black_box;

@@ -14,7 +14,7 @@ pub fn build(product: &Matmul) -> Box<dyn Subject> {
     let matrix = |seed| tensor(seed, 1.0, shape, product.precision, dtype, &device);
     let (left, right) = (matrix(seed::QUERY), matrix(seed::KEY));
     let multiply = move || left.clone().matmul(right.clone());
-    // A row: a device that refuses to multiply says so to whoever reads.
+    // A row: a device that refuses to multiply fails when its result is read.
     calls(multiply, |product: Tensor<4>| {
         vec![("row".into(), values(product.narrow(2, 0, 1)))]
     })

@@ -55,7 +55,7 @@ pub fn ours(module: &Module) -> Box<dyn Subject> {
     }
 }
 
-/// That of burn-nn, and its inputs.
+/// The module of burn-nn, and its inputs.
 pub fn burn_nn(module: &Module) -> Box<dyn Subject> {
     let device = &Device::default().autodiff();
     let [d_model, heads] = [module.d_model, module.heads];

@@ -17,7 +17,7 @@ use crate::generator::{QUERY_SCALE, numbers, seed};
 use crate::text::name;
 use crate::work::{Body, Op, Pass, Precision};
 
-/// The seed of our dropout; the peers draw from generators of their own.
+/// The seed of our dropout; the peers draw from other generators.
 pub const DROPOUT_SEED: u64 = 7;
 
 /// From query, key and value, and the bias on the scores.
@@ -87,7 +87,7 @@ pub fn tensor(
     Tensor::from_data(rounded.convert_dtype(stored), (device, stored))
 }
 
-/// As Burn says it.
+/// Burn's name of a precision.
 pub fn dtype(precision: Precision) -> DType {
     match precision {
         Precision::F32 => DType::F32,

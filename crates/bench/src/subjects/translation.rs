@@ -112,7 +112,7 @@ trait Translator: Module + Send + Sized {
     /// `[batch, len, vocabulary]`
     fn logits(&self, batch: &Batch) -> Tensor<3>;
 
-    /// The loss of everybody on Burn, whose gradient is computed in closed form.
+    /// The loss of ours and of burn-nn's, whose gradient is computed in closed form.
     fn loss(&self, batch: &Batch) -> Loss {
         let of = &batch.all.targets;
         let (expected, weights) = (of.tokens.clone(), of.weights.clone());
@@ -154,7 +154,7 @@ pub fn ours(step: &Translation) -> Box<dyn Subject> {
     training::<Seq2Seq>(step, rayon::current_num_threads().min(step.batch))
 }
 
-/// The same with the layers of burn-nn.
+/// Model, optimizer and batch of `step` with the layers of burn-nn.
 pub fn burn_nn(step: &Translation) -> Box<dyn Subject> {
     training::<BurnNn>(step, 1)
 }
@@ -179,7 +179,7 @@ impl<M: Translator> Subject for Training<M> {
         self.model = Some(replicas.update(optimizers, LEARNING_RATE, model, gradients));
     }
 
-    /// Those of a step without dropout, for which every library rolls its own dice.
+    /// The results of a step without dropout, for which every library draws other random numbers.
     fn results(&mut self) -> Results {
         let mut step = self.step.clone();
         step.dropout = 0.0;

@@ -60,7 +60,7 @@ fn case(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case 
     against_all(name(&op), op)
 }
 
-/// The same with an eighth of the keys, which all heads share: Burn's operation cannot.
+/// The case with one head of keys, an eighth, which all heads share: Burn's operation cannot.
 fn grouped(op: Op) -> Case {
     let mut shared = op.clone();
     shared.heads_kv = 1;
@@ -76,7 +76,7 @@ fn grouped(op: Op) -> Case {
         .thorough()
 }
 
-/// For which PyTorch has three fused implementations.
+/// The case in bf16, for which PyTorch has three fused implementations.
 fn in_half_precision(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case {
     let mut op = op(pass, causal, len, heads, dim);
     op.precision = Precision::Bf16;

@@ -91,8 +91,8 @@ fn beside_sgemm(case: Case) -> Case {
     case.against_peer("sgemm 2048³", Pytorch, product, Measure::Rate)
 }
 
-/// Each option, against the others (it takes PyTorch off its fast path) and against ourselves without it: of
-/// `self:none`, below 1 it costs, above 1 it saves.
+/// Each option, against the peers and against ours without it: a ratio of `self:none` below 1 means that the option costs
+/// time, above 1 that it saves some.
 fn options() -> Vec<Case> {
     let with = |name: &str, set: fn(&mut Op), peers: &[Library]| {
         let plain = Op::new(Training, 1024);

@@ -91,13 +91,13 @@ impl Translation {
         let attention = |causal| Op {
             dim: self.d_model / self.heads,
             causal,
-            // The decoder sees no padding of its own, because it is behind what it looks at.
+            // The decoder's self-attention has no mask of padding: the causal mask hides it from the tokens before it.
             key_lengths: (!causal).then(|| self.lengths()),
             ..Op::new(Pass::Training, self.len).sized(self.batch, self.heads)
         };
         // Once in the encoder, once across.
         let attention = 2.0 * attention(false).operations() + attention(true).operations();
-        // Of an encoder layer 4 projections and a feed-forward network of 8, of a decoder layer 4 more.
+        // An encoder layer has 4 projections and a feed-forward network of 8, a decoder layer has 4 more.
         let weights =
             self.layers * 28 * self.d_model * self.d_model + self.vocabulary * self.d_model;
         self.layers as f64 * attention + linear_training(self.batch * self.len, weights)

@@ -1,4 +1,4 @@
-//! What of a text reaches a terminal.
+//! Which characters reach a terminal.
 
 use super::*;
 

@@ -20,7 +20,7 @@ const TYPES: [(&str, &str); 7] = [
     ("png", "image/png"),
 ];
 
-/// Requests that are answered at once: somebody who does not read the answer keeps one of them busy.
+/// Requests that are answered at once: a client that does not read its answer occupies one of these threads.
 const ANSWERED_AT_ONCE: usize = 8;
 
 /// Shows the page until the program is stopped.
@@ -38,7 +38,7 @@ pub fn run(page: &Path, port: u16) -> Result<(), Error> {
         for _ in 0..ANSWERED_AT_ONCE {
             scope.spawn(|| {
                 for request in server.incoming_requests() {
-                    // Somebody who leaves while a file is sent is no error.
+                    // A client that leaves while a file is sent is no error.
                     let _ = answer(request, page);
                 }
             });
@@ -73,7 +73,7 @@ fn answer(request: Request, page: &Path) -> std::io::Result<()> {
     request.respond(Response::from_data(bytes).with_header(header))
 }
 
-/// Whether a request names this computer: another name that leads here is of a foreign page, which must not read files.
+/// Whether a request names this computer: a foreign page, which must not read files, reaches it by another name.
 fn is_of_this_computer(request: &Request) -> bool {
     let mut headers = request.headers().iter();
     let host = headers.find(|header| header.field.equiv("Host"));

@@ -110,7 +110,7 @@ fn it_learns_on_two_devices_resumes_and_writes() {
         ["epoch 1/2", "epoch 2/2"],
         "{first:?}"
     );
-    // Of one of 300 tokens it would be 5.7.
+    // The loss of a uniform guess among 300 tokens is 5.7.
     assert!(first[1].1 < first[0].1 && first[1].1 < 2.0, "{first:?}");
 
     // What is over stays over.
@@ -244,7 +244,7 @@ fn a_run_is_never_overwritten() {
         model
     );
 
-    // Nor is anything else.
+    // A file that belongs to no run is not overwritten either.
     for name in ["config.json", "tokenizer_config.json", "samples.txt"] {
         fs::create_dir(folder.join("other")).unwrap();
         fs::write(folder.join("other").join(name), "{}").unwrap();
@@ -269,7 +269,7 @@ fn a_run_is_never_overwritten() {
     assert_ne!(fs::read(&old[1]).unwrap(), b"half");
 }
 
-/// Nor does it matter how large a vocabulary may be, nor what the text would do to a terminal.
+/// A vocabulary may be larger than any text allows, and a text may have escape sequences.
 #[test]
 #[cfg(unix)]
 fn training_goes_on_when_nobody_reads_its_lines_any_more() {
@@ -310,7 +310,7 @@ fn training_goes_on_when_nobody_reads_its_lines_any_more() {
         continued.args(args).stdout(full);
         assert_eq!(continued.status().unwrap().code(), Some(1));
     }
-    // And what the model wrote.
+    // What the model wrote is printable, too.
     assert!(text.matches("\u{fffd}[").count() > 1, "{text:?}");
     assert!(!text.contains('\u{1b}'), "{text:?}");
 }
@@ -351,7 +351,7 @@ fn ctrl_c_saves_the_model_of_the_best_epoch() {
     assert!(self::printed(folder, &args).starts_with("The dog"));
 }
 
-/// What somebody else keeps under the names of the learner's logs stays.
+/// Other files under the names of the learner's logs stay.
 #[test]
 fn a_first_run_removes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -133,7 +133,7 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
             }
         },
     )?;
-    // From now on, it ends the program.
+    // From now on, the first Ctrl-C ends the program.
     interrupter.stop(None);
     bar.finish_and_clear();
     if update.left > 0 {
@@ -187,7 +187,7 @@ fn answer(
             hit.passage.line,
             text.join(" ")
         );
-        // Names may have line ends, too.
+        // File names may have line ends, too.
         println!("{}", printable(&line, usize::MAX));
     }
     Ok(())

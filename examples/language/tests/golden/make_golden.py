@@ -91,7 +91,7 @@ def reactions():
     smiles, attention = rxnmapper("smiles_utils"), rxnmapper("attention")
     from rxn.chemutils.reaction_smiles import ReactionFormat, parse_any_reaction_smiles, to_reaction_smiles
 
-    # Those of the package's tests, but for one that says in another way which fragments belong together. The first ones are brought into the canonical form first, as there.
+    # The reactions of the package's tests, except one that marks fragments in another notation. The first ones are brought into the canonical form, as in those tests.
     canonical = [
         "CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F",
         "C1COCCO1.CC(C)(C)OC(=O)CONC(=O)NCc1cccc2ccccc12.Cl>>O=C(O)CONC(=O)NCc1cccc2ccccc12",

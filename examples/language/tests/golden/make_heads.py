@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForQuestionAnswering, BertForSequenceClassification
 
 OUT = Path(__file__).resolve().parent / "heads"
-# As the tokenizer of `small.rs` knows so many tokens.
+# The tokenizer of `small.rs` has as many tokens.
 CONFIG = {
     "vocab_size": 17,
     "hidden_size": 24,

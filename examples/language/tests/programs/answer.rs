@@ -54,7 +54,7 @@ fn a_reader_is_trained_evaluated_and_asked() {
         assert!((0.0..=1.0).contains(&columns[0].parse::<f64>().unwrap()));
         assert_eq!(columns[2], question);
     }
-    // The same from a pipe.
+    // Questions from a pipe have the same answers.
     assert_eq!(
         printed(ANSWER, folder.path(), &ask, "who sleeps?\nwhere?\n"),
         answers

@@ -55,7 +55,7 @@ fn a_turn_reads_only_what_is_new() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("> the cat eats\n"), "{text}");
 
-    // The same from a pipe, and again.
+    // Turns from a pipe have the same answers.
     let piped = printed(
         CHAT,
         folder.path(),

@@ -69,7 +69,7 @@ fn the_attention_is_drawn() {
     assert!(page.contains("a dog eats"));
 }
 
-/// As in all pictures, not the names that the tokenizer has for bytes.
+/// Pictures show the text of tokens, not the names that the tokenizer has for bytes.
 #[test]
 fn the_attention_is_drawn_with_the_text_of_tokens() {
     let folder = folder();
@@ -263,7 +263,7 @@ fn texts_of_other_extensions_are_kept() {
     };
     assert!(said("txt").1.contains("texts read: 1, kept: 0"));
     assert!(said(".md").1.contains("texts read: 1, kept: 0"));
-    // Nothing is read, and so nothing said.
+    // No file is read, so that nothing is printed.
     assert_eq!(said("txt"), (1, String::new()));
     assert_eq!(said("txt,md"), (2, String::new()));
 }

@@ -60,7 +60,7 @@ fn what_people_like_is_learned() {
         answers.starts_with('+') && answers.contains("\ttwo cat\n-"),
         "{answers}"
     );
-    // The same from a pipe.
+    // Texts from a pipe have the same scores.
     assert_eq!(
         printed(SENTIMENT, folder.path(), &ask, "\u{feff}two cat\n\na dog\n"),
         answers
@@ -94,7 +94,7 @@ fn a_seed_gives_the_same_model() {
 fn adapters_leave_the_embeddings_as_they_are() {
     let folder = folder();
     let text = train(folder.path(), "1", "trained", &["--lora", "2"]);
-    // Of each layer, two numbers for each row and column of 24 x 72, 24 x 24, 24 x 31 and 31 x 24; the pooler, and the head.
+    // In each layer, two numbers for each row and column of 24 x 72, 24 x 24, 24 x 31 and 31 x 24; the pooler, and the head.
     let adapters = 2 * 2 * (24 + 72 + 24 + 24 + 24 + 31 + 31 + 24);
     let above = 24 * 24 + 24 + 24 + 1;
     let begins = format!("{} of ", adapters + above);
@@ -143,7 +143,7 @@ fn training_goes_on_without_its_lines() {
         let code = super::code_without_lines(SENTIMENT, folder.path(), &args, "", is_full);
         assert_eq!(code, Some(0), "{is_full}");
         assert!(folder.path().join("trained/config.json").exists());
-        // Figures that were asked for are a failure, unless nobody wants to read on.
+        // Figures that cannot be written are a failure, except into a closed pipe.
         let args = ["evaluate", "reviews.tsv", "--model", "trained"];
         let code = super::code_without_lines(SENTIMENT, folder.path(), &args, "", is_full);
         assert_eq!(code, Some(i32::from(is_full)));
@@ -166,7 +166,7 @@ fn a_second_training_on_the_folder_is_refused() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_saves_nothing() {
-    // Whether somebody reads that it stops.
+    // With and without a reader of the last line.
     for is_read in [true, false] {
         stopped(is_read);
     }

@@ -69,7 +69,7 @@ pub fn bert(folder: &Path) {
     bert_of_len(folder, 11);
 }
 
-/// The same that reads at most so many tokens.
+/// A [`bert`] that reads at most so many tokens.
 pub fn bert_of_len(folder: &Path, max_len: usize) {
     let config = BertConfig::new(VOCAB_SIZE)
         .with_d_model(24)

@@ -1,4 +1,4 @@
-//! What strangers have written, in a terminal, and answers that cannot be written.
+//! Untrusted texts in a terminal, and answers that cannot be written.
 
 use std::fs;
 

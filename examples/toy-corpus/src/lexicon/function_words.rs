@@ -62,11 +62,11 @@ named! {
     /// What a determiner does, as far as a place in the sentence cares.
     Role {
         Definite,
-        /// As definite, but for relatives, whom one does not point at.
+        /// Where a definite one may be, except for relatives, whom one does not point at.
         Demonstrative,
         Possessive,
         Indefinite,
-        /// As indefinite, but not in an object under a negation or in a question, where English would choose another word.
+        /// Where an indefinite one may be, except in an object under a negation or in a question, where English would choose another word.
         Affirmative,
         /// No determiner at all.
         Bare,

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Substitutions in their order: ASCII symbols but for the apostrophe, comma, hyphen and full stop; stops that are not behind a digit; stops
-/// that are not before one; a hyphen behind a digit.
+/// Substitutions in their order: ASCII symbols except the apostrophe, comma, hyphen and full stop; commas and full stops that are not behind a
+/// digit; those that are not before one; a hyphen behind a digit.
 static RULES: LazyLock<[(Regex, &str); 4]> = LazyLock::new(|| {
     [
         (r"([{-~\[-` -&(-+:-@/])", " $1 "),

@@ -1,4 +1,4 @@
-//! Devices that do not compute in it.
+//! Devices that do not compute in bf16.
 
 use super::*;
 

@@ -82,7 +82,7 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
     }
 }
 
-/// The same trained in another way.
+/// The configuration with another recipe.
 fn trained_as(config: RunConfig, change: impl FnOnce(&mut Recipe)) -> RunConfig {
     let mut config = config;
     change(&mut config.recipe);

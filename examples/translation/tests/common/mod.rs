@@ -20,7 +20,7 @@ pub fn train(folder: &Path, out: &str) -> Command {
     command
 }
 
-/// The same with batches that are still to be said.
+/// The command of [`train`] without a batch size, which the caller adds.
 pub fn train_in_batches(folder: &Path, out: &str) -> Command {
     let corpus = folder.join("pairs.tsv");
     let words = ["uno", "dos", "tres", "cuatro", "cinco"];

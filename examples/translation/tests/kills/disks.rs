@@ -19,7 +19,7 @@ struct Disk {
 }
 
 impl Disk {
-    /// `None` where this user may not mount one, which is said even if the test's output is not shown.
+    /// `None` where this user may not mount one; the reason is printed even if the test's output is not shown.
     fn mount(kib: u64) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = Command::new("mount")
@@ -50,12 +50,12 @@ impl Drop for Disk {
     }
 }
 
-/// The harness keeps what is printed with macros to itself.
+/// Prints past the test harness, which captures what macros print.
 fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// The room that a file takes, in KiB and units of 4 of them.
+/// The space that a file takes (KiB), in blocks of 4 KiB.
 fn room(file: &Path) -> u64 {
     4 * fs::metadata(file).unwrap().len().div_ceil(4096)
 }
@@ -78,7 +78,7 @@ fn a_full_disk_ends_the_run_and_more_room_lets_it_go_on() {
             let next = format!("{out}/.unfinished-newest.checkpoint");
             let full = "No space left on device (os error 28)";
             assert_eq!(error, format!("error: cannot write {next}: {full}\n"));
-            // What is complete is whole, and nothing else takes any room.
+            // The complete checkpoints are whole, and nothing else takes space.
             let left = match complete {
                 0 => &[".lock"][..],
                 _ => &[".lock", "best.checkpoint", "curve.svg", "newest.checkpoint"],

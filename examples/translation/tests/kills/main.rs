@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `random.rs` | it is killed at random moments |
 //! | `disks.rs` | the disk is full, or cannot be written |
-//! | `two_runs.rs` | somebody else trains, or reads, in the same folder |
+//! | `two_runs.rs` | another process trains, or reads, in the same folder |
 
 #![cfg(all(unix, feature = "flex"))]
 
@@ -59,7 +59,7 @@ fn checkpoints(out: &Path) -> Vec<String> {
 /// Makes sure that the program can read each checkpoint of a run, which it compares with its hash.
 fn assert_whole(out: &Path) {
     for name in checkpoints(out) {
-        // It would choose the best by itself: each is alone in a folder.
+        // The program would choose the best one: each is read alone in a folder.
         let alone = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(out.join(&name), alone.path().join(&name)).unwrap();
         done(&mut translate(alone.path(), "."));
@@ -73,7 +73,7 @@ fn assert_same(out: &Path, straight: &Path) {
     for part in ["curve", "epoch", "step", "tokens", "finished"] {
         assert_eq!(ours["state"][part], expected["state"][part], "{part}");
     }
-    // Each replica has the moments of an optimizer of its own.
+    // Each replica has an optimizer with its moments.
     let names = |header: &serde_json::Value| -> Vec<String> {
         let parts = header["parts"].as_array().unwrap();
         parts.iter().map(|part| part[0].to_string()).collect()

@@ -24,7 +24,7 @@ fn a_second_run_is_refused_while_the_first_trains_and_welcome_when_it_is_killed(
     first.child.wait().unwrap();
     assert_whole(&folder.join("run"));
 
-    // It goes on for a while, which with this schedule is as if it were to end there.
+    // The resumed run is killed after a while; with this schedule, its curve is that of a run which ends there.
     let mut resumed = Running::start(&mut resume(folder, "run"));
     for _ in 0..2 {
         while !resumed.line().starts_with("epoch ") {}

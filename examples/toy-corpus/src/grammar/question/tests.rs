@@ -85,7 +85,7 @@ fn a_seed_gives_the_same_stories() {
     assert_ne!(Story::generate(2, 20), Story::generate(3, 20));
     // A longer list begins with the shorter one.
     assert_eq!(Story::generate(2, 30)[..20], Story::generate(2, 20));
-    // Those that `answer` holds out: what it prints is about them.
+    // The stories that `answer` holds out and evaluates on.
     let mut held_out = String::new();
     for Story { text, questions } in Story::generate(u64::MAX, 200) {
         held_out += &text;

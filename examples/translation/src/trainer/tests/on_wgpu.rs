@@ -17,8 +17,8 @@ fn the_loss_curve_is_that_of_the_cpu() {
     };
     let _turn = turn();
     let progress = Progress::silent();
-    // Every backend draws parameters of its own: both begin with a checkpoint of the CPU. Dropout of activations is drawn by the
-    // backend too.
+    // Backends draw different initial parameters: both runs begin with a checkpoint of the CPU. They draw different dropout of
+    // activations too.
     let start = tempfile::tempdir().unwrap();
     let whole_split = trained_as(config(1 + STEPS, Schedule::Cosine), |recipe| {
         recipe.batch = split().train.len();
@@ -43,7 +43,7 @@ fn the_loss_curve_is_that_of_the_cpu() {
         trainer.training.state.curve
     };
     let (expected, actual) = (curve(&devices::any()), curve(&wgpu));
-    // The step that was taken before is in the curve, or not, for both.
+    // The curves of both have the step that was taken before, or neither has.
     assert!(expected.len() >= STEPS, "{} steps", expected.len());
     assert_eq!(expected.len(), actual.len());
     let learned = expected[0].train - expected.last().unwrap().train;
