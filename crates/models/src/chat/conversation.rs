@@ -12,13 +12,13 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// The words of the model.
+    /// The text of the answer.
     pub answer: String,
-    /// Tokens that the model read before it answered, without those of former turns.
+    /// Tokens that the model read before it answered. Those that its state still had from former turns do not count.
     pub read: usize,
     /// Tokens of the answer, the end token included.
     pub written: usize,
-    /// Tokens of former turns that were forgotten because they no longer fit.
+    /// Tokens of former turns that were left out because they no longer fit.
     pub forgotten: usize,
     /// Whether the answer ended because the model was full.
     pub is_full: bool,

@@ -164,7 +164,7 @@ where
     ///
     /// # Panics
     ///
-    /// When the validation part has no batch, or an epoch no step.
+    /// When the validation part has no batch, an epoch no step, or a step no sample; as [`Replicas::step`](super::Replicas::step).
     pub fn run<D, E>(
         &mut self,
         data: &D,

@@ -71,7 +71,7 @@ impl ImageSegmenter {
     ///
     /// # Panics
     ///
-    /// When the processor makes other images than the model sees, of other channels for instance.
+    /// When the processor makes images that the model does not read: of other channels, or too small for [`Segformer::forward`].
     ///
     /// # Cost
     ///

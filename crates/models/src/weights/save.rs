@@ -35,7 +35,7 @@ use super::{
 ///
 /// # Cost
 ///
-/// Holds one source tensor and one parameter in memory at a time. Initialises parameters that are not initialised yet.
+/// Holds one source tensor and one parameter in memory at a time, or two source tensors where two parameters are the same tensor. Initialises parameters that are not initialised yet.
 pub fn save<M: Module>(
     table: &Table,
     model: &M,

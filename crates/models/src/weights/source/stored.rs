@@ -37,7 +37,7 @@ enum Numbers {
     Pack(PackTensor),
 }
 
-/// Reads the numbers in a range of a tensor, which are whole rows, in little-endian bytes.
+/// Reads the numbers in a range of a tensor, which are whole blocks, in little-endian bytes.
 pub(in crate::weights) type Reader<'a> = Box<dyn Fn(Range<usize>) -> Result<Vec<u8>, Reason> + 'a>;
 
 /// Whether these are floating-point numbers that a parameter and a file can have.
