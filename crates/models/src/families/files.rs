@@ -70,12 +70,12 @@ fn check(config: &Path, valid: Result<(), ConfigError>) -> Result<()> {
     })
 }
 
-/// Of training on masked spectrograms ("SpecAugment", arXiv:1904.08779) and of heads for classes, in models of speech.
+/// The fields for training on masked spectrograms ("SpecAugment", arXiv:1904.08779) and for heads for classes, in models of speech.
 pub(super) const SPEECH_TRAINING: &str = "apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks mask_feature_prob \
      mask_feature_length mask_feature_min_masks classifier_proj_size use_weighted_layer_sum";
 
-/// A layer like `base`, but for its activation and dropout: those of these fields, the second of which is about residual sums, and of the two fields that have
-/// one name in all families.
+/// A layer like `base` with the activation and the dropout of the file. `activation` and `residual` name the fields of the activation and of the dropout of
+/// residual sums; the fields of the other dropouts have one name in all families.
 pub(super) fn block(
     file: &mut ConfigFile,
     base: BlockConfig,

@@ -1,4 +1,4 @@
-//! What the models share that see images as grids of tokens.
+//! What the models share that read images as grids of tokens.
 
 use burn::{
     nn::{
@@ -43,7 +43,7 @@ pub(super) fn to_map(tokens: Tensor<3>, [rows, columns]: [usize; 2]) -> Tensor<4
 }
 
 /// A token for every patch of images `[batch, channels, height, width]`, row by row, `[batch, rows · columns, d_model]`; and how many rows and columns
-/// there are. What does not fill a patch at the right and at the bottom is left out.
+/// there are. Pixels that do not fill a patch at the right and at the bottom are left out.
 ///
 /// # Panics
 ///

@@ -67,7 +67,7 @@ impl SentenceEncoder {
     ///
     /// # Cost
     ///
-    /// That of [`Bert::from_pretrained`]. Weights are read, or downloaded, after the other files.
+    /// The cost of [`Bert::from_pretrained`]. Weights are read, or downloaded, after the other files.
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -177,7 +177,7 @@ impl SentenceEncoder {
     ///
     /// # Cost
     ///
-    /// That of [`vectors`](Self::vectors).
+    /// The cost of [`vectors`](Self::vectors).
     pub fn encode(
         &self,
         texts: &[impl AsRef<str>],

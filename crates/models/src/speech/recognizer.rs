@@ -57,7 +57,7 @@ impl SpeechRecognizer {
     ///
     /// # Cost
     ///
-    /// That of [`whisper::from_pretrained`].
+    /// The cost of [`whisper::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -113,7 +113,7 @@ impl SpeechRecognizer {
     ///
     /// # Cost
     ///
-    /// That of the encoder for a whole window, however short the recording is, and a step of the decoder for each token.
+    /// The cost of the encoder for a whole window, however short the recording is, and a step of the decoder for each token.
     pub fn recognize(&self, samples: &[f32]) -> Result<Transcript, SpeechError> {
         let most = self.window();
         if samples.len() > most {
@@ -165,7 +165,7 @@ impl SpeechRecognizer {
     ///
     /// # Cost
     ///
-    /// That of the decoder for all tokens at once, with memory for `n_layers · n_heads · len · (len + max_frames)` weights.
+    /// The cost of the decoder for all tokens at once, with memory for `n_layers · n_heads · len · (len + max_frames)` weights.
     ///
     /// # Source
     ///

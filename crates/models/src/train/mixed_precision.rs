@@ -55,7 +55,7 @@ impl<M: Module> MixedPrecision<M> {
 ///
 /// # Cost
 ///
-/// That of the model's step in the type; two passes over the parameters and over their gradients.
+/// The cost of the model's step in the type; two passes over the parameters and over their gradients.
 impl<M> TrainStep for MixedPrecision<M>
 where
     M: Module + ModuleDisplay + TrainStep,

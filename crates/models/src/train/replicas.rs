@@ -141,7 +141,7 @@ impl Replicas {
     ///
     /// # Cost
     ///
-    /// That of the steps; a sum of two gradients of the whole model for every replica but one, on the threads of all.
+    /// The cost of the steps; a sum of two gradients of the whole model for every replica but one, on the threads of all.
     pub fn step<M>(&self, model: &M, shards: Vec<M::Input>) -> (Vec<M::Output>, GradientsParams)
     where
         M: Module + TrainStep + Send,

@@ -47,7 +47,7 @@ impl ImageClassifier {
     ///
     /// # Cost
     ///
-    /// That of [`vit::from_pretrained`].
+    /// The cost of [`vit::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -83,7 +83,7 @@ impl ImageClassifier {
     ///
     /// # Cost
     ///
-    /// That of [`ImageProcessor::forward`] and [`Vit::logits`].
+    /// The cost of [`ImageProcessor::forward`] and [`Vit::logits`].
     pub fn classify(&self, image: &DynamicImage) -> Result<Vec<Guess>, VisionError> {
         let images = self.processor.forward(image, &self.device())?;
         Ok(self.guesses(self.model.logits(images)))

@@ -47,7 +47,7 @@ impl ObjectDetector {
     ///
     /// # Cost
     ///
-    /// That of [`detr::from_pretrained`].
+    /// The cost of [`detr::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -77,7 +77,7 @@ impl ObjectDetector {
     ///
     /// # Cost
     ///
-    /// That of [`ImageProcessor::forward`] and [`Detr::forward`].
+    /// The cost of [`ImageProcessor::forward`] and [`Detr::forward`].
     pub fn detect(
         &self,
         image: &DynamicImage,

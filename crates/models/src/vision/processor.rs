@@ -178,7 +178,7 @@ impl ImageProcessor {
     ///
     /// # Cost
     ///
-    /// That of [`cropped`](Self::cropped), and a few operations for each value of the result.
+    /// The cost of [`cropped`](Self::cropped), and a few operations for each value of the result.
     pub fn forward(&self, image: &DynamicImage, device: &Device) -> Result<Tensor<4>, VisionError> {
         let n_channels = self.mean.len();
         assert!(

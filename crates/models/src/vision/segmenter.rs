@@ -47,7 +47,7 @@ impl ImageSegmenter {
     ///
     /// # Cost
     ///
-    /// That of [`segformer::from_pretrained`].
+    /// The cost of [`segformer::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -75,7 +75,7 @@ impl ImageSegmenter {
     ///
     /// # Cost
     ///
-    /// That of [`ImageProcessor::forward`] and [`Segformer::segment`].
+    /// The cost of [`ImageProcessor::forward`] and [`Segformer::segment`].
     pub fn segment(&self, image: &DynamicImage) -> Result<Vec<usize>, VisionError> {
         let device = self.model.stages[0].patches.projection.weight.device();
         let images = self.processor.forward(image, &device)?;

@@ -1,10 +1,10 @@
-//! From logits and boxes to what was found.
+//! From logits and boxes to objects.
 
 use burn::tensor::{DType, activation::softmax};
 
 use super::DetrOutput;
 
-/// Something that was found in an image.
+/// An object that was found in an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Detection {
     /// The number of its class, whose name is in `id2label` of `config.json`.

@@ -48,7 +48,7 @@ impl FeatureLayer {
     }
 }
 
-/// Says where a frame is by the frames around it: a convolution in groups of channels, with a weight norm for each place in the kernel.
+/// Encodes the position of a frame by the frames around it: a convolution in groups of channels, with a weight norm for each place in the kernel.
 ///
 /// ```text
 /// weight = magnitude · direction / ‖direction‖      the norm of each place in the kernel, over all channels
