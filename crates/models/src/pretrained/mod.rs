@@ -45,7 +45,7 @@
 //! The local cache is shared with the Python library `huggingface_hub`. A model that is complete there is used as it is, without the
 //! network, so `main` stays what it was when it was downloaded; to follow it, update the cache with Python's `hf download`. Otherwise `config.json` is
 //! downloaded; then, if the model is supported, the files of tokenizer, chat and sentence modules if there are any, and the weights (`model.safetensors`, its shards, or
-//! `pytorch_model.bin`). Nothing is printed: `on_download` says how far a download has come. After an interrupted download, the next call keeps the
+//! `pytorch_model.bin`). Nothing is printed: `on_download` reports the progress. After an interrupted download, the next call keeps the
 //! files that were complete and begins the others again.
 //!
 //! That a model has no `modules.json` or no `tokenizer_config.json` is noted in the cache as the Python library notes it. Where that is not known, a sentence
