@@ -16,7 +16,7 @@ use crate::vocabulary;
 ///
 /// ```text
 /// memory = encoder(embedding(source) + positions)
-/// logits = head(decoder(embedding(target) + positions, memory))     the head is the transposed embedding, unless it is its own
+/// logits = head(decoder(embedding(target) + positions, memory))     the head is the transposed embedding, unless it is separate
 /// ```
 ///
 /// # Source

@@ -19,9 +19,9 @@ use crate::{
 pub struct ImageClassifier {
     /// The model.
     pub model: Vit,
-    /// What an image becomes before the model sees it.
+    /// Makes the input of the model from an image.
     pub processor: ImageProcessor,
-    /// What the classes are called.
+    /// The names of the classes.
     pub labels: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct ImageClassifier {
 pub struct Guess {
     /// The number of the class.
     pub class: usize,
-    /// What it is called.
+    /// The name of the class.
     pub label: String,
     /// How probable the model takes it to be, from 0 to 1.
     pub probability: f32,
@@ -79,7 +79,7 @@ impl ImageClassifier {
     ///
     /// # Panics
     ///
-    /// When the processor makes other images than the model sees, of other channels for instance.
+    /// When the processor makes images that the model does not read, of other channels for instance.
     ///
     /// # Cost
     ///
@@ -90,7 +90,7 @@ impl ImageClassifier {
     }
 
     /// As [`classify`](Self::classify), with where the model looked: how much of each patch is in the state of the class token, by
-    /// [`attention_rollout`], `[rows, columns]`. They sum to at most 1; the rest is the special tokens' own. The patches are those of the
+    /// [`attention_rollout`], `[rows, columns]`. They sum to at most 1; the rest belongs to the special tokens. The patches are those of the
     /// [cropped](ImageProcessor::cropped) image.
     ///
     /// Errors and panics are those of [`classify`](Self::classify); it takes memory for the attention weights of all layers in addition.

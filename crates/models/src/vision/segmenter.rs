@@ -31,9 +31,9 @@ use crate::{
 pub struct ImageSegmenter {
     /// The model.
     pub model: Segformer,
-    /// What an image becomes before the model sees it.
+    /// Makes the input of the model from an image.
     pub processor: ImageProcessor,
-    /// What the classes are called.
+    /// The names of the classes.
     pub labels: Vec<String>,
 }
 
