@@ -8,8 +8,8 @@ const MISSING: usize = 3;
 /// The text of tokens that are chosen one after the other, each piece of it as soon as it is certain.
 ///
 /// All pieces together are what [`decode`](tokenizers::TokenizerImpl::decode) makes of all tokens, with U+FFFD for bytes that are no character. There is one
-/// exception: a tokenizer that falls back on bytes takes back characters that it has decoded when a byte follows them that does not belong. Pieces cannot be taken back, so
-/// the text then goes on behind them.
+/// exception: a tokenizer that falls back on bytes replaces decoded characters by U+FFFD when an invalid byte follows them. Returned pieces cannot be
+/// replaced, so the text then goes on behind them.
 ///
 /// # Example
 ///
@@ -80,7 +80,7 @@ impl<'a> TextStream<'a> {
             .decode(&self.tokens, self.skip_special_tokens)
     }
 
-    /// The new text, but for so many U+FFFD at its end: more tokens may make a character of them.
+    /// The new text without up to `open` U+FFFD at its end, of which more tokens may make a character.
     fn certain(&mut self, open: usize) -> Result<String> {
         if self.tokens.is_empty() {
             return Ok(String::new());

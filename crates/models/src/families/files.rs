@@ -20,7 +20,7 @@ pub(super) struct ModelFiles {
 
 impl ModelFiles {
     /// What `read` makes of the `config.json` of a model of this family, all of whose fields it has to read, and the files with its weights, which are
-    /// looked for if `valid` says that there is such a model.
+    /// looked for if `valid` accepts the configuration.
     pub(super) fn open<C>(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -49,7 +49,7 @@ impl ModelFiles {
         shape.first().copied()
     }
 
-    /// The model that `init` builds of a configuration, unless `valid` says that there is none now that the weights are known, with the weights.
+    /// The model that `init` builds, with the weights. Fails first if `valid`, the check of a configuration with what the weights say, is an error.
     pub(super) fn load<M: Module>(
         &self,
         valid: Result<(), ConfigError>,

@@ -21,7 +21,7 @@ pub(super) fn check_images(model: &str, first: &Conv2d, images: &Tensor<4>) {
     );
 }
 
-/// A convolution that keeps rows and columns but for its stride, from so many channels to so many, with a square kernel and a stride.
+/// A convolution with a square kernel, padded by half of it on each side: with a stride of 1, an odd kernel keeps rows and columns.
 pub(super) fn convolution([from, to, kernel, stride]: [usize; 4]) -> Conv2dConfig {
     let around = kernel / 2;
     Conv2dConfig::new([from, to], [kernel; 2])

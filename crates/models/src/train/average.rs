@@ -49,7 +49,7 @@ impl<M: Module> MovingAverage<M> {
         }
     }
 
-    /// `decay` of the average so far, and the rest of `model`. With a decay of `1 - 1 / n`, it is that of about the last `n` models.
+    /// `decay` of the average so far, and the rest of `model`. With a decay of `1 - 1 / n`, it is the average of about the last `n` models.
     ///
     /// The running statistics of a batch norm are averaged as well.
     ///

@@ -263,7 +263,7 @@ impl<C> Checkpoint<C> {
     ///
     /// # Errors
     ///
-    /// When they are not those of such a model.
+    /// When the parameters do not fit `model`.
     pub fn trained<M: Module>(&self, model: M) -> Result<M, TrainError> {
         match self.parts.contains_key(AVERAGE) {
             true => self.load(AVERAGE, model),

@@ -86,6 +86,6 @@ pub enum Event {
 pub enum Outcome {
     /// All epochs or steps are over.
     Finished,
-    /// The observer stopped it; it can be resumed from the newest checkpoint, which has this name.
+    /// The observer stopped the run, which can be resumed from the newest checkpoint. The state of this checkpoint has this [name](super::State::name).
     Interrupted(String),
 }

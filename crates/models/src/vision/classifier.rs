@@ -89,7 +89,7 @@ impl ImageClassifier {
         Ok(self.guesses(self.model.logits(images)))
     }
 
-    /// As [`classify`](Self::classify), with where the model looked: how much of each patch is in the state of the class token, by
+    /// As [`classify`](Self::classify), with the share of each patch in the state of the class token, by
     /// [`attention_rollout`], `[rows, columns]`. They sum to at most 1; the rest belongs to the special tokens. The patches are those of the
     /// [cropped](ImageProcessor::cropped) image.
     ///

@@ -33,11 +33,11 @@ const MOST_PIXELS: u64 = 1 << 28;
 /// The size that images are resized to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageSize {
-    /// This height and width (pixels), whatever the shape of the image.
+    /// This height and width (pixels), whatever the aspect ratio of the image.
     Exact([usize; 2]),
-    /// The shorter side has so many pixels; the shape of the image stays.
+    /// The shorter side has this many pixels; the aspect ratio of the image stays.
     ShorterSide(usize),
-    /// The same, but if the longer side would then have more than `longer` pixels, it has these.
+    /// The shorter side has `shorter` pixels, unless the longer side would have more than `longer`: then the longer side has `longer`.
     Limits {
         /// Pixels of the shorter side.
         shorter: usize,

@@ -35,7 +35,7 @@ pub(super) struct Layout {
 /// Contiguous numbers of a source tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// In numbers.
+    /// The range in the source tensor (numbers).
     pub(super) range: Range<usize>,
     batch: usize,
     rows: Range<usize>,

@@ -55,7 +55,7 @@ impl Weights {
     ///
     /// GGUF tensors of types F64, F32, F16, BF16, Q8_0, Q4_0 and Q6_K are read, the last three as f32; the metadata are skipped, except an alignment of at most
     /// 1 MiB. llama.cpp's converter renames the tensors of `transformers`, permutes the rows of query and key of Llama, Mistral and Mixtral, and adds 1 to
-    /// the norms of Gemma. The public tables of this crate are for `transformers`, and would load these tensors as they are: such a file needs
+    /// the norms of Gemma. The public tables of this crate are for `transformers`, and would load these tensors as they are. Such a file needs
     /// another table, with [`rotary_pairs`](super::Source::rotary_pairs). [`llama::from_pretrained`](crate::llama::from_pretrained()) has one.
     ///
     /// # Errors

@@ -170,7 +170,7 @@ fn of_text(
     Ok(Some(found))
 }
 
-/// Python's `rsplit`, at most so many times if `most` is not below 0.
+/// Python's `rsplit`, at most `most` times unless `most` is below 0.
 fn rsplit(text: &str, separator: Option<&str>, most: i64) -> Vec<Value> {
     let most = usize::try_from(most).unwrap_or(usize::MAX - 1);
     let mut parts: Vec<&str> = match separator {

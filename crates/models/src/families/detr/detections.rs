@@ -11,7 +11,7 @@ pub struct Detection {
     pub label: usize,
     /// How probable the class is, from 0 to 1.
     pub score: f32,
-    /// Its box: left, top, right and bottom (pixels). A box that was predicted beyond the image stays so.
+    /// The box: left, top, right and bottom (pixels). A predicted box may reach beyond the image.
     pub corners: [f32; 4],
 }
 

@@ -103,7 +103,7 @@ impl Segformer {
         self.decoder().forward(&self.forward(images))
     }
 
-    /// The [`logits`](Self::logits), interpolated for so many rows and columns of pixels, `[batch, rows · columns, n_classes]`.
+    /// The [`logits`](Self::logits), interpolated for a `size` of rows and columns of pixels, `[batch, rows · columns, n_classes]`.
     ///
     /// Panics as [`logits`](Self::logits), and takes memory for `batch · n_classes · rows · columns` numbers in addition.
     pub fn pixel_logits(&self, images: Tensor<4>, size: [usize; 2]) -> Tensor<3> {

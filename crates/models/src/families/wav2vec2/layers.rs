@@ -41,7 +41,7 @@ impl FeatureLayer {
         self.activation.forward(x)
     }
 
-    /// How many frames it makes of `len` of the layer before.
+    /// The number of frames that the layer makes of `len` frames of the layer before.
     pub(super) fn frames(&self, len: usize) -> usize {
         let rest = len.checked_sub(self.convolution.kernel_size);
         rest.map_or(0, |rest| rest / self.convolution.stride + 1)

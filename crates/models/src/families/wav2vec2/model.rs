@@ -153,7 +153,7 @@ impl Wav2Vec2 {
         decoded.collect()
     }
 
-    /// How many frames there are of so many samples.
+    /// The number of frames of a recording with this many samples.
     pub fn frames(&self, samples: usize) -> usize {
         let layers = self.features.iter();
         layers.fold(samples, |len, layer| layer.frames(len))

@@ -215,7 +215,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Makes sure that so many bytes may be read: nothing is allocated for what is not there.
+    /// Checks that this many bytes are left, before memory is allocated for them.
     fn has(&self, bytes: u64) -> Result<(), String> {
         let left = self.file.limit();
         ensure!(
