@@ -159,7 +159,7 @@ impl Flat {
         (losses * self.weights.clone()).sum()
     }
 
-    /// Its gradient, `[rows, vocabulary]`.
+    /// The gradient of the loss, `[rows, vocabulary]`.
     fn gradient(self) -> Tensor<2> {
         let [_, vocabulary] = self.logits.dims();
         let hits = self.weights.clone() * (self.smoothing - 1.0);

@@ -8,7 +8,7 @@ use crate::tokens::padded_tokens;
 /// One or more new tokens for every row, checked.
 pub(crate) struct NewTokens<'a> {
     rows: &'a [&'a [u32]],
-    /// How many each row has.
+    /// The number of new tokens of each row.
     pub(crate) lengths: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ impl<'a> NewTokens<'a> {
         padded_tokens(self.rows, device)
     }
 
-    /// Their positions in rows that have `so_far` tokens already.
+    /// The positions of the new tokens in rows that have `so_far` tokens already.
     pub(crate) fn positions(&self, so_far: Vec<usize>) -> Positions {
         match self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
             true => so_far.into(),

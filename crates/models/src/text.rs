@@ -8,8 +8,8 @@ const MISSING: usize = 3;
 /// The text of tokens that are chosen one after the other, each piece of it as soon as it is certain.
 ///
 /// All pieces together are what [`decode`](tokenizers::TokenizerImpl::decode) makes of all tokens, with U+FFFD for bytes that are no character. There is one
-/// exception: a tokenizer that falls back on bytes takes back characters that it has decoded when a byte follows them that does not belong. Pieces cannot be taken back, so
-/// the text then goes on behind them.
+/// exception: a tokenizer that falls back on bytes replaces decoded characters by U+FFFD when an invalid byte follows them. Returned pieces cannot be
+/// replaced, so the text then goes on behind them.
 ///
 /// # Example
 ///
@@ -32,9 +32,9 @@ pub struct TextStream<'a> {
     skip_special_tokens: bool,
     /// The last tokens.
     tokens: Vec<u32>,
-    /// How many of them are here only because what follows them depends on them: all of their text is out.
+    /// How many of the first of these tokens are kept only because the text of later tokens depends on them: their text has been returned.
     context: usize,
-    /// What of the text of `tokens` is out.
+    /// The part of the text of `tokens` that has been returned.
     shown: String,
 }
 
@@ -50,13 +50,13 @@ impl<'a> TextStream<'a> {
         }
     }
 
-    /// What the next token makes certain; nothing where it may be a part of a character.
+    /// The text that the next token makes certain; empty if the token may be a part of a character.
     ///
     /// # Errors
     ///
     /// When the decoder of the tokenizer fails.
     pub fn push(&mut self, token: u32) -> Result<String> {
-        // What has no text must not count as a part of a character.
+        // A token without text must not count as a part of a character.
         let special = self.tokenizer.get_added_vocabulary();
         let has_text = self.tokenizer.id_to_token(token).is_some_and(|name| {
             !(self.skip_special_tokens && special.is_special_token(name.as_str()))
@@ -68,7 +68,7 @@ impl<'a> TextStream<'a> {
         self.certain(MISSING)
     }
 
-    /// What is left: the bytes of a character that was never completed, as U+FFFD.
+    /// The rest of the text: the bytes of a character that was never completed, as U+FFFD.
     ///
     /// It fails as [`push`](Self::push).
     pub fn finish(mut self) -> Result<String> {
@@ -80,7 +80,7 @@ impl<'a> TextStream<'a> {
             .decode(&self.tokens, self.skip_special_tokens)
     }
 
-    /// The new text, but for so many U+FFFD at its end: more tokens may make a character of them.
+    /// The new text without up to `open` U+FFFD at its end, of which more tokens may make a character.
     fn certain(&mut self, open: usize) -> Result<String> {
         if self.tokens.is_empty() {
             return Ok(String::new());
@@ -114,10 +114,10 @@ impl<'a> TextStream<'a> {
     }
 }
 
-/// What pictures call these tokens: the text of tokens that a tokenizer writes as bytes, and the names of all others.
+/// The labels of these tokens in pictures: the text of tokens that a tokenizer writes as bytes, and the names of all others.
 ///
-/// A byte-level tokenizer writes ` café` as `ĠcafÃ©`, and one that falls back on bytes writes a line feed as `<0x0A>`. A part of a character becomes U+FFFD. An unknown token
-/// is its number, as in `<7>`.
+/// A byte-level tokenizer writes ` café` as `ĠcafÃ©`, and one that falls back on bytes writes a line feed as `<0x0A>`. A part of a character becomes
+/// U+FFFD. An unknown token is its number, as in `<7>`.
 pub fn labels(tokenizer: &Tokenizer, tokens: &[u32]) -> Vec<String> {
     let added = tokenizer.get_added_tokens_decoder();
     let steps = tokenizer.get_decoder().map_or(Vec::new(), steps);

@@ -12,13 +12,13 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// The words of the model.
+    /// The text of the answer.
     pub answer: String,
-    /// Tokens that the model read before it answered, without those of former turns.
+    /// Tokens that the model read before it answered. Those that its state still had from former turns do not count.
     pub read: usize,
     /// Tokens of the answer, the end token included.
     pub written: usize,
-    /// Tokens of former turns that were forgotten because they no longer fit.
+    /// Tokens of former turns that were left out because they no longer fit.
     pub forgotten: usize,
     /// Whether the answer ended because the model was full.
     pub is_full: bool,
@@ -103,7 +103,7 @@ impl<'a> Conversation<'a> {
         let before = (self.tokens.clone(), self.messages.clone());
         let turn = self.turn(text, options, go_on);
         if turn.is_err() {
-            // Everything is read again.
+            // The next turn reads all tokens again.
             self.state = self.model.start(1);
             (self.tokens, self.messages) = before;
         }
@@ -200,7 +200,7 @@ impl<'a> Conversation<'a> {
             if is_alone {
                 return Err(self.too_long(said, len));
             }
-            // What was said, and its answer.
+            // The oldest message of the user, and its answer.
             messages.drain(system..system + 2);
         }
     }
@@ -227,7 +227,7 @@ impl<'a> Conversation<'a> {
             } else {
                 0
             };
-            // What was said is never cut.
+            // The new text is never cut.
             let begin = begin.min(self.model.max_len() - 1 - new.len());
             let kept = (self.model.max_len() / 2).max(new.len());
             forgotten = tokens.len().saturating_sub(kept + begin);
@@ -261,7 +261,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Lets the state forget what is not the beginning of `tokens`, and the last of them; returns how many of them it has read then.
+    /// Lets the state keep the common beginning of its tokens and `tokens`, without the last of `tokens`; returns the number of tokens that stay.
     fn rewind(&mut self, tokens: &[u32]) -> usize {
         let read = self.model.lengths(&self.state)[0];
         let same = self.tokens[..read].iter().zip(tokens);
@@ -271,7 +271,7 @@ impl<'a> Conversation<'a> {
             self.state.truncate(&[known]);
             return known;
         }
-        // Layers with windows have dropped what they would need, so everything is read again.
+        // Layers with windows have dropped keys that the next token would see, so all tokens are read again.
         self.state = self.model.start(1);
         0
     }

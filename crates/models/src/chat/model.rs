@@ -46,7 +46,7 @@ impl ChatModel {
     ///
     /// # Cost
     ///
-    /// That of [`LanguageModel::from_pretrained`].
+    /// The cost of [`LanguageModel::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,

@@ -21,12 +21,12 @@ use crate::pretrained::{TOKENIZER_CONFIG, text_of, tokenizer_fields};
 pub struct Message {
     /// `system`, `user` or `assistant`, or another role that the template knows.
     pub role: String,
-    /// The words.
+    /// The text.
     pub content: String,
 }
 
 impl Message {
-    /// What a role says.
+    /// A message of this role.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
         Self {
             role: role.into(),
@@ -119,7 +119,7 @@ fn compiled(source: &str) -> Result<Environment<'static>, minijinja::Error> {
     Ok(environment)
 }
 
-/// `chat_template`: a text, or a list of named ones of which `default` is meant.
+/// `chat_template`: a text, or a list of named texts, of which `default` is taken.
 fn in_config(fields: &Map<String, Value>) -> Option<String> {
     match fields.get("chat_template")? {
         Value::String(source) => Some(source.clone()),

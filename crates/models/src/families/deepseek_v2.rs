@@ -97,7 +97,7 @@ fn config(file: &mut ConfigFile) -> Result<(LanguageModelConfig, LatentAttention
     let activations = [("silu", FeedForwardActivation::SwiGlu)];
     let activation = file.choice("hidden_act", &activations)?;
     file.only("mlp_bias", json!(false))?;
-    // For training, and for how it was split among machines.
+    // Fields for training, and for how the model was split among machines.
     file.ignore(
         "aux_loss_alpha seq_aux output_router_logits router_aux_loss_coef pretraining_tp ep_size",
     );
@@ -111,7 +111,7 @@ fn config(file: &mut ConfigFile) -> Result<(LanguageModelConfig, LatentAttention
     let rotary = RotaryConfig::new()
         .with_max_len(file.positions("max_position_embeddings")?)
         .with_layout(RotaryLayout::Interleaved);
-    // All of `qk_rope_head_dim`; inside the parameters, it is compared with the rest of them.
+    // All of `qk_rope_head_dim` is rotated. The field inside the rotary parameters is checked with these parameters.
     file.only("partial_rotary_factor", json!(1.0))?;
     let rotary = rotary::read(file, rotary)?;
     let dropout = file.number_if_any("attention_dropout")?.unwrap_or(0.0);
@@ -122,7 +122,7 @@ fn config(file: &mut ConfigFile) -> Result<(LanguageModelConfig, LatentAttention
         LatentAttentionConfig::new(d_model, n_heads, d_latent, d_head, d_rotary, d_value_head)
             .with_d_query_latent(file.size_if_any("q_lora_rank")?)
             .with_scale(scale(file, d_head + d_rotary)?)
-            // That of the whole stack.
+            // The stack has the rotary table for all layers.
             .with_position(PositionEncoding::None)
             .with_dropout(dropout)
             .with_bias(file.flag("attention_bias", false)?);

@@ -20,7 +20,7 @@ pub(super) struct ModelFiles {
 
 impl ModelFiles {
     /// What `read` makes of the `config.json` of a model of this family, all of whose fields it has to read, and the files with its weights, which are
-    /// looked for if `valid` says that there is such a model.
+    /// looked for if `valid` accepts the configuration.
     pub(super) fn open<C>(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -49,7 +49,7 @@ impl ModelFiles {
         shape.first().copied()
     }
 
-    /// The model that `init` builds of a configuration, unless `valid` says that there is none now that the weights are known, with the weights.
+    /// The model that `init` builds, with the weights. Fails first if `valid`, the check of a configuration with what the weights say, is an error.
     pub(super) fn load<M: Module>(
         &self,
         valid: Result<(), ConfigError>,
@@ -70,12 +70,12 @@ fn check(config: &Path, valid: Result<(), ConfigError>) -> Result<()> {
     })
 }
 
-/// Of training on masked spectrograms ("SpecAugment", arXiv:1904.08779) and of heads for classes, in models of speech.
+/// The fields for training on masked spectrograms ("SpecAugment", arXiv:1904.08779) and for heads for classes, in models of speech.
 pub(super) const SPEECH_TRAINING: &str = "apply_spec_augment mask_time_prob mask_time_length mask_time_min_masks mask_feature_prob \
      mask_feature_length mask_feature_min_masks classifier_proj_size use_weighted_layer_sum";
 
-/// A layer like `base`, but for its activation and dropout: those of these fields, the second of which is about residual sums, and of the two fields that have
-/// one name in all families.
+/// A layer like `base` with the activation and the dropout of the file. `activation` and `residual` name the fields of the activation and of the dropout of
+/// residual sums; the fields of the other dropouts have one name in all families.
 pub(super) fn block(
     file: &mut ConfigFile,
     base: BlockConfig,

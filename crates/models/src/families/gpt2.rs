@@ -78,7 +78,7 @@ pub fn from_pretrained(
 
 /// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`; [`save`](crate::weights::save()) writes them back by it.
 pub fn table() -> Table {
-    // Its `Conv1D` has the layout of our linear layers.
+    // The `Conv1D` of GPT-2 has the layout of our linear layers.
     let names = ["weight", "bias"];
     let layer = Table::new()
         .norm("self_attention_residual.norm", "ln_1")
@@ -110,7 +110,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig> {
     let is_tied = file.flag("tie_word_embeddings", true)?;
     file.check("tie_word_embeddings", is_tied, || "true")?;
     file.only("pruned_heads", json!({}))?;
-    // For other heads, for training, and for the tokenizer.
+    // Fields of other heads, of training, and of the tokenizer.
     file.ignore(
         "summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj \
          embd_pdrop n_special predict_special_tokens",

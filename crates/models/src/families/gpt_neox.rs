@@ -79,7 +79,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig> {
     file.only("model_type", json!("gpt_neox"))?;
     file.only("pruned_heads", json!({}))?;
     file.only("use_bfloat16", json!(false))?;
-    // For another head, and a model that is causal either way.
+    // Fields of another head, and of a model that is causal either way.
     file.ignore("classifier_dropout is_decoder");
     // In the 20B's file; `transformers` does not read these fields.
     file.ignore("attention_probs_dropout_prob hidden_dropout_prob");

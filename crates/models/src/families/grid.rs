@@ -1,4 +1,4 @@
-//! What the models share that see images as grids of tokens.
+//! What the models share that read images as grids of tokens.
 
 use burn::{
     nn::{
@@ -21,7 +21,7 @@ pub(super) fn check_images(model: &str, first: &Conv2d, images: &Tensor<4>) {
     );
 }
 
-/// A convolution that keeps rows and columns but for its stride, from so many channels to so many, with a square kernel and a stride.
+/// A convolution with a square kernel, padded by half of it on each side: with a stride of 1, an odd kernel keeps rows and columns.
 pub(super) fn convolution([from, to, kernel, stride]: [usize; 4]) -> Conv2dConfig {
     let around = kernel / 2;
     Conv2dConfig::new([from, to], [kernel; 2])
@@ -43,7 +43,7 @@ pub(super) fn to_map(tokens: Tensor<3>, [rows, columns]: [usize; 2]) -> Tensor<4
 }
 
 /// A token for every patch of images `[batch, channels, height, width]`, row by row, `[batch, rows · columns, d_model]`; and how many rows and columns
-/// there are. What does not fill a patch at the right and at the bottom is left out.
+/// there are. Pixels that do not fill a patch at the right and at the bottom are left out.
 ///
 /// # Panics
 ///

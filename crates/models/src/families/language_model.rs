@@ -14,7 +14,7 @@ const OF_OTHER_MIXERS: [&str; 2] = ["deepseek_v2", "qwen3_next"];
 impl LanguageModel {
     /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json`, and
     /// `model.safetensors`, its shards, or `pytorch_model.bin`. The `model_type` is that of [`gpt2::from_pretrained`],
-    /// [`gpt_neox::from_pretrained`] or [`llama::from_pretrained`]. Models with other mixers of tokens are of other types, and have readers of their own:
+    /// [`gpt_neox::from_pretrained`] or [`llama::from_pretrained`]. Models with other mixers of tokens are of other types, and have other readers:
     /// [`deepseek_v2::from_pretrained`](crate::deepseek_v2::from_pretrained), [`qwen3_next::from_pretrained`](crate::qwen3_next::from_pretrained).
     ///
     /// # Errors

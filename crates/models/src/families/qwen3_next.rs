@@ -117,7 +117,7 @@ impl Model {
         let delta_rule = Table::new()
             .linear(
                 "query_key_value_gate",
-                // Those of each key head are together.
+                // The query, key, values and gates of each key head are together.
                 same("in_proj_qkvz").interleaved([key, key, value, value]),
             )
             .linear("beta_decay", same("in_proj_ba").interleaved([per_key; 2]))
@@ -162,7 +162,7 @@ fn config(file: &mut ConfigFile) -> Result<Model> {
     let bias = ProjectionBias::from(file.flag("attention_bias", false)?);
     let dropout = file.number_if_any("attention_dropout")?.unwrap_or(0.0);
     let attention = SelfAttentionConfig::new(d_model, n_heads)
-        // Their positions are those of the whole stack.
+        // The stack has the rotary table for all layers.
         .with_heads(heads.clone())
         .with_causal(true)
         .with_bias(bias)

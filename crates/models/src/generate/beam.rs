@@ -87,7 +87,7 @@ struct Beam<'a> {
     budget: usize,
     /// The live hypotheses, most probable first: a row of the state each.
     live: Vec<Live>,
-    /// Those that a stop token ended, best first, and after the last step those that the limit ended.
+    /// The hypotheses that a stop token ended, best first; after the last step, also those that the limit ended.
     ended: Vec<Hypothesis>,
 }
 
@@ -190,12 +190,12 @@ impl<'a> Beam<'a> {
             }
         }
         candidates.retain(|candidate| candidate.total > f64::NEG_INFINITY);
-        // Sorting is stable, and they come in this order.
+        // Sorting is stable, and the candidates come by parent and token.
         candidates.sort_by(|a, b| b.total.total_cmp(&a.total));
         Ok(candidates)
     }
 
-    /// Whether there are as many endings as wanted, and the best live hypothesis is no better than the worst of them.
+    /// Whether as many hypotheses have ended as the beam is wide, and the best live hypothesis is no better than the worst of them.
     ///
     /// Counting endings alone would not do: after a confident step, improbable ends fill the beam.
     fn is_done(&self, options: &BeamOptions) -> bool {

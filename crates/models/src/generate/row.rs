@@ -41,7 +41,7 @@ pub(super) struct Row {
     pub(super) budget: usize,
     /// The prompt and what was chosen.
     pub(super) tokens: Vec<u32>,
-    /// How many of them the model has read.
+    /// How many of `tokens` the model has read.
     pub(super) read: usize,
     random: ChaCha8Rng,
 }
@@ -56,7 +56,7 @@ impl Row {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&options.seed.to_le_bytes());
         let mut random = ChaCha8Rng::from_seed(key);
-        // Rows share no random numbers, so that none depends on what another one does.
+        // Rows share no random numbers, so that the tokens of a row do not depend on other rows.
         random.set_stream(index as u64);
         Self {
             index,
@@ -67,7 +67,7 @@ impl Row {
         }
     }
 
-    /// Its tokens that the model has not read.
+    /// The tokens that the model has not read.
     pub(super) fn unread(&self) -> &[u32] {
         &self.tokens[self.read..]
     }

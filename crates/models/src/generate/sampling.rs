@@ -120,7 +120,7 @@ impl Sampling {
     ///
     /// # Panics
     ///
-    /// When a logit is NaN, or the largest is not finite.
+    /// When there are no logits, a logit is NaN, or the largest is not finite.
     ///
     /// # Cost
     ///

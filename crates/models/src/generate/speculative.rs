@@ -44,11 +44,11 @@ pub trait Speculative: Autoregressive {
 /// The result of speculative decoding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Speculation {
-    /// As of [`generate`](super::generate()).
+    /// The continuations, as [`generate`](super::generate()) returns them.
     pub generations: Vec<Generation>,
     /// Tokens that the draft guessed. Includes guesses after the first rejected one, or after a stop token, which were never checked.
     pub guessed: usize,
-    /// How many of them were kept: those before the first that the model would not have chosen.
+    /// Guesses that were kept: those before the first that the model would not have chosen.
     pub accepted: usize,
 }
 
@@ -176,7 +176,7 @@ pub fn speculate<M: Speculative, D: Speculative>(
 /// A row of both models.
 struct Pair {
     row: Row,
-    /// The row with the guesses of the draft, which has read so much of it.
+    /// The row with the guesses of the draft; its `read` is what the draft has read.
     guessed: Row,
     /// Tokens that the model's state had read before.
     before: usize,
@@ -187,7 +187,7 @@ struct Pair {
 impl Pair {
     /// How many tokens may be guessed, if the draft holds at most `max_len`.
     fn budget(&self, max_len: Option<usize>) -> usize {
-        // It reads the row and all of its guesses but the last.
+        // The draft reads the row and all of its guesses but the last.
         let of_draft = max_len.map_or(usize::MAX, |max_len| {
             let read = self.before_of_draft + self.row.tokens.len();
             max_len.saturating_add(1).saturating_sub(read)
@@ -241,7 +241,7 @@ fn guess<D: Speculative>(
     for at in 0..count {
         let unread: Vec<&[u32]> = pairs.iter().map(|pair| pair.guessed.unread()).collect();
         if at == 0 {
-            // And then its guesses, but not the last one.
+            // After the unread tokens, the draft reads its guesses but the last.
             draft.reserve(state, longest(&unread) + count - 1);
         }
         let logits = NextLogits::read(draft, state, &unread)?;

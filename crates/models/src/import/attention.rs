@@ -46,7 +46,7 @@ impl Import for CrossAttention {
     }
 }
 
-/// The table of a module with these input layers, which is `like` this one otherwise.
+/// The table of a module with these input layers, whose widths, output layer and heads are those of `like`.
 fn attention(
     part: &Part,
     inputs: &[Input],
@@ -125,7 +125,7 @@ fn projections(part: &Part, inputs: &[Input], likes: [&Linear; 3]) -> Result<Tab
     };
     let biases = Table::new().row(all("bias"), "in_proj_bias");
     let d_inputs = likes.map(|like| like.weight.dims()[0]);
-    // One packed weight where all three come in with the width `d_model`, else three.
+    // One packed weight if all three inputs have the width `d_model`, else three weights.
     if !part.has("q_proj_weight") && d_inputs == [d_inputs[0]; 3] {
         return Ok(biases.row(all("weight"), transposed("in_proj_weight")));
     }

@@ -189,7 +189,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The error if there is no tensor: names what there is below the longest part of the prefix that exists.
+    /// The error if there is no tensor: names the modules below the longest part of the prefix that exists.
     fn nothing_below(&self, prefix: &str) -> WeightsError {
         // A module beside the one that the prefix names, or above it.
         let child = |name: &str, parent: &str| {

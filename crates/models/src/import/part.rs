@@ -25,11 +25,11 @@ impl Display for Library {
     }
 }
 
-/// The weights below a prefix: the library that they come from, and what else is known of them.
+/// The weights below a prefix, the library that they come from, and whether their attention has sinks at 0.
 #[derive(Debug)]
 pub struct Part<'a> {
     pub(super) library: Library,
-    /// `None` if either will do.
+    /// `None` if sinks are allowed but not required.
     pub(super) sinks_at_zero: Option<bool>,
     /// `None` if there are none yet.
     pub(super) weights: Option<&'a Weights>,

@@ -113,7 +113,7 @@ impl LanguageModelConfig {
         ConfigError::check_positive(NAME, &sizes)?;
         let transformer = self.transformer().validate();
         transformer.map_err(|error| error.in_name_of(NAME))?;
-        // Also that of a block that no layer has.
+        // A block that no layer has is checked too.
         ConfigError::check_dropout(NAME, self.block.dropout)?;
         if let Some(cap) = self.logit_softcap
             && !(cap > 0.0 && cap.is_finite())

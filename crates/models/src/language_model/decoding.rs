@@ -9,21 +9,21 @@ use crate::{
     new_tokens::NewTokens,
 };
 
-/// What [`LanguageModel`] keeps while it generates: the keys and values of the tokens so far, or what else its mixers keep of them.
+/// The state of [`LanguageModel`] in generation: the keys and values of the tokens so far, or the states of its other mixers.
 #[derive(Clone, Debug)]
 pub struct LanguageModelState<S = KvCache> {
     cache: TransformerCache<S>,
 }
 
 impl<S: MixerState> LanguageModelState<S> {
-    /// Memory held for the tokens (bytes): keys, values and position biases, or what else the mixers keep.
+    /// Memory held for the tokens (bytes): keys, values and position biases, or the states of other mixers.
     pub fn bytes(&self) -> usize {
         self.cache.bytes()
     }
 
     /// Makes room for `new` more tokens of every row, so that [`truncate`](Self::truncate) can forget any of them, in however many calls they are read.
-    /// Without windows and sink tokens it always can, and with layers whose mixer has no [`KvCache`] it can forget all tokens or none. The cost is that of [`KvCache::reserve`](burn_attn::KvCache::reserve) for every layer;
-    /// [`generate`](crate::generate#rolling-back) has an example.
+    /// Without windows and sink tokens, `truncate` always can. With layers whose mixer has no [`KvCache`], it can forget all tokens or none. The cost is that of
+    /// [`KvCache::reserve`](burn_attn::KvCache::reserve) for every layer; [`generate`](crate::generate#rolling-back) has an example.
     pub fn reserve(&mut self, new: usize) {
         self.cache.reserve(new);
     }

@@ -87,7 +87,7 @@ impl<M: TokenMixer> LanguageModel<M> {
     ///
     /// # Cost
     ///
-    /// That of the layers, and `2 · batch · len · d_model · vocab_size` operations for the logits, usually the largest tensor.
+    /// The cost of the layers, and `2 · batch · len · d_model · vocab_size` operations for the logits, usually the largest tensor.
     ///
     /// # Example
     ///

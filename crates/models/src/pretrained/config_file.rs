@@ -260,7 +260,7 @@ impl ConfigFile {
         Ok(part.map(|part| Self::of_model(part.path, part.family, part.fields)))
     }
 
-    /// One without fields, of the same file.
+    /// A `ConfigFile` without fields, of the same path.
     pub(crate) fn empty(&self) -> Self {
         Self::of_fields(self.path.clone(), self.family, Map::new())
     }

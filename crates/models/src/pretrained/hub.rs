@@ -57,7 +57,7 @@ pub(super) fn folder(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
         .map_err(|reason| format!("{lack}, which cannot be downloaded: {reason}"))
 }
 
-/// What the environment variables say that the Python library reads.
+/// The settings in the environment variables that the Python library reads.
 struct Settings {
     cache: PathBuf,
     token: Option<String>,
@@ -90,7 +90,7 @@ impl Settings {
 
 /// A revision in the cache.
 struct Cached<'a> {
-    /// Of the repository.
+    /// The folder of the repository.
     folder: PathBuf,
     revision: &'a str,
 }
@@ -119,13 +119,13 @@ impl Cached<'_> {
             let names = WEIGHT_FILES.join(", ");
             return Err(format!("the model has none of {names}"));
         }
-        // The second time those that the first ones name.
+        // The second pass downloads the files that those of the first pass name.
         for _ in 0..2 {
             for file in wanted_files(&snapshot, wanted) {
                 remote.get(&file, &snapshot)?;
             }
         }
-        // Last, so that a reference to a whole model never becomes one to a part of another.
+        // Written last, so that a reference to a whole model never becomes one to a part of another.
         let is_whole = wanted == Wanted::Model;
         let known = self.commit();
         let is_new = known.is_none_or(|known| known != remote.commit && is_whole);
@@ -140,7 +140,7 @@ impl Cached<'_> {
     }
 }
 
-/// Whether there is no such commit any more.
+/// Whether the Hub no longer has the commit.
 fn is_gone(error: &HFError) -> bool {
     matches!(error, HFError::Http { context } if context.status.as_u16() == 404)
 }
@@ -216,14 +216,14 @@ impl Remote {
         if path.exists() && len() == size {
             return Ok(());
         }
-        // The second time whatever the cache has of it: a link to nothing, or what was never the file.
+        // The second attempt replaces what the cache has: a dangling link, or a damaged file.
         for force in [false, true] {
             self.download(file, size, force)?;
             if len() == size {
                 return Ok(());
             }
         }
-        // The page of an error, or of a proxy. It must not stay in the cache as the file.
+        // The server may have sent an error page, which must not stay in the cache as the file.
         let received = len();
         for damaged in [path.canonicalize().ok(), Some(path)].into_iter().flatten() {
             if let Err(error) = fs::remove_file(&damaged)
@@ -247,7 +247,7 @@ impl Remote {
             });
             match request.send() {
                 Ok(_) => return Ok(()),
-                // Another process is downloading it, and then it is there.
+                // Another process is downloading the file: try again until it is there.
                 Err(HFError::CacheLockTimeout { .. }) => {}
                 Err(error) => return Err(sentence(&error)),
             }
@@ -284,7 +284,7 @@ fn sizes(repository: &HFRepositorySync<RepoTypeModel>, commit: &str) -> Result<S
 /// The error with its causes, and what to do.
 fn sentence(error: &HFError) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
-    // The library's own message has the first.
+    // The message of these errors already has the first cause.
     let has_first = matches!(error, HFError::Request { .. } | HFError::Xet { .. });
     let causes = causes.skip(usize::from(has_first));
     let causes: String = causes.map(|cause| format!(": {cause}")).collect();

@@ -31,7 +31,7 @@ pub(super) enum Need {
     Always,
     /// A folder has to have it, unless it is [noted](no_file) that there is none.
     Known,
-    /// It is downloaded with the others.
+    /// A folder may lack it. It is downloaded with the others.
     IfAny,
 }
 

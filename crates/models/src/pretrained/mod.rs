@@ -9,6 +9,8 @@
 //! | [`gpt2::from_pretrained`](crate::gpt2::from_pretrained) | `gpt2` |
 //! | [`gpt_neox::from_pretrained`](crate::gpt_neox::from_pretrained) | `gpt_neox` |
 //! | [`llama::from_pretrained`](crate::llama::from_pretrained) | [ten families](crate::llama) |
+//! | [`deepseek_v2::from_pretrained`](crate::deepseek_v2::from_pretrained) | `deepseek_v2` |
+//! | [`qwen3_next::from_pretrained`](crate::qwen3_next::from_pretrained) | `qwen3_next` |
 //! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
 //! | [`whisper::from_pretrained`](crate::whisper::from_pretrained) | `whisper` |
 //! | `speech::SpeechRecognizer::from_pretrained`, with the feature `speech` | the same |
@@ -23,7 +25,7 @@
 //! | `vision::ImageSegmenter::from_pretrained`, with the feature `vision` | the same |
 //! | [`vit::from_pretrained`](crate::vit::from_pretrained) | `vit`, `deit`, `dinov2` |
 //! | `vision::ImageClassifier::from_pretrained`, with the feature `vision` | the same |
-//! | `vision::ImageProcessor::from_pretrained`, with the feature `vision` | any that sees, whose weights it does not read |
+//! | `vision::ImageProcessor::from_pretrained`, with the feature `vision` | any model of images, whose weights it does not read |
 //!
 //! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. In the place of a device, each call takes
 //! [`LoadOptions`], such as bf16 parameters. With the feature `tokenizers`, this module also has `tokenizer`, which reads `tokenizer.json`, and `end_tokens`.
@@ -31,7 +33,7 @@
 //! # GGUF
 //!
 //! A source that is a file is a GGUF file, as llama.cpp's converter writes it of BERT, Llama, Mistral, Qwen 2 and Qwen 3: `"model-Q8_0.gguf"`. Tensors in F64, F32, F16,
-//! BF16, Q8_0, Q4_0 and Q6_K become f32 parameters; other types are refused by name. The scaled rotary positions of Llama 3.1, which the
+//! BF16, Q8_0, Q4_0 and Q6_K become parameters in the dtype of the options; other types are refused by name. The scaled rotary positions of Llama 3.1, which the
 //! converter writes as a tensor, are read. A Mistral 7B v0.1 is a `llama` there, without its window of 4096 tokens, so longer texts get other logits
 //! than from its own files. The tokenizer inside the file is not read: put `tokenizer.json` beside it.
 //!
@@ -43,7 +45,7 @@
 //! The local cache is shared with the Python library `huggingface_hub`. A model that is complete there is used as it is, without the
 //! network, so `main` stays what it was when it was downloaded; to follow it, update the cache with Python's `hf download`. Otherwise `config.json` is
 //! downloaded; then, if the model is supported, the files of tokenizer, chat and sentence modules if there are any, and the weights (`model.safetensors`, its shards, or
-//! `pytorch_model.bin`). Nothing is printed: `on_download` says how far a download has come. After an interrupted download, the next call keeps the
+//! `pytorch_model.bin`). Nothing is printed: `on_download` reports the progress. After an interrupted download, the next call keeps the
 //! files that were complete and begins the others again.
 //!
 //! That a model has no `modules.json` or no `tokenizer_config.json` is noted in the cache as the Python library notes it. Where that is not known, a sentence
@@ -51,8 +53,8 @@
 //!
 //! | environment variable | meaning |
 //! | --- | --- |
-//! | `HF_HUB_CACHE` | the cache. Default: `hub` in `HF_HOME`, which is `~/.cache/huggingface` by default |
-//! | `HF_HUB_OFFLINE` | if it is `1`, nothing is downloaded |
+//! | `HF_HUB_CACHE` | the cache. Default: `hub` in `HF_HOME`, which is `huggingface` in `XDG_CACHE_HOME` or `~/.cache` by default |
+//! | `HF_HUB_OFFLINE` | if it is `1`, `ON`, `YES` or `TRUE`, nothing is downloaded |
 //! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME` |
 //! | `HF_ENDPOINT` | another server |
 

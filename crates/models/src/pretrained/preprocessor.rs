@@ -10,7 +10,7 @@ use super::{
     wanted::{PROCESSOR_CONFIG, Wanted},
 };
 
-/// Its settings in this folder, and the file that has them, which errors call `expected`: the object `part` of `processor_config.json`, where version 5 of
+/// The settings of a preprocessor in this folder, and the file that has them, which errors call `expected`: the object `part` of `processor_config.json`, where version 5 of
 /// `transformers` writes them for models that read texts as well, or else `preprocessor_config.json`, which then has to be there.
 pub(crate) fn preprocessor(
     folder: &Path,

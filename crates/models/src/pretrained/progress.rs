@@ -1,4 +1,4 @@
-//! How far a download has come.
+//! The progress of downloads.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -8,7 +8,7 @@ use hf_hub::progress::{DownloadEvent, ProgressEvent, ProgressHandler};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Download<'a> {
-    /// Its name in the model's folder.
+    /// The name of the file in the model's folder.
     pub file: &'a str,
     /// Bytes that have arrived.
     pub received: u64,
@@ -38,7 +38,7 @@ pub fn on_download(show: impl Fn(&Download) + Send + Sync + 'static) {
     *SHOW.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(show));
 }
 
-/// Passes on what `hf-hub` says of the download of one file.
+/// Passes on the events of `hf-hub` for the download of one file.
 pub(super) struct Progress {
     pub(super) file: String,
     pub(super) size: u64,

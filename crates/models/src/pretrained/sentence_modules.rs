@@ -8,7 +8,7 @@ use super::{PretrainedError, Result, json::json};
 
 /// The modules of a `sentence-transformers` model.
 pub(crate) const MODULES: &str = "modules.json";
-/// Where the versions of `sentence-transformers` keep what concerns the transformer among them. The first that is there counts.
+/// The files with the settings of the transformer, by version of `sentence-transformers`. The first that is there is read.
 pub(crate) const SENTENCE_CONFIGS: [&str; 7] = [
     "sentence_bert_config.json",
     "sentence_roberta_config.json",
@@ -21,10 +21,10 @@ pub(crate) const SENTENCE_CONFIGS: [&str; 7] = [
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct SentenceModule {
-    /// Its class in Python.
+    /// The class in Python.
     #[serde(rename = "type")]
     pub(crate) class: String,
-    /// Its folder, below that of the model, without a slash at its end; empty for that of the model.
+    /// The folder of the module, below that of the model, without a slash at its end; empty for the folder of the model.
     #[serde(deserialize_with = "below_folder")]
     pub(crate) path: String,
 }
@@ -49,7 +49,7 @@ pub(crate) fn sentence_modules(folder: &Path) -> Result<Option<Vec<SentenceModul
     modules.map_err(|_| PretrainedError::file(&path, expected, reason))
 }
 
-/// The names of a path. Files outside the folder are none of the model's.
+/// A path below the folder of the model; paths that lead out of it are refused.
 fn below_folder<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let path = String::deserialize(deserializer)?;
     let names = Path::new(&path).components().map(|part| match part {

@@ -4,7 +4,7 @@
 #[cfg(any(feature = "hub", feature = "tokenizers"))]
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
-/// What a model that reads texts and something else does with both, in files of version 5 of `transformers`.
+/// The settings of the preprocessors of a model that reads texts and images or recordings, in files of version 5 of `transformers`.
 #[cfg(any(feature = "hub", feature = "speech", feature = "vision"))]
 pub(super) const PROCESSOR_CONFIG: &str = "processor_config.json";
 
@@ -58,7 +58,7 @@ pub(crate) enum Wanted {
     Chat,
     /// The files that speech recognition needs beside configuration and weights.
     Speech,
-    /// What images or recordings become before the model sees or hears them.
+    /// How images or recordings become the input of the model.
     Preprocessor,
     /// `vocab.json`, and what the tokenizer's other files say of its tokens.
     Vocabulary,
@@ -67,7 +67,7 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// The file without which none of it is there.
+    /// The main one of these files.
     pub(crate) fn file(self) -> &'static str {
         match self {
             Self::Config | Self::ModelConfig | Self::Model | Self::Sentences => "config.json",

@@ -17,15 +17,15 @@ use crate::{
     tokens::padded_tokens,
 };
 
-/// What a text is, by which some models begin it with a prompt.
+/// The kind of a text, which decides the prompt that some models put before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prompt {
     /// Any text. Python equivalent: `encode`.
     #[default]
     Text,
-    /// What is searched for. Python equivalent: `encode_query`.
+    /// A query of a search. Python equivalent: `encode_query`.
     Query,
-    /// What is found. Python equivalent: `encode_document`.
+    /// A document that a search may find. Python equivalent: `encode_document`.
     Document,
 }
 
@@ -67,7 +67,7 @@ impl SentenceEncoder {
     ///
     /// # Cost
     ///
-    /// That of [`Bert::from_pretrained`]. Weights are read, or downloaded, after the other files.
+    /// The cost of [`Bert::from_pretrained`]. Weights are read, or downloaded, after the other files.
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -128,12 +128,12 @@ impl SentenceEncoder {
         self.width
     }
 
-    /// What the vector of a text is made of: several of them stand side by side.
+    /// The poolings whose vectors stand side by side in the vector of a text.
     pub fn pooling(&self) -> &[Pooling] {
         &self.pooling
     }
 
-    /// What a text of this kind begins with.
+    /// The prompt before a text of this kind.
     pub fn prompt(&self, prompt: Prompt) -> &str {
         match prompt {
             Prompt::Text => &self.prompts.default,
@@ -177,7 +177,7 @@ impl SentenceEncoder {
     ///
     /// # Cost
     ///
-    /// That of [`vectors`](Self::vectors).
+    /// The cost of [`vectors`](Self::vectors).
     pub fn encode(
         &self,
         texts: &[impl AsRef<str>],
@@ -230,7 +230,7 @@ impl SentenceEncoder {
     }
 }
 
-/// Puts lower case before what the tokenizer does to texts, unless that is a part of it.
+/// Puts lower-casing before the normalizers of the tokenizer, unless they have it.
 fn lower_case(tokenizer: &mut Tokenizer) -> Result<(), tokenizers::Error> {
     let is_lower = |part: &NormalizerWrapper| matches!(part, NormalizerWrapper::Lowercase(_));
     let parts = match tokenizer.get_normalizer() {

@@ -29,7 +29,7 @@ const POOLINGS: [(&str, &str, Pooling); 6] = [
     ("weightedmean", "weightedmean_tokens", Pooling::WeightedMean),
     ("lasttoken", "lasttoken", Pooling::LastToken),
 ];
-/// The same in llama.cpp.
+/// The kinds of pooling in llama.cpp.
 const POOLING_TYPE: &str = "bert.pooling_type";
 const POOLING_TYPES: [(u64, Pooling); 3] = [
     (1, Pooling::Mean),
@@ -37,7 +37,7 @@ const POOLING_TYPES: [(u64, Pooling); 3] = [
     (3, Pooling::LastToken),
 ];
 
-/// All but the transformer itself.
+/// The modules of a sentence encoder without the weights of its transformer.
 pub(super) struct Pipeline {
     /// The transformer and its tokenizer.
     pub(super) source: PathBuf,
@@ -47,7 +47,7 @@ pub(super) struct Pipeline {
     pub(super) prompts: Prompts,
     /// The vectors that are put side by side.
     pub(super) pooling: Vec<Pooling>,
-    /// What comes after it.
+    /// The modules after the pooling.
     pub(super) stages: Vec<Stage>,
     /// The width of the vectors, if it is not that of the states.
     pub(super) width: Option<usize>,
@@ -110,7 +110,7 @@ impl Pipeline {
         let is_below = !transformer.path.is_empty() && !is_gguf;
         Ok(Self {
             transformer: config.and_sentence_config(&of_transformer)?,
-            // Not its folder: a name on the Hub has no weights there yet.
+            // The source and not its folder: the weights of a name on the Hub are not downloaded yet.
             source: if is_below {
                 of_transformer
             } else {

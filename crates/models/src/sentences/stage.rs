@@ -34,7 +34,7 @@ const ACTIVATIONS: [(&str, Activation); 6] = [
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Dense(Linear, Activation),
-    /// To length 1.
+    /// Scales a vector to length 1.
     Normalize,
 }
 

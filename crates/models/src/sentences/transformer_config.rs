@@ -8,7 +8,7 @@ use tokenizers::TruncationDirection;
 use super::files::{MODULE_CONFIG, first_of};
 use crate::pretrained::{Result, SENTENCE_CONFIGS};
 
-/// What is done with texts before the transformer reads them.
+/// How texts are cut and lower-cased before the transformer reads them.
 #[derive(Debug, Default)]
 pub(super) struct TransformerConfig {
     /// Longest text (tokens), if the files say one.
@@ -65,7 +65,7 @@ impl TransformerConfig {
         file.only(empty, json!({}))?;
         let null = "query_length document_length query_expansion tokenizer_name_or_path";
         file.only(null, Value::Null)?;
-        // How a GPU is used.
+        // A setting of speed.
         file.ignore("unpad_inputs");
         let mut max_len = file.size_if_any("max_seq_length")?;
         for arguments in ["tokenizer_args", "processor_kwargs"] {
@@ -88,7 +88,7 @@ pub(super) struct Prompts {
     pub(super) default: String,
     pub(super) query: String,
     pub(super) document: String,
-    /// The first numbers of vectors, of which no others are kept.
+    /// How many of the first numbers of a vector are kept.
     pub(super) truncate_dim: Option<usize>,
 }
 
@@ -114,7 +114,7 @@ impl Prompts {
             serde_json::from_value::<BTreeMap<String, Option<String>>>(prompts.clone()).ok()
         })?;
         let prompts = prompts.into_iter().flatten();
-        // Those that every model has.
+        // Every model has these two prompts.
         let empty = ["query", "document"].map(|name| (name.to_owned(), String::new()));
         let mut by_name = BTreeMap::from(empty);
         by_name.extend(prompts.map(|(name, prompt)| (name, prompt.unwrap_or_default())));

@@ -6,7 +6,7 @@ use burn_attn::{KvCacheConfig, LayerInput, TransformerCache};
 use super::{Memory, Seq2Seq};
 use crate::{generate::Autoregressive, new_tokens::NewTokens};
 
-/// What [`Seq2Seq`] keeps while it generates: the keys and values of the sources and of the tokens so far.
+/// The state of [`Seq2Seq`] in generation: the keys and values of the sources and of the tokens so far.
 #[derive(Clone, Debug)]
 pub struct Seq2SeqState {
     cache: TransformerCache,

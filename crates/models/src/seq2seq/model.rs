@@ -16,7 +16,7 @@ use crate::vocabulary;
 ///
 /// ```text
 /// memory = encoder(embedding(source) + positions)
-/// logits = head(decoder(embedding(target) + positions, memory))     the head is the transposed embedding, unless it is its own
+/// logits = head(decoder(embedding(target) + positions, memory))     the head is the transposed embedding, unless it is separate
 /// ```
 ///
 /// # Source
@@ -101,7 +101,7 @@ impl Seq2Seq {
     ///
     /// # Cost
     ///
-    /// That of the encoder, once for any number of targets.
+    /// The cost of the encoder, once for any number of targets.
     pub fn encode(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Memory {
         let states = match source.dims() {
             // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
@@ -132,7 +132,7 @@ impl Seq2Seq {
     ///
     /// # Cost
     ///
-    /// That of the decoder, and `2 · batch · len_target · d_model · vocab_size` operations for the logits.
+    /// The cost of the decoder, and `2 · batch · len_target · d_model · vocab_size` operations for the logits.
     pub fn decode(&self, target: Tensor<2, Int>, memory: &Memory) -> Tensor<3> {
         let input = self.decoder_input(target, memory);
         self.logits(self.transformer.decoder.forward(input))

@@ -2,13 +2,13 @@
 
 use burn::tensor::Tensor;
 
-/// How many frames the median is taken of.
+/// The frames of a median.
 const MEDIAN: usize = 7;
 
 /// The first frame of each token.
 ///
-/// Attention of every head is normalised for each frame, over the tokens, and smoothed along the frames by a median; what the mean of the
-/// heads says is followed by dynamic time warping, in which no token is before an earlier one.
+/// Attention of every head is normalised for each frame, over the tokens, and smoothed along the frames by a median. Dynamic time
+/// warping finds the path through the mean of the heads, on which no token is before an earlier one.
 ///
 /// # Shapes
 ///

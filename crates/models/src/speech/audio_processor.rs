@@ -1,4 +1,4 @@
-//! Recordings as models hear them that read samples.
+//! Recordings for models that read samples.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const EXPECTED: &str = "the settings of an audio processor";
 /// Added to a variance.
 const EPSILON: f64 = 1e-7;
 
-/// Pads recordings to one length and normalises them, as a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2) hears them.
+/// Pads recordings to one length and normalises them, as a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2) reads them.
 ///
 /// ```text
 /// (samples − mean) / √(variance + 1e-7)
@@ -38,13 +38,13 @@ pub struct AudioProcessor {
     pub sample_rate: usize,
     /// Whether a recording is normalised to a mean of 0 and a variance of 1.
     pub normalizes: bool,
-    /// What follows a recording that is shorter than others.
+    /// The value of the samples after a recording that is shorter than others.
     pub padding: f64,
-    /// Whether the model is told how long each recording is. If not, padding is normalised as if it were part of the recording.
+    /// Whether the model gets the length of each recording. If not, padding is normalised as a part of the recording.
     pub has_lengths: bool,
 }
 
-/// Recordings as a model hears them.
+/// Recordings as a model reads them.
 #[derive(Clone, Debug)]
 pub struct AudioBatch {
     /// `[batch, len]`
@@ -55,7 +55,7 @@ pub struct AudioBatch {
 }
 
 impl AudioBatch {
-    /// The lengths if the model is told, beside `samples` the argument of [`Wav2Vec2::forward`](crate::wav2vec2::Wav2Vec2::forward).
+    /// The lengths if the model gets them: beside `samples`, the argument of [`Wav2Vec2::forward`](crate::wav2vec2::Wav2Vec2::forward).
     pub fn seen_lengths(&self) -> Option<&[usize]> {
         self.has_lengths.then_some(self.lengths.as_slice())
     }
@@ -87,7 +87,7 @@ impl AudioProcessor {
         file.only("feature_extractor_type", json!("Wav2Vec2FeatureExtractor"))?;
         file.only("feature_size", json!(1))?;
         file.only("padding_side", json!("right"))?;
-        // Names, and the form of results.
+        // Fields of names, and of the form of results.
         file.ignore("processor_class return_tensors");
         let default = Self::default();
         let processor = Self {

@@ -14,7 +14,7 @@ use crate::pretrained::{
 
 const EXPECTED: &str = "tokens and their numbers";
 const TOKENIZER: &str = "the configuration of a tokenizer";
-/// Special tokens with a role, and what they are where no file says it.
+/// Special tokens with a role, and their texts if no file has them.
 const ROLES: [(&str, Option<&str>); 7] = [
     ("bos_token", Some("<s>")),
     ("eos_token", Some("</s>")),
@@ -24,7 +24,7 @@ const ROLES: [(&str, Option<&str>); 7] = [
     ("cls_token", None),
     ("mask_token", None),
 ];
-/// What is done about spaces where `clean_up_tokenization_spaces` is true, in this order.
+/// The replacements if `clean_up_tokenization_spaces` is true, in this order.
 const CLEANED: [(&str, &str); 10] = [
     (" .", "."),
     (" ?", "?"),
@@ -43,10 +43,10 @@ const CLEANED: [(&str, &str); 10] = [
 /// # Source
 ///
 /// PyTorch equivalent: `decode` of `Wav2Vec2CTCTokenizer` of Hugging Face's `transformers` with `skip_special_tokens=True` and `group_tokens=False`, for
-/// tokens of which repetitions and the blank are gone.
+/// tokens without repetitions and blanks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CtcVocabulary {
-    /// Without those of special tokens.
+    /// The letters of tokens that are not special.
     letters: BTreeMap<u32, String>,
     is_lower_case: bool,
     cleans_up_spaces: bool,
@@ -68,7 +68,7 @@ impl CtcVocabulary {
         let path = folder.join(TOKENIZER_CONFIG);
         let mut fields = object_if_any(&path, TOKENIZER)?;
         let mut added = BTreeMap::new();
-        // As in `transformers`, which takes it for all that the other files would say.
+        // With this field, `transformers` reads none of the other files.
         if let Some(tokens) = fields.remove("added_tokens_decoder") {
             for (token, content) in tokens.as_object().into_iter().flatten() {
                 added.extend(token.parse().ok().zip(text_of(content).map(String::from)));
@@ -90,7 +90,7 @@ impl CtcVocabulary {
         let mut file = ConfigFile::of_fields(path, "the vocabulary of a CTC model", fields);
         file.only("tokenizer_class", json!("Wav2Vec2CTCTokenizer"))?;
         file.only("target_lang", Value::Null)?;
-        // Of encoding, of recordings, and of how it was made.
+        // Fields for encoding, for recordings, and for how the file was made.
         file.ignore(
             "add_prefix_space additional_special_tokens auto_map backend do_normalize extra_special_tokens is_local local_files_only \
              max_length model_max_length name_or_path pad_to_multiple_of pad_token_type_id padding padding_side processor_class \

@@ -154,11 +154,11 @@ fn bands(n_mels: usize) -> Vec<Band> {
     (0..n_mels).map(band).collect()
 }
 
-/// Slaney's mel scale is linear up to this frequency (Hz), which has so many mels.
+/// Slaney's mel scale is linear up to this frequency (Hz), and the frequency in mels.
 const LINEAR_HZ: f64 = 1000.0;
 const LINEAR_MELS: f64 = 15.0;
 
-/// Mels for each factor of e above.
+/// Mels for each factor of e above that frequency.
 fn steps() -> f64 {
     27.0 / 6.4_f64.ln()
 }

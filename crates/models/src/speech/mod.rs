@@ -25,7 +25,8 @@
 //! Spectrograms have the windows and frequencies of published Whispers; a `preprocessor_config.json` with others is refused, and so is a `feature_extractor` in
 //! `processor_config.json`.
 //!
-//! [`AudioProcessor`] reads that of a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2), which hears samples instead of spectrograms, and [`CtcVocabulary`] its letters.
+//! [`AudioProcessor`] reads the `preprocessor_config.json` of a [`Wav2Vec2`](crate::wav2vec2::Wav2Vec2), whose input is samples instead of spectrograms;
+//! [`CtcVocabulary`] reads its letters.
 
 mod alignment;
 mod audio_processor;

@@ -38,13 +38,13 @@ pub struct SpeechRecognizer {
 pub struct Transcript {
     /// The text.
     pub text: String,
-    /// What the model chose after the special tokens before a text, without the end. It may have timestamps, which the text has not.
+    /// The tokens that the model chose after the special tokens before a text, without the end token. There may be timestamps, which the text does not have.
     pub tokens: Vec<u32>,
     /// The code of the language, in models of several languages.
     pub language: Option<String>,
     /// The states of the encoder.
     pub memory: Memory,
-    /// How many of them, 20 ms each, belong to the samples; the others belong to the padding.
+    /// How many of these states, 20 ms each, belong to the samples; the others belong to the padding.
     pub n_frames: usize,
 }
 
@@ -57,7 +57,7 @@ impl SpeechRecognizer {
     ///
     /// # Cost
     ///
-    /// That of [`whisper::from_pretrained`].
+    /// The cost of [`whisper::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -99,7 +99,8 @@ impl SpeechRecognizer {
         self.model.max_frames() * SAMPLES_OF_FRAME
     }
 
-    /// A recording in windows of as many samples as the model reads at once; the last one has the rest.
+    /// A recording in windows of as many samples as the model reads at once. The last one has the rest, which [`recognize`](Self::recognize) refuses if it is
+    /// shorter than a frame of 20 ms.
     pub fn windows<'a>(&self, samples: &'a [f32]) -> impl Iterator<Item = &'a [f32]> + use<'a> {
         samples.chunks(self.window())
     }
@@ -113,7 +114,7 @@ impl SpeechRecognizer {
     ///
     /// # Cost
     ///
-    /// That of the encoder for a whole window, however short the recording is, and a step of the decoder for each token.
+    /// The cost of the encoder for a whole window, however short the recording is, and a step of the decoder for each token.
     pub fn recognize(&self, samples: &[f32]) -> Result<Transcript, SpeechError> {
         let most = self.window();
         if samples.len() > most {
@@ -165,7 +166,7 @@ impl SpeechRecognizer {
     ///
     /// # Cost
     ///
-    /// That of the decoder for all tokens at once, with memory for `n_layers · n_heads · len · (len + max_frames)` weights.
+    /// The cost of the decoder for all tokens at once, with memory for `n_layers · n_heads · len · (len + max_frames)` weights.
     ///
     /// # Source
     ///
@@ -236,14 +237,14 @@ impl SpeechRecognizer {
         let logits = self.model.seq2seq.advance(state, &[&first]);
         let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
         let languages = self.settings.languages.iter();
-        // Settings are public: a token may be none of the model's.
+        // Settings are public: a token may be outside the vocabulary.
         let languages =
             languages.filter_map(|(code, &token)| Some((code, logits.get(token as usize)?)));
         let probable = languages.max_by(|(_, a), (_, b)| f32::total_cmp(a, b));
         probable.map_or_else(String::new, |(code, _)| code.clone())
     }
 
-    /// The tokens that follow the prompt, without the end.
+    /// The tokens that follow the prompt, without the end token.
     fn generate_tokens(
         &self,
         state: Seq2SeqState,

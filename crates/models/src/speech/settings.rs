@@ -14,7 +14,7 @@ use crate::{
 
 const FILE: &str = "generation_config.json";
 const EXPECTED: &str = "the settings of a generation";
-/// Would change the text, or end it, unless they are null.
+/// Fields that would change the text, or end it, unless they are null.
 const ONLY_NULL: &str = "min_new_tokens forced_bos_token_id forced_eos_token_id bad_words_ids sequence_bias exponential_decay_length_penalty \
      no_speech_threshold logprob_threshold compression_ratio_threshold prompt_ids constraints dola_layers force_words_ids max_time penalty_alpha \
      stop_strings watermarking_config";
@@ -59,7 +59,7 @@ impl SpeechSettings {
     pub(super) fn of(folder: &Path, model: &Whisper) -> Result<Self> {
         let path = folder.join(FILE);
         let mut file = ConfigFile::of_fields(path.clone(), "Whisper", object(&path, EXPECTED)?);
-        // What would change the text.
+        // Fields that would change the text.
         file.only("do_sample return_timestamps token_healing", json!(false))?;
         file.only("num_beams num_beam_groups num_return_sequences", json!(1))?;
         file.only("repetition_penalty", json!(1.0))?;
@@ -121,7 +121,7 @@ impl SpeechSettings {
         let path = folder.join(Wanted::Config.file());
         let mut of_model =
             ConfigFile::of_fields(path.clone(), "Whisper", object(&path, MODEL_CONFIG)?);
-        // As in `transformers`, which then reads nothing of them.
+        // As in `transformers`, which then does not read `forced_decoder_ids`.
         let is_newer = language.is_some() || file.has("task");
         let (forced, source) = match in_file {
             _ if is_newer => (None, &file),
@@ -150,7 +150,7 @@ impl SpeechSettings {
             language,
             transcribe: transcribe.filter(|_| !languages.is_empty()),
             forced: forced.collect(),
-            // Neither counts the tokens before a text.
+            // Neither field counts the tokens before a text.
             max_tokens: max_new_tokens.or(max_length),
             languages,
         })
@@ -188,7 +188,7 @@ pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<()> {
     let seconds = model.max_frames() / 50;
     let window = ("max_source_positions at 50 a second", seconds);
     file.size_as("chunk_length", 30, window)?;
-    // Names, the form of results, and what follows from the others.
+    // Fields of names, of the form of results, and fields that follow from the others.
     file.ignore(
         "processor_class return_attention_mask return_tensors mel_filters n_samples nb_max_frames",
     );
@@ -209,7 +209,8 @@ fn forced(file: &mut ConfigFile) -> Result<Option<Vec<Option<u32>>>> {
     Ok(forced.map(|forced| forced.into_iter().map(|(_, token)| token).collect()))
 }
 
-/// The language that the tokens after the first one name, if they name one; nothing if those behind it are others than `prompt`.
+/// The language that the tokens after the start token name, if they name one; `None` if no tokens follow it, or
+/// others than the beginning of `prompt`.
 fn spoken(
     tokens: &[Option<u32>],
     languages: &BTreeMap<String, u32>,

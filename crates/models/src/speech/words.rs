@@ -8,7 +8,7 @@ use crate::text::TextStream;
 /// A word of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// The word, with what follows it up to the next space. In a language without spaces, what a token, or several of one character, stand for.
+    /// The word, with punctuation up to the next space. In a language without spaces, the text of a token, or of several tokens of one character.
     pub text: String,
     /// When it begins (seconds from the beginning of the window).
     pub start: f64,

@@ -35,7 +35,7 @@ pub struct MovingAverage<M: Module> {
 impl<M: Module> Clone for MovingAverage<M> {
     fn clone(&self) -> Self {
         Self {
-            // Makes running statistics anew, and leaves everything else as it is, which has no autodiff any more.
+            // Copies running statistics, and leaves everything else as it is: an average is without autodiff already.
             model: self.model.valid(),
         }
     }
@@ -49,7 +49,7 @@ impl<M: Module> MovingAverage<M> {
         }
     }
 
-    /// `decay` of the average so far, and the rest of `model`. With a decay of `1 - 1 / n`, it is that of about the last `n` models.
+    /// `decay` of the average so far, and the rest of `model`. With a decay of `1 - 1 / n`, it is the average of about the last `n` models.
     ///
     /// The running statistics of a batch norm are averaged as well.
     ///
@@ -60,7 +60,7 @@ impl<M: Module> MovingAverage<M> {
     ///
     /// # Cost
     ///
-    /// Three passes over the parameters, which need not follow every step.
+    /// Three passes over the parameters. An update after every few steps is enough.
     pub fn updated(self, model: &M, decay: f64) -> Self {
         assert!(
             (0.0..=1.0).contains(&decay),

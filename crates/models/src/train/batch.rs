@@ -1,4 +1,4 @@
-//! Batches of tokens, and what is to be predicted of them.
+//! Batches of tokens, and the tokens to predict.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -31,7 +31,7 @@ pub struct Seq2SeqBatch {
 /// number is its class.
 #[derive(Clone, Debug)]
 pub struct ImageBatch {
-    /// `[batch, channels, height, width]`: what the model sees.
+    /// `[batch, channels, height, width]`: the input of the model.
     pub images: Tensor<4>,
     /// The classes, `[batch, 1]` of images and `[batch, height · width]` of pixels.
     pub targets: Targets,
@@ -61,8 +61,8 @@ pub trait TokenBatch: Send + Sized + 'static {
     /// The tokens that the model should predict.
     fn targets(&mut self) -> &mut Targets;
 
-    /// Divides the sum of losses by this many tokens instead of its own, for training: those of the batches of all devices whose gradients
-    /// are added up.
+    /// Divides the sum of losses by this many tokens instead of the tokens of the batch, for training: the tokens of the batches of all devices whose
+    /// gradients are added up.
     ///
     /// # Panics
     ///

@@ -20,7 +20,7 @@ pub enum BatchSize {
 /// shuffled. So there is little padding, and the order differs in every epoch, but not the number of batches. It depends on nothing but the
 /// arguments.
 ///
-/// - `lengths`: the tokens of each sample's sequences: one of a text, two of a source and its target. The first one is sorted by first.
+/// - `lengths`: the tokens of each sample's sequences: one number for a text, two for a source and its target. The first number is the first sort key.
 ///
 /// # Panics
 ///

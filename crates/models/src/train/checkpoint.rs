@@ -155,10 +155,10 @@ impl<C: Serialize> CheckpointFolder<C> {
             fs::rename(&aside, &newest).map_err(TrainError::of("write", &newest))
         });
         if written.is_err() {
-            // The first failure is reported, not this one.
+            // If the file cannot be removed either, only the first failure is reported.
             let _ = fs::remove_file(&aside);
         }
-        // Waits until the names are on the disk. If folders cannot be synced, that is left to the system.
+        // Waits until the names are on the disk, where folders can be synced.
         if let Ok(folder) = File::open(&self.path) {
             let _ = folder.sync_all();
         }
@@ -169,7 +169,7 @@ impl<C: Serialize> CheckpointFolder<C> {
     fn write_best(&self, file: &Path, bytes: &[u8]) -> Result<(), TrainError> {
         let best = self.path.join(BEST_CHECKPOINT);
         let aside = aside(BEST_CHECKPOINT, &self.path);
-        // A kill may have left one.
+        // A kill may have left a file of this name.
         let _ = fs::remove_file(&aside);
         fs::hard_link(file, &aside)
             .or_else(|_| write_synced(&aside, bytes))
@@ -263,7 +263,7 @@ impl<C> Checkpoint<C> {
     ///
     /// # Errors
     ///
-    /// When they are not those of such a model.
+    /// When the parameters do not fit `model`.
     pub fn trained<M: Module>(&self, model: M) -> Result<M, TrainError> {
         match self.parts.contains_key(AVERAGE) {
             true => self.load(AVERAGE, model),
@@ -315,7 +315,7 @@ fn aside(name: &str, folder: &Path) -> PathBuf {
 
 /// Writes a new file and waits until its bytes are on the disk.
 fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), TrainError> {
-    // A kill may have left one that is the best checkpoint by another name, which must not change.
+    // A kill may have left a second name of the best checkpoint, whose bytes must not change.
     let _ = fs::remove_file(path);
     let written = File::create_new(path).and_then(|mut file| {
         file.write_all(bytes)?;

@@ -9,8 +9,8 @@ use burn::tensor::Tensor;
 
 use crate::loss::wide;
 
-/// Scales the gradients so that their common norm is at most `limit`. Never waits for the device. The squares are added up in f32, or f64 as the
-/// gradients, on the device of the first.
+/// Scales the gradients so that their common norm is at most `limit`. Never waits for the device. The squares are added up in f32, or in f64 if
+/// the gradients are in f64, on the device of the first gradient.
 ///
 /// PyTorch equivalent: `torch.nn.utils.clip_grad_norm_`.
 ///

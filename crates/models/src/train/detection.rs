@@ -1,4 +1,4 @@
-//! What a detector should find in images, and the loss of what it finds: each object is matched with one of the model's boxes.
+//! Batches of images with objects, and the loss of a detector: each object is matched with one of the model's boxes.
 
 use burn::tensor::{
     DType, Int, Tensor, TensorData,
@@ -9,22 +9,22 @@ use pathfinding::{kuhn_munkres::kuhn_munkres_min, matrix::Matrix};
 
 use super::{Targets, TokenBatch, step::for_metrics};
 
-/// What the class, the distance and the overlap of a box count, in the matching and in the loss.
+/// The weights of the class, the distance and the overlap of a box, in the matching and in the loss.
 const CLASS: f64 = 2.0;
 const DISTANCE: f64 = 5.0;
 const OVERLAP: f64 = 2.0;
-/// The share of objects in the focal loss, and how much less than the others a pair counts that is easy.
+/// The α and γ of the focal loss: the weight of objects, and how much less easy pairs count.
 const ALPHA: f64 = 0.25;
 const GAMMA: i32 = 2;
-/// How far a box may be beyond the image: its sides are rounded.
+/// How far a box may be beyond the image, because its sides are rounded.
 const SLACK: f32 = 1e-3;
-/// What a box costs whose numbers are not finite: more than any other.
+/// The cost of a box whose numbers are not finite: more than that of any other box.
 const UNFIT: f64 = 1e6;
 
 /// Images to train a detector on. Each object counts as one token, whose number is its class. Labels are not smoothed.
 #[derive(Clone, Debug)]
 pub struct DetectionBatch {
-    /// `[batch, channels, height, width]`: what the model sees.
+    /// `[batch, channels, height, width]`: the input of the model.
     pub images: Tensor<4>,
     /// The classes of the objects of each image, `[batch, objects]`.
     pub targets: Targets,
@@ -32,7 +32,7 @@ pub struct DetectionBatch {
     pub objects: Vec<Vec<(u32, [f32; 4])>>,
 }
 
-/// What a detector, or one of its layers, says of images. It is not the output of [`Detr`](crate::detr::Detr), whose last class is for no object.
+/// The predictions of a detector, or of one of its layers. They are not the output of [`Detr`](crate::detr::Detr), whose last class is for no object.
 #[derive(Clone, Debug)]
 pub struct Predictions {
     /// A logit of every class for every box, `[batch, boxes, n_classes]`, each for a sigmoid: there is no class for no object.
@@ -81,11 +81,11 @@ impl DetectionBatch {
         }
     }
 
-    /// The loss of what the layers of a detector say of the batch, first to last, divided by the batch's divisor, `[1]`, with a graph if they have
-    /// one; and what metrics see: the loss, and the logits of the boxes that the last layer's objects were matched with.
+    /// The loss of the predictions of a detector's layers, first to last, divided by the batch's divisor, `[1]`, with a graph if the predictions have
+    /// one; and the input of metrics: the loss, and the logits of the boxes that the objects were matched with in the last layer.
     ///
     /// For each layer, objects and boxes are matched one to one such that the sum of the costs is smallest (the Hungarian algorithm). The loss is the
-    /// sum over the layers. Of boxes without a finite number, a match is the last resort.
+    /// sum over the layers. A box with numbers that are not finite is matched only if no other box is left.
     ///
     /// ```text
     /// cost = 2 · (focal(p, 1) − focal(p, 0)) + 5 · |a − b| − 2 · GIoU(a, b)             p of the object's class
@@ -164,7 +164,7 @@ impl DetectionBatch {
                 let logit = logits[at * n_classes + class as usize];
                 let cost = cost(logit, found, expected);
                 let cost = if cost.is_finite() { cost } else { UNFIT };
-                // Whole numbers, so that it ends.
+                // In whole numbers, so that the matching ends.
                 (1e6 * cost.min(UNFIT)) as i64
             };
             let costs = Matrix::from_fn(objects.len(), n_boxes, cost);
@@ -224,7 +224,7 @@ impl TokenBatch for DetectionBatch {
     }
 }
 
-/// What it costs to match a box with an object.
+/// The cost of matching a box with an object.
 fn cost(logit: f32, found: [f32; 4], expected: [f32; 4]) -> f64 {
     let p = 1.0 / (1.0 + (-f64::from(logit)).exp());
     // How much the focal loss grows if the box is not matched.

@@ -21,7 +21,7 @@ pub struct MixedPrecision<M: Module> {
 impl<M: Module> MixedPrecision<M> {
     /// Steps of `model` in `dtype`.
     ///
-    /// With the type of the master weights, they are the model's own.
+    /// If `dtype` is the type of the master weights, the steps are those of the model.
     pub fn new(model: M, dtype: FloatDType) -> Self {
         Self { model, dtype }
     }
@@ -55,7 +55,7 @@ impl<M: Module> MixedPrecision<M> {
 ///
 /// # Cost
 ///
-/// That of the model's step in the type; two passes over the parameters and over their gradients.
+/// The cost of the model's step in the type; two passes over the parameters and over their gradients.
 impl<M> TrainStep for MixedPrecision<M>
 where
     M: Module + ModuleDisplay + TrainStep,
@@ -81,7 +81,7 @@ where
     }
 }
 
-/// In the master weights.
+/// Runs the model with its master weights.
 impl<M> InferenceStep for MixedPrecision<M>
 where
     M: Module + ModuleDisplay + InferenceStep,

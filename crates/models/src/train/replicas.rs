@@ -48,7 +48,7 @@ use super::{
 /// ```
 #[derive(Debug)]
 pub struct Replicas {
-    /// Empty for a single one, which has all threads anyway.
+    /// Empty for a single replica, which has all threads.
     pools: Vec<ThreadPool>,
     /// Empty for replicas that share the threads of one device.
     devices: Vec<Device>,
@@ -96,8 +96,8 @@ impl Replicas {
         }
     }
 
-    /// As [`on`](Self::on), but the devices exchange gradients among themselves during the backward pass, which must be a shard for each. In
-    /// Burn 0.22, only CUDA devices can; this has never been run.
+    /// As [`on`](Self::on), but the devices exchange gradients among themselves during the backward pass. [`step`](Self::step) then needs a
+    /// shard for each device, or one shard. In Burn 0.22, only CUDA devices can; this has never been run.
     ///
     /// # Panics
     ///
@@ -112,13 +112,13 @@ impl Replicas {
         }
     }
 
-    /// How many are worth having on this machine: one for each thread of rayon's pool, at most 4. On two cores, two made training the
+    /// A number of replicas for this machine: one for each thread of rayon's pool, at most 4. On two cores, two made training the
     /// translator's default model 1.7 times as fast, and four no faster than that; on more cores it was not measured.
     pub fn recommended() -> usize {
         rayon::current_num_threads().clamp(1, 4)
     }
 
-    /// How many there are.
+    /// The number of replicas.
     pub fn count(&self) -> usize {
         self.pools.len().max(self.devices.len()).max(1)
     }
@@ -141,7 +141,7 @@ impl Replicas {
     ///
     /// # Cost
     ///
-    /// That of the steps; a sum of two gradients of the whole model for every replica but one, on the threads of all.
+    /// The cost of the steps; a sum of two gradients of the whole model for every replica but one, on the threads of all.
     pub fn step<M>(&self, model: &M, shards: Vec<M::Input>) -> (Vec<M::Output>, GradientsParams)
     where
         M: Module + TrainStep + Send,
@@ -308,7 +308,7 @@ impl Replicas {
         shares.join(model, sum.expect("a batch has a shard"))
     }
 
-    /// Does every work with its number and a clone of the model, on the threads of one replica each; one after the other if there is but
+    /// Runs every piece of work with its number and a clone of the model, each on the threads of one replica; one after the other if there is only
     /// one replica.
     fn side_by_side<M, W, T>(
         &self,
@@ -341,7 +341,7 @@ impl Replicas {
     }
 }
 
-/// The model on the device of a replica, with a graph of its own: graphs that share parameters would wait for each other.
+/// The model on the device of a replica, with a separate graph: graphs that share parameters would wait for each other.
 ///
 /// The first replica updates the running statistics of the model, which clones share; the others update copies.
 fn replica_of<M: Module>(model: M, replica: usize, device: &Device) -> M {
@@ -352,7 +352,7 @@ fn replica_of<M: Module>(model: M, replica: usize, device: &Device) -> M {
     model.fork(device)
 }
 
-/// What a thread has returned; its panic goes on here.
+/// The result of a thread; a panic of the thread goes on here.
 fn joined<T>(thread: ScopedJoinHandle<T>) -> T {
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }

@@ -8,11 +8,11 @@ use burn::lr_scheduler::{
 /// Burn's schedulers for the usual recipe: a linear rise to `peak` in the first `warmup` steps, then
 /// half a cosine that reaches `floor` after `steps` steps, where training should end: after that it would rise again.
 ///
-/// Without `steps`, which may not be known yet, the rate stays at `peak`. A run that is over before the cosine begins has none, and one that is
-/// over within the warm-up never reaches `peak`.
+/// Without `steps`, which may not be known yet, the rate stays at `peak`. A run that ends before the cosine begins has no cosine, and a run that
+/// ends within the warm-up never reaches `peak`.
 ///
-/// The record of such a scheduler can be loaded into one with other `steps`, which goes on at the same step of its own curve. Only if there were
-/// no `steps` so far, and the cosine should have begun by now, does it begin late.
+/// The record of such a scheduler can be loaded into a scheduler with other `steps`, which goes on at the same step of its curve. Only if there were
+/// no `steps` so far, and the cosine should have begun by now, does the cosine begin late.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub fn warmup_cosine(
         ));
     }
     let warmup = warmup.max(1);
-    // Burn's rises from its first rate to its last in so many steps, of which the first comes before.
+    // Burn's scheduler rises from its first rate to its last in this many steps; the first rate itself is a step before.
     let rise = LinearLrSchedulerConfig::new(peak / warmup as f64, peak, (warmup - 1).max(1));
     // Two parts even where the second is never reached: otherwise the record of a short run would not fit the scheduler of a longer one, which
     // would warm up again without a word.

@@ -94,7 +94,7 @@ impl Parameters {
         self.0.extend(other.0);
     }
 
-    /// Puts them in the place of the model's own.
+    /// Puts these parameters in the place of those of the model with the same ids.
     pub(super) fn put_into<M: Module>(mut self, model: M) -> M {
         model.map(&mut self)
     }

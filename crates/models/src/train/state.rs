@@ -67,7 +67,7 @@ impl Accuracy {
 }
 
 impl State {
-    /// The name of its checkpoint: `epoch-0007`, or `epoch-0007-step-000100` within the next epoch.
+    /// The name of the checkpoint: `epoch-0007`, or `epoch-0007-step-000100` within the next epoch.
     pub fn name(&self) -> String {
         if self.step_in_epoch == 0 {
             format!("epoch-{:04}", self.epoch)

@@ -16,10 +16,10 @@ use crate::{
     vit::Vit,
 };
 
-/// The steps of a model, by the logits that it makes of a batch, `[batch, len, vocab_size]`.
+/// The steps of a model, given its logits for a batch, `[batch, len, vocab_size]`.
 macro_rules! steps {
     ($(<$mixer:ident>)? $model:ident: $of:ty, $batch:ident: $input:ty, $logits:expr) => {
-        /// The gradients are those of the loss divided by the batch's divisor; the loss that the metrics see is the mean over its own tokens.
+        /// The gradients are those of the loss divided by the batch's divisor; the loss for metrics is the mean over the tokens of the batch.
         impl$(<$mixer: TokenMixer>)? TrainStep for $of {
             type Input = $input;
             type Output = SequenceOutput;

@@ -32,11 +32,11 @@ pub type Clock = Box<dyn Fn() -> Duration>;
 /// Every step begins with a seed made of the run's seed and the step's number, and its learning rate depends on that number alone. So a
 /// checkpoint needs no generator state, and any step may be the last one before a kill.
 pub struct Trainer<M: Module, C> {
-    /// How far it is.
+    /// The progress of the training.
     pub state: State,
     /// Measures how long steps take, and when to save.
     pub clock: Clock,
-    /// Where it saves checkpoints, and what else is in them.
+    /// The folder of checkpoints, and the parts that the program adds to them.
     pub folder: CheckpointFolder<C>,
     /// How the model is trained; the device is the autodiff one.
     config: TrainerConfig,
@@ -164,7 +164,7 @@ where
     ///
     /// # Panics
     ///
-    /// When the validation part has no batch, or an epoch no step.
+    /// When the validation part has no batch, an epoch no step, or a step no sample; as [`Replicas::step`](super::Replicas::step).
     pub fn run<D, E>(
         &mut self,
         data: &D,

@@ -44,8 +44,8 @@ pub struct TrainerConfig {
     pub precision: FloatDType,
     /// The largest norm of the whole gradient.
     pub clip: Option<f64>,
-    /// Steps over which the [`MovingAverage`](super::MovingAverage) is taken that is evaluated, one model every [`AVERAGE_EVERY`] steps. It is
-    /// their mean until there are as many, then an exponential average. Over fewer steps than that, it is the newest of these models.
+    /// Steps over which the evaluated [`MovingAverage`](super::MovingAverage) is taken, with one model every [`AVERAGE_EVERY`] steps. It is
+    /// the mean of these models until there are as many steps, then an exponential average. With fewer than [`AVERAGE_EVERY`], it is the newest model.
     pub average: Option<usize>,
 }
 
@@ -72,7 +72,7 @@ pub fn last_step(epochs: Option<usize>, steps: Option<usize>, epoch_steps: usize
     by_epochs.into_iter().chain(steps).min()
 }
 
-/// What [`Trainer::run`](super::Trainer::run) has just done.
+/// The last thing that [`Trainer::run`](super::Trainer::run) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A step.
@@ -86,6 +86,6 @@ pub enum Event {
 pub enum Outcome {
     /// All epochs or steps are over.
     Finished,
-    /// The observer stopped it; it can be resumed from the newest checkpoint, which has this name.
+    /// The observer stopped the run, which can be resumed from the newest checkpoint. The state of this checkpoint has this [name](super::State::name).
     Interrupted(String),
 }

@@ -19,9 +19,9 @@ use crate::{
 pub struct ImageClassifier {
     /// The model.
     pub model: Vit,
-    /// What an image becomes before the model sees it.
+    /// Makes the input of the model from an image.
     pub processor: ImageProcessor,
-    /// What the classes are called.
+    /// The names of the classes.
     pub labels: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct ImageClassifier {
 pub struct Guess {
     /// The number of the class.
     pub class: usize,
-    /// What it is called.
+    /// The name of the class.
     pub label: String,
     /// How probable the model takes it to be, from 0 to 1.
     pub probability: f32,
@@ -47,7 +47,7 @@ impl ImageClassifier {
     ///
     /// # Cost
     ///
-    /// That of [`vit::from_pretrained`].
+    /// The cost of [`vit::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -79,18 +79,18 @@ impl ImageClassifier {
     ///
     /// # Panics
     ///
-    /// When the processor makes other images than the model sees, of other channels for instance.
+    /// When the processor makes images that the model does not read, of other channels for instance.
     ///
     /// # Cost
     ///
-    /// That of [`ImageProcessor::forward`] and [`Vit::logits`].
+    /// The cost of [`ImageProcessor::forward`] and [`Vit::logits`].
     pub fn classify(&self, image: &DynamicImage) -> Result<Vec<Guess>, VisionError> {
         let images = self.processor.forward(image, &self.device())?;
         Ok(self.guesses(self.model.logits(images)))
     }
 
-    /// As [`classify`](Self::classify), with where the model looked: how much of each patch is in the state of the class token, by
-    /// [`attention_rollout`], `[rows, columns]`. They sum to at most 1; the rest is the special tokens' own. The patches are those of the
+    /// As [`classify`](Self::classify), with the share of each patch in the state of the class token, by
+    /// [`attention_rollout`], `[rows, columns]`. They sum to at most 1; the rest belongs to the special tokens. The patches are those of the
     /// [cropped](ImageProcessor::cropped) image.
     ///
     /// Errors and panics are those of [`classify`](Self::classify); it takes memory for the attention weights of all layers in addition.

@@ -31,9 +31,9 @@ use crate::{
 pub struct ObjectDetector {
     /// The model.
     pub model: Detr,
-    /// What an image becomes before the model sees it.
+    /// Makes the input of the model from an image.
     pub processor: ImageProcessor,
-    /// What the classes are called.
+    /// The names of the classes.
     pub labels: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl ObjectDetector {
     ///
     /// # Cost
     ///
-    /// That of [`detr::from_pretrained`].
+    /// The cost of [`detr::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -64,7 +64,7 @@ impl ObjectDetector {
         })
     }
 
-    /// What is in an image, with its box in the pixels of the image, as [`post_process`] returns it for this threshold. Boxes of a processor with a centre
+    /// The objects in an image, with their boxes in the pixels of the image, as [`post_process`] returns it for this threshold. Boxes of a processor with a centre
     /// crop are those of the [cropped](ImageProcessor::cropped) image.
     ///
     /// # Errors
@@ -73,11 +73,11 @@ impl ObjectDetector {
     ///
     /// # Panics
     ///
-    /// When the processor makes other images than the model sees, of other channels for instance.
+    /// When the processor makes images that the model does not read, of other channels for instance.
     ///
     /// # Cost
     ///
-    /// That of [`ImageProcessor::forward`] and [`Detr::forward`].
+    /// The cost of [`ImageProcessor::forward`] and [`Detr::forward`].
     pub fn detect(
         &self,
         image: &DynamicImage,

@@ -1,4 +1,4 @@
-//! In what the image processors of the models differ.
+//! How the image processors of the models differ.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use crate::pretrained::object;
 pub(super) const KINDS: &str =
     "the image processors of ViT, DeiT, BiT, CLIP, SigLIP, DETR and SegFormer";
 
-/// What a kind of image processor does where its file does not say it.
+/// The defaults of a kind of image processor.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     /// Whether a single number as the size means both sides, not the shorter one.
     pub(super) is_square: bool,
     /// Whether there is a centre crop. `None`: never, whatever the file says.
     pub(super) crops: Option<bool>,
-    /// Whether it pads images of several sizes.
+    /// Whether it is the processor of DETR, which pads images of several sizes.
     pub(super) of_detr: bool,
 }
 
@@ -41,7 +41,7 @@ impl Kind {
         })
     }
 
-    /// That of the model in this folder, or else ViT's.
+    /// The kind of the model in this folder, or else ViT's.
     pub(super) fn beside(folder: &Path) -> Self {
         let config = object(&folder.join("config.json"), "the configuration of a model").ok();
         let model = config

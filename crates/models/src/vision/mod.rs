@@ -1,4 +1,4 @@
-//! From images to classes with a [`Vit`](crate::vit::Vit), and where it looked; to objects with a [`Detr`](crate::detr::Detr); to classes of
+//! From images to classes with a [`Vit`](crate::vit::Vit), and the attention rollout behind them; to objects with a [`Detr`](crate::detr::Detr); to classes of
 //! pixels with a [`Segformer`](crate::segformer::Segformer).
 //!
 //! ```no_run

@@ -17,7 +17,7 @@ use super::{
 use crate::pretrained::{ConfigFile, PretrainedError, Result, Wanted, folder_with, preprocessor};
 
 const EXPECTED: &str = "the settings of an image processor";
-/// What a processor does or does not; a null turns them off.
+/// The steps of a processor, and whether a size is of both sides; a null turns them off.
 const FLAGS: [&str; 5] = [
     "do_resize",
     "do_center_crop",
@@ -27,17 +27,17 @@ const FLAGS: [&str; 5] = [
 ];
 /// The longest side of an image for a DETR whose file does not say it.
 const LONGEST: usize = 1333;
-/// What an image may become at most (pixels): more is a mistake, or an attack.
+/// The most pixels of a processed image: more is a mistake, or an attack.
 const MOST_PIXELS: u64 = 1 << 28;
 
 /// The size that images are resized to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageSize {
-    /// This height and width (pixels), whatever the shape of the image.
+    /// This height and width (pixels), whatever the aspect ratio of the image.
     Exact([usize; 2]),
-    /// The shorter side has so many pixels; the shape of the image stays.
+    /// The shorter side has this many pixels; the aspect ratio of the image stays.
     ShorterSide(usize),
-    /// The same, but if the longer side would then have more than `longer` pixels, it has these.
+    /// The shorter side has `shorter` pixels, unless the longer side would have more than `longer`: then the longer side has `longer`.
     Limits {
         /// Pixels of the shorter side.
         shorter: usize,
@@ -93,13 +93,13 @@ impl ImageProcessor {
             crops,
             of_detr,
         } = kind.unwrap_or_else(|| Kind::beside(&folder));
-        // Names, and the form of results.
+        // Fields of names, and of the form of results.
         file.ignore("processor_class data_format input_data_format return_tensors device");
         file.ignore("disable_grouping do_convert_rgb image_seq_length _valid_processor_keys _valid_kwargs_names");
-        // Of labels alone.
+        // Fields of labels.
         file.ignore("reduce_labels do_reduce_labels");
         if of_detr {
-            // Images are padded to the size of the largest of a batch, and here there is one. The next is of labels.
+            // Images are padded to the size of the largest of a batch, and here a batch has one. The last two are fields of labels.
             file.ignore("do_pad pad_and_return_pixel_mask format do_convert_annotations");
             file.only("pad_size", json!(null))?;
         } else {
@@ -166,7 +166,7 @@ impl ImageProcessor {
         })
     }
 
-    /// The image that the model sees, `[1, channels, height, width]`: [`cropped`](Self::cropped) and normalised.
+    /// The input of the model, `[1, channels, height, width]`: [`cropped`](Self::cropped) and normalised.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl ImageProcessor {
     ///
     /// # Cost
     ///
-    /// That of [`cropped`](Self::cropped), and a few operations for each value of the result.
+    /// The cost of [`cropped`](Self::cropped), and a few operations for each value of the result.
     pub fn forward(&self, image: &DynamicImage, device: &Device) -> Result<Tensor<4>, VisionError> {
         let n_channels = self.mean.len();
         assert!(
@@ -198,12 +198,12 @@ impl ImageProcessor {
         Ok(Tensor::from_data(data, device))
     }
 
-    /// An image after resizing and the centre crop, in the channels that the model sees: colours become grey for a model of one channel.
+    /// An image after resizing and the centre crop, in the channels of the model: colours become grey for a model of one channel.
     ///
     /// # Errors
     ///
-    /// When the image has no pixels, a side would have none after resizing, or there would be more than 2²⁸: after the crop, after resizing, or where
-    /// the rows are resized and the columns not yet.
+    /// When the image has no pixels, a side would have none after resizing, or there would be more than 2²⁸: after the crop, after resizing, or when
+    /// only the rows are resized.
     ///
     /// # Cost
     ///
@@ -249,7 +249,7 @@ impl ImageProcessor {
                     false => (shorter as f64, shorter as f64),
                 };
                 [height, width].map(|side| match f64::from(side) {
-                    // Which also stays as it is if the shorter side does.
+                    // If the shorter side stays as it is, the longer one does too.
                     side if size == least => side as u64,
                     side if side == least => size as u64,
                     side => (scale * side / least) as u64,

@@ -1,4 +1,4 @@
-//! What the tokens of an encoder are made of, through all its layers.
+//! How much of each input is in each output of an encoder, through all layers.
 
 use burn::tensor::{DType, Tensor};
 

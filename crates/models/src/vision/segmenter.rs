@@ -31,9 +31,9 @@ use crate::{
 pub struct ImageSegmenter {
     /// The model.
     pub model: Segformer,
-    /// What an image becomes before the model sees it.
+    /// Makes the input of the model from an image.
     pub processor: ImageProcessor,
-    /// What the classes are called.
+    /// The names of the classes.
     pub labels: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl ImageSegmenter {
     ///
     /// # Cost
     ///
-    /// That of [`segformer::from_pretrained`].
+    /// The cost of [`segformer::from_pretrained`].
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -71,11 +71,11 @@ impl ImageSegmenter {
     ///
     /// # Panics
     ///
-    /// When the processor makes other images than the model sees, of other channels for instance.
+    /// When the processor makes images that the model does not read: of other channels, or too small for [`Segformer::forward`].
     ///
     /// # Cost
     ///
-    /// That of [`ImageProcessor::forward`] and [`Segformer::segment`].
+    /// The cost of [`ImageProcessor::forward`] and [`Segformer::segment`].
     pub fn segment(&self, image: &DynamicImage) -> Result<Vec<usize>, VisionError> {
         let device = self.model.stages[0].patches.projection.weight.device();
         let images = self.processor.forward(image, &device)?;

@@ -33,15 +33,15 @@ pub enum WeightsError {
     Prefix {
         /// Where the module should be.
         prefix: String,
-        /// The prefixes that there are at this depth.
+        /// The prefixes at this depth.
         found: Vec<String>,
     },
-    /// The other library or the module can do what the other of the two cannot.
+    /// The other library or the module has something that the other of the two lacks.
     #[error("{name}: {reason}", name = name.escape_debug())]
     Unsupported {
         /// The tensor or module that shows it.
         name: String,
-        /// What it is and what to do instead.
+        /// What it has, and what to do instead.
         reason: String,
     },
     /// The tensors, the table and the model do not match.

@@ -10,7 +10,7 @@ use super::{
     source::{Stored, Tensors, count, is_float},
 };
 
-/// What the user allows in addition to the table.
+/// Options of the user in addition to the table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub(super) ignored: Vec<String>,

@@ -35,7 +35,7 @@ pub(super) struct Layout {
 /// Contiguous numbers of a source tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// In numbers.
+    /// The range in the source tensor (numbers).
     pub(super) range: Range<usize>,
     batch: usize,
     rows: Range<usize>,
@@ -128,7 +128,7 @@ impl Layout {
         self.files * self.batches * self.rows * self.target[self.column_of(target)]
     }
 
-    /// The place of parameter `target` among those side by side, of which each part of a stack has all.
+    /// The place of parameter `target` among those side by side; every part of a stack has all of these places.
     fn column_of(&self, target: usize) -> usize {
         target % self.target.len()
     }

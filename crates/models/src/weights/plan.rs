@@ -49,9 +49,9 @@ impl Plan {
         let paths = paths.map(|(at, parameter)| (parameter.path.as_str(), at));
         let paths: BTreeMap<&str, usize> = paths.collect();
         let (mut jobs, mut job_of) = (Vec::new(), BTreeMap::new());
-        // Several parameters of a job lead to the same row and numbers.
+        // The parameters of one job match the same row with the same numbers.
         let mut known = BTreeSet::new();
-        // In the order of the parameters, in which errors name what does not fit.
+        // In the order of the parameters, which is the order of names in errors.
         for parameter in &parameters {
             for (at, row) in table.rows.iter().enumerate() {
                 let mut names = row.target.0.iter();

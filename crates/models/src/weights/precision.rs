@@ -1,6 +1,6 @@
 //! Models whose parameters take fewer bytes in a file.
 //!
-//! Of Burn 0.22.1's backends, only flex can both make quantised numbers and read them.
+//! In Burn 0.22.1, flex is the only backend that both makes quantised numbers and reads them.
 
 #[cfg(feature = "flex")]
 use burn::tensor::quantization::{QuantScheme, QuantValue};

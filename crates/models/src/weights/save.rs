@@ -26,7 +26,7 @@ use super::{
 /// The tensors have the dtypes of the parameters. What came from a file of the same dtype is written with the same bits (except for
 /// [`plus_one`](super::Source::plus_one)). A file at `path` is replaced in one step, when everything is written.
 ///
-/// On Unix, a file that is replaced leaves its permissions to the new one; where there was none, the umask decides who can read it.
+/// On Unix, the new file has the permissions of a file that it replaces, or else those of the umask.
 ///
 /// # Errors
 ///
@@ -35,7 +35,8 @@ use super::{
 ///
 /// # Cost
 ///
-/// Holds one source tensor and one parameter in memory at a time. Initialises parameters that are not initialised yet.
+/// Holds one source tensor and one parameter in memory at a time, or two source tensors where two parameters are the same tensor. Initialises
+/// parameters that are not initialised yet.
 pub fn save<M: Module>(
     table: &Table,
     model: &M,
@@ -87,7 +88,7 @@ pub fn save<M: Module>(
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
     let write = || -> Result<(), Reason> {
         let (written, new) = AtomicFile::create(path)?;
-        // safetensors makes a file of its own, which is its owner's alone.
+        // The safetensors crate makes a new file that only its owner can read.
         let permissions = new.metadata()?.permissions();
         drop(new);
         safetensors::serialize_to_file(outputs, Some(metadata), written.path())?;

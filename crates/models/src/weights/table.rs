@@ -260,7 +260,7 @@ impl Table {
     /// assert_eq!(whole.bare("model"), Table::new().row("embedding.weight", "embed.weight"));
     /// ```
     pub fn bare(self, body: &str) -> Self {
-        // A name that may be anywhere, as zeros are, is as good in the body.
+        // Zeros and names that may be anywhere are in the body too.
         let bare = |name: &String| match name == ZEROS || name.starts_with('*') {
             true => Some(name.clone()),
             false => below(name, body).map(String::from),

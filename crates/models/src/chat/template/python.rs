@@ -16,7 +16,7 @@ pub fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     minijinja_contrib::add_to_environment(&mut environment);
     environment.set_unknown_method_callback(method);
-    // A text and a mapping have a length and items, and so are sequences in Python.
+    // A text and a mapping have a length and items, so both are sequences in Python.
     environment.add_test("sequence", |value: &Value| {
         use ValueKind::{Map, Seq, String, Undefined};
         matches!(value.kind(), Undefined | String | Seq | Map)
@@ -34,7 +34,7 @@ pub fn environment() -> Environment<'static> {
     environment.add_function("strftime_now", |format: String| {
         let now = chrono::Local::now();
         let mut text = String::new();
-        // A format that cannot be is an error here, and a panic in `to_string`.
+        // An invalid format is an error here, and a panic in `to_string`.
         match write!(text, "{}", now.format(&format)) {
             Ok(()) => Ok(text),
             Err(_) => Err(refused(format!("strftime_now does not know {format:?}"))),
@@ -43,12 +43,12 @@ pub fn environment() -> Environment<'static> {
     environment
 }
 
-/// The error of a template that asks for what cannot be.
+/// The error of a template with an invalid operation.
 pub fn refused(problem: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, problem.into())
 }
 
-/// The operator `%`: a remainder, or a text that is filled in.
+/// The operator `%`: a remainder, or the formatting of a text.
 fn percent(state: &State, left: &Value, right: &Value) -> Result<Value, Error> {
     let Some(text) = left.as_str() else {
         let remainder = state.env().compile_expression("left % right")?;
@@ -170,7 +170,7 @@ fn of_text(
     Ok(Some(found))
 }
 
-/// Python's `rsplit`, at most so many times if `most` is not below 0.
+/// Python's `rsplit`, at most `most` times unless `most` is below 0.
 fn rsplit(text: &str, separator: Option<&str>, most: i64) -> Vec<Value> {
     let most = usize::try_from(most).unwrap_or(usize::MAX - 1);
     let mut parts: Vec<&str> = match separator {

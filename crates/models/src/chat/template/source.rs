@@ -1,4 +1,4 @@
-//! What minijinja does not parse, or not as Python means it, written in a way that it does.
+//! Rewrites what minijinja does not parse, or parses otherwise than Python.
 
 /// The function that stands for the operator `%`.
 pub const PERCENT: &str = "python_percent";
@@ -23,14 +23,14 @@ pub fn for_minijinja(source: &str) -> String {
             b'{' | b'%' => tag_len(rest),
             _ => Some(1),
         };
-        // The parser says what is wrong with what never ends.
+        // The parser reports a tag without an end.
         let Some(len) = len else { break };
         let (mut tag, after) = rest.split_at(len);
         rest = after;
         let is_tag = tag.ends_with("%}");
         let inner = || tag[2..len - 2].trim_matches(['-', '+']).trim();
         match tag.as_bytes().get(1) {
-            // `with` too begins a scope, and `endwith` ends it.
+            // `with` begins a scope as `generation` does, and `endwith` ends it.
             Some(b'%') if is_tag && ["generation", "endgeneration"].contains(&inner()) => {
                 written.push_str(&tag.replace("generation", "with"));
             }
@@ -38,14 +38,14 @@ pub fn for_minijinja(source: &str) -> String {
                 let end = after.find("endraw").unwrap_or(after.len());
                 written.push_str(tag);
                 (tag, rest) = after.split_at(end);
-                // As it is, up to the tag that ends it.
+                // The raw text is copied up to the tag that ends it.
                 let end = rest.find("%}").map_or(rest.len(), |end| end + 2);
                 written.push_str(tag);
                 written.push_str(&rest[..end]);
                 rest = &rest[end..];
             }
             Some(b'{' | b'%') => {
-                // The signs at its ends are no part of the code.
+                // The signs of whitespace control are no part of the code.
                 let start = 2 + usize::from(tag[2..].starts_with(['-', '+']));
                 let end = tag.len() - 2;
                 let end = end - usize::from(tag[start..end].ends_with(['-', '+']));
@@ -113,7 +113,7 @@ fn without_percent(code: &str) -> String {
     for at in 0..tokens.len() {
         if tokens[at] == "%" {
             let (first, last) = (left(&tokens, at), right(&tokens, at));
-            // With spaces, they are not taken for tokens of the code.
+            // With its spaces, the inserted text is not equal to any token that `left` and `right` look for.
             tokens[first].insert_str(0, &format!(" {PERCENT}("));
             tokens[at] = " , ".into();
             tokens[last].push_str(") ");

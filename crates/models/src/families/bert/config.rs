@@ -59,18 +59,18 @@ impl BertConfig {
         let encoder = self.encoder().validate();
         let parts = encoder.and_then(|()| self.block.norm.validate());
         parts.map_err(|error| error.in_name_of(NAME))?;
-        // The embedded tokens have it, and the norm, also if no layer is built like the block.
+        // The embedded tokens have the block's norm and dropout, even if no layer is built like the block.
         ConfigError::check_dropout(NAME, self.block.dropout)
     }
 
-    /// Its layers.
+    /// The layers.
     pub(super) fn encoder(&self) -> TransformerStackConfig {
         TransformerStackConfig::encoder(self.d_model, self.d_ff, self.n_heads, self.n_layers)
             .with_block(self.block.clone())
             .with_pattern(self.pattern.clone())
     }
 
-    /// The width of its embeddings.
+    /// The width of the embeddings.
     pub(super) fn d_embedding(&self) -> usize {
         self.d_embedding.unwrap_or(self.d_model)
     }

@@ -92,7 +92,7 @@ impl ClipConfig {
         Ok(())
     }
 
-    /// As [`validate`](Self::validate), but for what only somebody who builds a configuration forgets.
+    /// [`validate`](Self::validate) without the check for the default blocks of CLIP in a SigLIP, which only a configuration built in code has.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         self.check_parts()?;
         let (vision, text) = (&self.vision, &self.text);
@@ -169,7 +169,7 @@ impl ClipConfig {
         let (config, is_clip) = (&self.vision, self.family == ClipFamily::Clip);
         let (encoder, patch) = (&config.encoder, config.patch_size);
         let (d_model, norm) = (encoder.d_model, &encoder.block.norm);
-        // What does not fill a patch is not seen.
+        // Pixels that do not fill a patch are left out.
         let along = config.image_size / patch;
         let tokens = usize::from(is_clip) + along * along;
         let patches = Conv2dConfig::new([config.n_channels, d_model], [patch; 2])
@@ -206,7 +206,7 @@ fn projection(d_model: usize, width: Option<usize>, bias: bool, device: &Device)
     Some(projection.init(device))
 }
 
-/// With the sizes of a layer.
+/// The attention and the feed-forward network of the pooling, with the sizes of a layer.
 fn pooling_parts(encoder: &TransformerStackConfig) -> (CrossAttentionConfig, FeedForwardConfig) {
     let d_model = encoder.d_model;
     let attention = CrossAttentionConfig::new(d_model, encoder.n_heads).with_dropout(0.0);

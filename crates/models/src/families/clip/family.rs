@@ -1,4 +1,4 @@
-//! In what CLIP and SigLIP differ.
+//! How CLIP and SigLIP differ.
 
 use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement};
 use serde::{Deserialize, Serialize};

@@ -157,15 +157,16 @@ fn layers(norm: &str) -> Table {
         .ignore("embeddings.position_ids")
 }
 
-/// The table of the encoder that is called `own` in a whole model, from whose files the rest is left out. In files of its own, its tensors may have
-/// that name before theirs or not.
+/// The table of the encoder that is called `own` in a whole model, for files of a whole model or of this encoder alone. In files of the encoder
+/// alone, the names of tensors may begin with `own` or not.
 fn alone(rows: Table, [own, other]: [&str; 2]) -> Table {
     let parts = "embeddings.* encoder.* pre_layrnorm.* post_layernorm.* final_layer_norm.* head.*";
     let table = rows.may_lack(own, parts);
     table.ignore(&format!("{other}.*")).ignore("logit_*")
 }
 
-/// The configuration of a whole model, or of the encoder that is called `alone`, for which that of the other may be missing, and the other files.
+/// The configuration and the other files of a whole model, or of the encoder that is called `alone`; the configuration of the other encoder may be
+/// missing.
 fn open(
     source: impl AsRef<Path>,
     options: impl Into<LoadOptions>,
@@ -199,7 +200,7 @@ fn read(file: &mut ConfigFile, alone: Option<&str>) -> Result<(ClipConfig, bool)
 }
 
 fn whole_model(file: &mut ConfigFile, family: ClipFamily) -> Result<ClipConfig> {
-    // For random initialisation, and of the Hub.
+    // Fields for random initialisation, and fields of the Hub.
     file.ignore("initializer_factor logit_scale_init_value _commit_hash");
     let mut part = |name: &str| {
         // If the older one is there, transformers reads nothing of the other.
@@ -273,7 +274,7 @@ fn projection_dim(file: &mut ConfigFile) -> Result<usize> {
     Ok(width.unwrap_or(512))
 }
 
-/// What both encoders have, with what a missing width, width of the feed-forward networks and number of heads stands for.
+/// What both encoders have. `d_model`, `d_ff` and `n_heads` are the meanings of missing fields.
 fn encoder(
     file: &mut ConfigFile,
     family: ClipFamily,
@@ -281,7 +282,7 @@ fn encoder(
     [d_model, d_ff, n_heads]: [usize; 3],
 ) -> Result<TransformerStackConfig, PretrainedError> {
     file.only("model_type", json!(format!("{}_{part}", family.name())))?;
-    // For random initialisation, of models with a head, and of no effect.
+    // Fields for random initialisation, fields of models with a head, and fields without effect.
     file.ignore("initializer_factor tie_word_embeddings dropout");
     let epsilon = file.number("layer_norm_eps", family.epsilon())?;
     let block = family.block();

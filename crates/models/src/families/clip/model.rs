@@ -74,7 +74,7 @@ impl Clip {
     ///
     /// # Cost
     ///
-    /// That of both encoders. [`similarities`](Self::similarities) compares vectors that are kept.
+    /// The cost of both encoders. [`similarities`](Self::similarities) compares vectors that are kept.
     pub fn logits(&self, images: Tensor<4>, tokens: Tensor<2, Int>) -> Tensor<2> {
         self.similarities(self.image_features(images), self.text_features(tokens))
     }

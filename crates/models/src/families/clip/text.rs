@@ -51,7 +51,7 @@ impl ClipText {
     ///
     /// # Cost
     ///
-    /// That of the encoder for `len` tokens.
+    /// The cost of the encoder for `len` tokens.
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         self.encoder.forward(self.embed(tokens))
     }

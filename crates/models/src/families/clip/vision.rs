@@ -40,7 +40,7 @@ impl ClipVision {
     /// The states of all tokens, `[batch, len, d_model]`: that of the class token if there is one, then the patches row by row.
     ///
     /// Images `[batch, channels, height, width]` of another size than the table of positions is for are read with an interpolated one, as by
-    /// `transformers` with `interpolate_pos_encoding=True`. What does not fill a patch at the right and at the bottom is not seen.
+    /// `transformers` with `interpolate_pos_encoding=True`. Pixels that do not fill a patch at the right and at the bottom are left out.
     ///
     /// All states are normalised. `transformers` normalises only that of the class token in CLIP: its `last_hidden_state` is the last of
     /// [`forward_with_hidden_states`](Self::forward_with_hidden_states).
@@ -51,7 +51,7 @@ impl ClipVision {
     ///
     /// # Cost
     ///
-    /// That of the encoder for `len` tokens, and `2 · batch · channels · height · width · d_model` operations for the patches.
+    /// The cost of the encoder for `len` tokens, and `2 · batch · channels · height · width · d_model` operations for the patches.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<3> {
         self.encoder.forward(self.embed(images))
     }

@@ -48,7 +48,7 @@ fn check(own: &str, sizes: [usize; 4], query_latent: Option<usize>, experts: Exp
         (102_400, 163_840, false)
     );
     let [d_model, n_heads, n_layers, _] = sizes;
-    // Those of DeepSeek's own code: 0.1 · 0.707 · ln(40) + 1 is 1.2608.
+    // The scale of DeepSeek's code has the square of 0.1 · 0.707 · ln(40) + 1, which is 1.2608.
     let expected = LatentAttentionConfig::new(d_model, n_heads, 512, 128, 64, 128)
         .with_d_query_latent(query_latent)
         .with_scale(attention.scale)

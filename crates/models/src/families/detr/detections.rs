@@ -1,17 +1,17 @@
-//! From logits and boxes to what was found.
+//! From logits and boxes to objects.
 
 use burn::tensor::{DType, activation::softmax};
 
 use super::DetrOutput;
 
-/// Something that was found in an image.
+/// An object that was found in an image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Detection {
     /// The number of its class, whose name is in `id2label` of `config.json`.
     pub label: usize,
     /// How probable the class is, from 0 to 1.
     pub score: f32,
-    /// Its box: left, top, right and bottom (pixels). A box that was predicted beyond the image stays so.
+    /// The box: left, top, right and bottom (pixels). A predicted box may reach beyond the image.
     pub corners: [f32; 4],
 }
 

@@ -71,7 +71,7 @@ fn read(file: &mut ConfigFile) -> Result<(DetrConfig, ResNetNames)> {
     file.only("model_type", json!("detr"))?;
     file.only("position_embedding_type", json!("sine"))?;
     file.only("auxiliary_loss", json!(false))?;
-    // For random initialisation and training, and for other models.
+    // Fields for random initialisation and training, and fields of other models.
     file.ignore(
         "init_std init_xavier_std encoder_layerdrop decoder_layerdrop classifier_dropout class_cost bbox_cost giou_cost \
          mask_loss_coefficient dice_loss_coefficient bbox_loss_coefficient giou_loss_coefficient eos_coefficient \

@@ -10,7 +10,7 @@
 //! logits = class_head(norm(y));  boxes = sigmoid(mlp(norm(y)))
 //! ```
 //!
-//! Attention is of queries, keys and values. Positions are sines and cosines of the row and the column.
+//! The arguments of `attention` are queries, keys and values. Positions are sines and cosines of the row and the column.
 
 mod config;
 mod detections;

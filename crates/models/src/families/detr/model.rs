@@ -49,7 +49,7 @@ pub struct Detr {
     pub backbone: Option<ResNet>,
     /// From the channels of the feature map to the width of the model, `[d_model, d_features, 1, 1]`.
     pub projection: Conv2d,
-    /// What the decoder asks for, `[n_queries, d_model]`: the positions of its tokens, which begin as zeros.
+    /// The learned queries, `[n_queries, d_model]`: the positions of the decoder's tokens, which begin as zeros.
     pub queries: Param<Tensor<2>>,
     pub(super) dropout: Dropout,
     /// The layers that read the feature map.
@@ -78,7 +78,7 @@ pub struct DetrMemory {
     pub grid: [usize; 2],
 }
 
-/// What a [`Detr`] says of images.
+/// What a [`Detr`] predicts for images.
 #[derive(Clone, Debug)]
 pub struct DetrOutput {
     /// Logits of the classes, the last of which is "no object", `[batch, n_queries, n_classes + 1]`.
@@ -88,7 +88,7 @@ pub struct DetrOutput {
     pub boxes: Tensor<3>,
     /// What the heads read, `[batch, n_queries, d_model]`.
     pub states: Tensor<3>,
-    /// If requested, what the heads say after each layer of the decoder but the last.
+    /// If requested, the output of the heads after each layer of the decoder but the last.
     pub auxiliary: Vec<DetrOutput>,
     /// If requested, which places of the feature map the queries attend to, `[batch, heads, n_queries, rows · columns]` per layer of the
     /// decoder.
@@ -96,8 +96,9 @@ pub struct DetrOutput {
 }
 
 impl Detr {
-    /// What is in images, `[batch, channels, height, width]`, which may be padded to one size. Published models see red, green and blue, 0 to 1, less ImageNet's mean and divided by
-    /// its standard deviation, in images whose shorter side has 800 pixels, or whose longer side has 1333 if that would be more.
+    /// The objects in images, `[batch, channels, height, width]`, which may be padded to one size. Published models read red, green and blue from 0 to
+    /// 1, normalised by ImageNet's mean and standard deviation, in images whose shorter side has 800 pixels, or whose longer side has 1333 if it would
+    /// have more.
     ///
     /// # Panics
     ///
@@ -105,7 +106,7 @@ impl Detr {
     ///
     /// # Cost
     ///
-    /// That of [`ResNet::forward`], of the encoder for `rows · columns` tokens, and of the decoder for `n_queries` tokens that attend to them.
+    /// The cost of [`ResNet::forward`], of the encoder for `rows · columns` tokens, and of the decoder for `n_queries` tokens that attend to them.
     pub fn forward(&self, images: Tensor<4>, mask: PixelMask) -> DetrOutput {
         self.decode(&self.encode_images(images, mask))
     }
@@ -120,7 +121,7 @@ impl Detr {
         self.decode(&self.encode(features, mask))
     }
 
-    /// As [`forward`](Self::forward), with what the heads say after each layer of the decoder, which the paper trains as well.
+    /// As [`forward`](Self::forward), with the output of the heads after each layer of the decoder, which the paper trains as well.
     pub fn forward_with_auxiliary(&self, images: Tensor<4>, mask: PixelMask) -> DetrOutput {
         self.decode_with_auxiliary(&self.encode_images(images, mask))
     }
@@ -178,12 +179,12 @@ impl Detr {
         }
     }
 
-    /// What the heads say of a memory. Panics when the model has no heads, or the memory is of another width.
+    /// The output of the heads for a memory. Panics when the model has no heads, or the memory is of another width.
     pub fn decode(&self, memory: &DetrMemory) -> DetrOutput {
         self.detect(self.states(memory))
     }
 
-    /// As [`decode`](Self::decode), with what the heads say after each layer.
+    /// As [`decode`](Self::decode), with the output of the heads after each layer.
     pub fn decode_with_auxiliary(&self, memory: &DetrMemory) -> DetrOutput {
         let input = self.decoder_input(memory);
         let output = self.decoder.forward_with_hidden_states(input);
@@ -208,7 +209,7 @@ impl Detr {
         }
     }
 
-    /// The states that heads read, `[batch, n_queries, d_model]`, of a memory; all that a model without heads says.
+    /// The states that heads read, `[batch, n_queries, d_model]`, for a memory: the output of a model without heads.
     pub fn states(&self, memory: &DetrMemory) -> Tensor<3> {
         self.decoder.forward(self.decoder_input(memory))
     }
@@ -237,7 +238,7 @@ impl Detr {
     }
 }
 
-/// A mask at so many rows and columns: each place is what its pixel at the top left is.
+/// A mask resized to these rows and columns: each place has the value of its pixel at the top left.
 fn resized(mask: Tensor<3, Bool>, size: [usize; 2]) -> Tensor<3, Bool> {
     let options = InterpolateOptions::new(InterpolateMode::Nearest).with_output_size(size);
     let mask = interpolate(mask.float().unsqueeze_dim(1), options);

@@ -11,8 +11,8 @@ use burn::tensor::{Bool, DType, Tensor, TensorData};
 /// row[2i]          = sin(angle),  row[2i + 1] = cos(angle)           i from 0 to d_model / 4
 /// ```
 ///
-/// A row's `count` is how many visible places are above in the column, itself included, and `total` how many the column has: what is at the
-/// bottom is at 2π, in images of any size. So it is with columns.
+/// A row's `count` is how many visible places are above in the column, itself included, and `total` how many the column has: the
+/// bottom row is at 2π, in images of any size. Columns are counted in the same way.
 ///
 /// # Shapes
 ///

@@ -169,7 +169,7 @@ fn windows(file: &mut ConfigFile, windows: Windows, n_layers: usize) -> Result<V
     if needs_window && has_window.contains(&true) {
         let has_width = file.has("sliding_window");
         file.check("sliding_window", has_width, || "a whole number")?;
-        // transformers then has a window of no width.
+        // transformers then has a window of width 0.
         let is_used = windows != Windows::LastIfUsed || file.flag("use_sliding_window", false)?;
         let supported = || "true, for these layer_types";
         file.check("use_sliding_window", is_used, supported)?;

@@ -197,7 +197,7 @@ const OLMO2: FamilySpec = FamilySpec {
 const MIXTRAL: FamilySpec = FamilySpec {
     model_type: "mixtral",
     needed: "num_key_value_heads",
-    // Those of the router are for training.
+    // The fields of the router are for training.
     ignored: "attention_bias router_aux_loss_coef output_router_logits router_jitter_noise",
     projection_bias: Some(NO_BIAS),
     windows: Windows::All,
@@ -219,7 +219,7 @@ const QWEN3_MOE: FamilySpec = FamilySpec {
         ("shared_expert_intermediate_size", "0"),
         ("use_qk_norm", "true"),
     ],
-    // The last is of Qwen 3.
+    // `max_window_layers` is a field of Qwen 3.
     ignored: "router_aux_loss_coef output_router_logits max_window_layers",
     qk_norm: Some(|epsilon| QkNormConfig::Rms { epsilon }),
     windows: Windows::AllIfUsed,

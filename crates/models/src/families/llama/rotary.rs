@@ -23,7 +23,7 @@ pub(super) fn of_all_layers(
     let config = RotaryConfig::new()
         .with_max_len(max_len)
         .with_base(spec.rope_theta);
-    // Of llama.cpp, which computes them from the parameters of Llama 3.1.
+    // The factors that llama.cpp computes from the parameters of Llama 3.1.
     match file.list("rope_freqs", "a list of numbers")? {
         Some(factors) => {
             let config = config.with_base(file.number("rope_theta", spec.rope_theta)?);

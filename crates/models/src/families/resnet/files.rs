@@ -49,7 +49,7 @@ impl ResNetNames {
                 })
             }
         };
-        // How many batches the statistics are of, and a head for classes.
+        // The number of batches in the statistics, and a head for classes.
         table.ignore("*.num_batches_tracked fc.*")
     }
 }
@@ -66,11 +66,11 @@ fn conv(convolution: &str, norm: &str) -> Table {
 pub(in crate::families) fn backbone(file: &mut ConfigFile) -> Result<(ResNetConfig, ResNetNames)> {
     use ResNetNames::{Timm, Transformers};
 
-    // Weights to begin a training with.
+    // Whether training begins with published weights.
     file.ignore("use_pretrained_backbone");
     file.only("dilation", json!(false))?;
     if let Some(mut part) = file.part("backbone_config")? {
-        // Beside it, nothing else counts.
+        // transformers then reads none of these fields.
         file.ignore("use_timm_backbone backbone backbone_kwargs num_channels");
         part.needs("model_type")?;
         let names = part.choice(

@@ -28,7 +28,7 @@ impl PatchEmbedding {
     }
 }
 
-/// A feed-forward network that sees the tokens beside each one, and by them where it is: there are no other positions.
+/// A feed-forward network with a convolution over the tokens beside each one, whose padding encodes the position: there are no other positions.
 ///
 /// # Source
 ///
@@ -122,7 +122,7 @@ impl SegformerBlock {
     }
 }
 
-/// Blocks that see a map in the same rows and columns.
+/// Blocks on a map of the same rows and columns.
 #[derive(Module, Debug)]
 pub struct SegformerStage {
     /// Makes a token of every patch; patches overlap.

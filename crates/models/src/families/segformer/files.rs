@@ -75,7 +75,7 @@ pub fn table() -> Table {
         .norm("norm", "batch_norm")
         .row("norm.running_mean", "batch_norm.running_mean")
         .row("norm.running_var", "batch_norm.running_var")
-        // Of use only to a norm that gives all batches the same weight.
+        // Only a norm that gives all batches the same weight reads the count.
         .ignore("batch_norm.num_batches_tracked")
         .convolution("classifier", "classifier");
     Table::new()
@@ -89,8 +89,8 @@ pub fn table() -> Table {
 /// The encoder, and what a head for classes of pixels would be, but for their number.
 fn read(file: &mut ConfigFile) -> Result<(SegformerConfig, DecodeHeadConfig)> {
     file.choice("model_type", &[("segformer", ())])?;
-    // All layer norms of the reference have an epsilon of 1e-5, whatever the first field says. The next two are about the form of a result and about
-    // what a batch of training says. Nobody reads the others, which old versions wrote.
+    // All layer norms of the reference have an epsilon of 1e-5, whatever the first field says. The next two are about the form of a result and
+    // about the labels of training. No version reads the others, which old versions wrote.
     file.ignore("layer_norm_eps reshape_last_stage semantic_loss_ignore_index downsampling_rates image_size");
     let n_stages = file.size_or("num_encoder_blocks", 4)?;
     let mut sizes = |field: &str, missing: [usize; 4]| {

@@ -9,7 +9,7 @@ use burn_attn::dropout;
 
 use crate::families::grid::{Interpolation, to_map, to_tokens};
 
-/// The head that gives every pixel a class: linear layers alone, because the encoder has already seen what is around a pixel.
+/// The head that gives every pixel a class: linear layers alone, because a state of the encoder already depends on the pixels around it.
 ///
 /// # Source
 ///
@@ -47,7 +47,7 @@ impl DecodeHead {
         );
         let [_, _, rows, columns] = maps[0].dims();
         let [d_model, d_fused, ..] = self.fuse.weight.dims();
-        // Of the last stage first.
+        // The columns of the last stage come first.
         let fuse = self.fuse.weight.val().reshape([d_model, d_fused]);
         let fuse = fuse.transpose().split(d_model, 0).into_iter().rev();
         let stages = self.projections.iter().zip(fuse).zip(maps);

@@ -1,5 +1,5 @@
 //! SegFormer (Xie et al., "SegFormer: simple and efficient design for semantic segmentation with transformers", arXiv:2105.15203): an encoder whose
-//! stages see the image in ever fewer rows and columns, without positions, and a decode head of linear layers that gives every pixel a class.
+//! stages have ever fewer rows and columns, without positions, and a decode head of linear layers that gives every pixel a class.
 //!
 //! ```text
 //! x    = norm(convolution(map))                                          overlapping patches: the stride is less than the size

@@ -40,7 +40,7 @@ pub struct Segformer {
     pub decode_head: Option<DecodeHead>,
 }
 
-/// What a [`Segformer`] sees, block by block.
+/// The maps, states and attention weights of a [`Segformer`].
 #[derive(Clone, Debug, Default)]
 pub struct SegformerOutput {
     /// The map of every stage, as [`Segformer::forward`] returns it.
@@ -54,8 +54,8 @@ pub struct SegformerOutput {
 
 impl Segformer {
     /// The map of every stage for images `[batch, channels, height, width]`: `[batch, d_model, rows, columns]` each, of published models a quarter,
-    /// an eighth, a sixteenth and a thirty-second of the height and width, rounded up. Published models see red, green and blue, 0 to 1, less
-    /// ImageNet's mean and divided by its standard deviation.
+    /// an eighth, a sixteenth and a thirty-second of the height and width, rounded up. Published models read red, green and blue from 0
+    /// to 1, normalised by ImageNet's mean and standard deviation.
     ///
     /// # Panics
     ///
@@ -63,7 +63,7 @@ impl Segformer {
     ///
     /// # Cost
     ///
-    /// That of the blocks, [`SegformerBlock::forward`](super::SegformerBlock::forward), and of the convolutions before each stage.
+    /// The cost of the blocks, [`SegformerBlock::forward`](super::SegformerBlock::forward), and of the convolutions before each stage.
     pub fn forward(&self, images: Tensor<4>) -> Vec<Tensor<4>> {
         self.run(images, false).maps
     }
@@ -81,7 +81,7 @@ impl Segformer {
     ///
     /// # Cost
     ///
-    /// That of [`forward`](Self::forward).
+    /// The cost of [`forward`](Self::forward).
     pub fn classify(&self, images: Tensor<4>) -> Tensor<2> {
         let head = self.head.as_ref();
         let head = head.expect("Segformer: the model has no head for classes of images");
@@ -98,12 +98,12 @@ impl Segformer {
     ///
     /// # Cost
     ///
-    /// That of [`forward`](Self::forward) and [`DecodeHead::forward`].
+    /// The cost of [`forward`](Self::forward) and [`DecodeHead::forward`].
     pub fn logits(&self, images: Tensor<4>) -> Tensor<4> {
         self.decoder().forward(&self.forward(images))
     }
 
-    /// The [`logits`](Self::logits), interpolated for so many rows and columns of pixels, `[batch, rows · columns, n_classes]`.
+    /// The [`logits`](Self::logits), interpolated for a `size` of rows and columns of pixels, `[batch, rows · columns, n_classes]`.
     ///
     /// Panics as [`logits`](Self::logits), and takes memory for `batch · n_classes · rows · columns` numbers in addition.
     pub fn pixel_logits(&self, images: Tensor<4>, size: [usize; 2]) -> Tensor<3> {

@@ -65,8 +65,8 @@ pub struct VitConfig {
 }
 
 impl VitConfig {
-    /// The block of ViT in `transformers`: pre-norm with an epsilon of 1e-12, exact GELU, no dropout, and with one none inside the
-    /// feed-forward networks.
+    /// The block of ViT in `transformers`: pre-norm with an epsilon of 1e-12, exact GELU, no dropout. If `dropout` is set, there
+    /// is still none inside the feed-forward networks.
     pub fn base_block() -> BlockConfig {
         BlockConfig::new()
             .with_norm(NormConfig::layer_norm().with_epsilon(1e-12))
@@ -101,7 +101,7 @@ impl VitConfig {
         expect_valid(self.validate());
         let (patch, d_model) = (self.patch_size, self.d_model);
         let patches = Conv2dConfig::new([self.n_channels, d_model], [patch, patch]);
-        // What does not fill a patch is not seen.
+        // Pixels that do not fill a patch are left out.
         let along = self.image_size / patch;
         let tokens = 1 + usize::from(self.distilled) + along * along;
         let normal = normal(0.02);

@@ -1,5 +1,5 @@
 //! Vision transformers: ViT (Dosovitskiy et al., "An image is worth 16x16 words", arXiv:2010.11929), DeiT (arXiv:2012.12877), which has a second
-//! special token for what a teacher says, and DINOv2 (arXiv:2304.07193), whose sublayers are scaled.
+//! special token for the predictions of a teacher, and DINOv2 (arXiv:2304.07193), whose sublayers are scaled.
 //!
 //! ```text
 //! x      = [class token; (distillation token;) patches · weight + bias] + positions

@@ -55,7 +55,7 @@ impl Vit {
     /// `width / patch_size`.
     ///
     /// Images `[batch, channels, height, width]` of another size than the table of positions is for are read with an interpolated one, as by
-    /// DINOv2, and by `transformers` with `interpolate_pos_encoding=True`. What does not fill a patch at the right and at the bottom is not seen.
+    /// DINOv2, and by `transformers` with `interpolate_pos_encoding=True`. Pixels that do not fill a patch at the right and at the bottom are left out.
     ///
     /// # Panics
     ///
@@ -63,7 +63,7 @@ impl Vit {
     ///
     /// # Cost
     ///
-    /// That of the encoder for `len` tokens, and `2 · batch · channels · height · width · d_model` operations for the patches.
+    /// The cost of the encoder for `len` tokens, and `2 · batch · channels · height · width · d_model` operations for the patches.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<3> {
         self.encoder.forward(self.embed(images))
     }
@@ -87,7 +87,7 @@ impl Vit {
     ///
     /// # Cost
     ///
-    /// That of [`forward`](Self::forward).
+    /// The cost of [`forward`](Self::forward).
     pub fn logits(&self, images: Tensor<4>) -> Tensor<2> {
         self.classify(self.forward(images))
     }

@@ -44,14 +44,14 @@ pub struct Wav2Vec2Config {
     /// The convolutions of the feature encoder, the first of which reads the samples.
     #[config(default = "Wav2Vec2Config::base_features()")]
     pub features: Vec<FeatureLayerConfig>,
-    /// Whether each of them has a norm of every frame over its channels, as in models of LV-60k. Otherwise the first alone has a norm, of every
-    /// channel over all frames.
+    /// Whether each of these convolutions has a norm of every frame over its channels, as in models of LV-60k. Otherwise the first alone has a norm,
+    /// of every channel over all frames.
     #[config(default = false)]
     pub feature_layer_norm: bool,
-    /// Whether they add a learned bias.
+    /// Whether the convolutions of the feature encoder add a learned bias.
     #[config(default = false)]
     pub feature_bias: bool,
-    /// The activation after each of them and after the convolution of positions, without a gate.
+    /// The activation after each convolution of the feature encoder and after the convolution of positions, without a gate.
     #[config(default = "FeedForwardActivation::Gelu")]
     pub feature_activation: FeedForwardActivation,
     /// Width of the model.
@@ -74,7 +74,7 @@ pub struct Wav2Vec2Config {
     pub position_groups: usize,
     /// Number of tokens in the vocabulary, if the model has a head. Default: no head.
     pub vocab_size: Option<usize>,
-    /// The CTC blank: the token of frames that say nothing.
+    /// The CTC blank: the token of frames without a letter.
     #[config(default = 0)]
     pub blank: usize,
     /// How every layer is built, post-norm (by default) or pre-norm; its `dropout` is also that of the frames before the layers, and its `norm` also
@@ -164,7 +164,7 @@ impl Wav2Vec2Config {
         let (d_model, kernel) = (self.d_model, self.position_kernel);
         let d_group = d_model / self.position_groups;
         let std = 2.0 / (kernel as f64 * d_model as f64).sqrt();
-        // The expected norm of so many normal numbers, so that the weight begins as these.
+        // The expected norm of `d_model · d_group` normal numbers: the weight begins equal to the direction, on average.
         let value = std * (d_model as f64 * d_group as f64).sqrt();
         PositionalConvolution {
             magnitude: Initializer::Constant { value }.init([1, 1, kernel], device),

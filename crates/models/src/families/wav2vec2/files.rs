@@ -90,7 +90,7 @@ fn read(file: &mut ConfigFile) -> Result<(Wav2Vec2Config, Head)> {
     file.only("model_type", json!("wav2vec2"))?;
     file.only("add_adapter", json!(false))?;
     file.only("adapter_attn_dim", json!(null))?;
-    // For training, pretraining, other heads, and adapters.
+    // Fields of training, pretraining, other heads, and adapters.
     file.ignore(SPEECH_TRAINING);
     file.ignore(
         "feat_proj_dropout final_dropout layerdrop mask_time_min_space mask_time_other mask_time_selection no_mask_time_overlap \

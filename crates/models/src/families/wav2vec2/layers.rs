@@ -41,14 +41,14 @@ impl FeatureLayer {
         self.activation.forward(x)
     }
 
-    /// How many frames it makes of `len` of the layer before.
+    /// The number of frames that the layer makes of `len` frames of the layer before.
     pub(super) fn frames(&self, len: usize) -> usize {
         let rest = len.checked_sub(self.convolution.kernel_size);
         rest.map_or(0, |rest| rest / self.convolution.stride + 1)
     }
 }
 
-/// Says where a frame is by the frames around it: a convolution in groups of channels, with a weight norm for each place in the kernel.
+/// Encodes the position of a frame by the frames around it: a convolution in groups of channels, with a weight norm for each place in the kernel.
 ///
 /// ```text
 /// weight = magnitude · direction / ‖direction‖      the norm of each place in the kernel, over all channels

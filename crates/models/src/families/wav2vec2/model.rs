@@ -56,17 +56,17 @@ pub struct Wav2Vec2 {
     pub encoder: TransformerStack,
     /// From states to logits of tokens, if the model has a head.
     pub head: Option<Linear>,
-    /// The CTC blank: the token of frames that say nothing.
+    /// The CTC blank: the token of frames without a letter.
     pub blank: usize,
 }
 
 impl Wav2Vec2 {
     /// The state of every frame, `[batch, n_frames, d_model]`, of recordings `[batch, len]`; [`frames`](Self::frames) says how many of `len` samples.
-    /// Published models hear 16,000 samples a second, which most of them want normalised: `speech::AudioProcessor`, with the feature `speech`.
+    /// Published models read 16,000 samples a second, most of them normalised: `speech::AudioProcessor`, with the feature `speech`.
     ///
-    /// Recording `b` has `lengths[b]` samples; the rest of its row is padding, of whose frames the states are meaningless. They are not seen by
-    /// others; but where the first convolution has a norm over all frames, as in base models, padding is part of it, as in `transformers`. Such
-    /// models were trained without lengths, on rows padded with zeros.
+    /// Recording `b` has `lengths[b]` samples; the rest of its row is padding. The states of its frames are meaningless, and
+    /// hidden from other frames. Where the first convolution has a norm over all frames, as in base models, the norm includes the padding, as in
+    /// `transformers`. Such models were trained without lengths, on rows padded with zeros.
     ///
     /// # Panics
     ///
@@ -74,7 +74,7 @@ impl Wav2Vec2 {
     ///
     /// # Cost
     ///
-    /// That of the convolutions, [`FeatureLayer::forward`] and [`PositionalConvolution::forward`], and of the encoder for `n_frames` tokens. In published
+    /// The cost of the convolutions, [`FeatureLayer::forward`] and [`PositionalConvolution::forward`], and of the encoder for `n_frames` tokens. In published
     /// models, the first convolution alone keeps 410 bytes in f32 for each sample, 0.4 GB a minute: cut long recordings.
     pub fn forward(&self, samples: Tensor<2>, lengths: Option<&[usize]>) -> Tensor<3> {
         self.encoder.forward(self.embed(samples, lengths))
@@ -109,18 +109,18 @@ impl Wav2Vec2 {
     ///
     /// # Cost
     ///
-    /// That of [`forward`](Self::forward).
+    /// The cost of [`forward`](Self::forward).
     pub fn logits(&self, samples: Tensor<2>, lengths: Option<&[usize]>) -> Tensor<3> {
         let head = self.head.as_ref();
         let head = head.expect("Wav2Vec2: the model has no head");
         linear(head, self.forward(samples, lengths))
     }
 
-    /// The tokens of each recording by its [`logits`](Self::logits): the most probable of every frame, of which one stays where the same follows itself, and
-    /// none where it is the [`blank`](Self::blank). `speech::CtcVocabulary`, with the feature `speech`, has their text. PyTorch equivalent: `argmax`, and the
+    /// The tokens of each recording by its [`logits`](Self::logits): the most probable of every frame, with repetitions merged and
+    /// the [`blank`](Self::blank) removed. `speech::CtcVocabulary`, with the feature `speech`, has their text. PyTorch equivalent: `argmax`, and the
     /// grouping in `decode` of `Wav2Vec2CTCTokenizer`.
     ///
-    /// With lengths, frames of padding say nothing; give them here also for models that are not told the lengths.
+    /// With lengths, frames of padding have no tokens. Models whose [`forward`](Self::forward) gets no lengths need them here too.
     ///
     /// # Panics
     ///
@@ -153,7 +153,7 @@ impl Wav2Vec2 {
         decoded.collect()
     }
 
-    /// How many frames there are of so many samples.
+    /// The number of frames of a recording with this many samples.
     pub fn frames(&self, samples: usize) -> usize {
         let layers = self.features.iter();
         layers.fold(samples, |len, layer| layer.frames(len))
@@ -189,7 +189,7 @@ impl Wav2Vec2 {
         let x = self.feature_norm.forward(x.swap_dims(1, 2));
         let mut x = self.projection.forward(x);
         if let Some(frames) = &frames {
-            // The convolution of positions shall see what it sees around a whole recording.
+            // The convolution of positions has zeros around a recording without padding too.
             let padding = padding(frames, n_frames, &device).unsqueeze_dim::<3>(2);
             x = x.mask_fill(padding.expand([batch, n_frames, d_model]), 0.0);
         }

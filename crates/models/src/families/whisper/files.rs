@@ -82,7 +82,7 @@ fn read(file: &mut ConfigFile) -> Result<WhisperConfig> {
     file.only("model_type", json!("whisper"))?;
     file.only("scale_embedding", json!(false))?;
     file.only("tie_word_embeddings", json!(true))?;
-    // For random initialisation, other heads, training, and generation, which other files describe.
+    // Fields of random initialisation, other heads, training, and generation, which other files describe.
     file.ignore("init_std encoder_layerdrop decoder_layerdrop forced_decoder_ids");
     file.ignore(SPEECH_TRAINING);
     file.only("median_filter_width", json!(7))?;

@@ -73,7 +73,7 @@ impl Whisper {
     ///
     /// # Cost
     ///
-    /// That of the encoder, for as many tokens as there are states, and `6 · batch · n_frames · d_model · (n_mels + d_model / 2)` operations.
+    /// The cost of the encoder, for as many tokens as there are states, and `6 · batch · n_frames · d_model · (n_mels + d_model / 2)` operations.
     pub fn encode(&self, spectrogram: Tensor<3>) -> Memory {
         let [batch, bands, n_frames] = spectrogram.dims();
         let (n_mels, most) = (self.n_mels(), 2 * self.max_frames());

@@ -80,7 +80,7 @@ pub(crate) fn format(path: &Path) -> Result<Format, Reason> {
     })
 }
 
-/// What to say of a file that Git LFS has not fetched; `None` if this is none.
+/// The reason to refuse a pointer of Git LFS in the place of a file; `None` for any other file.
 pub(crate) fn lfs_pointer(path: &Path) -> Option<String> {
     const BEGINS: &[u8] = b"version https://git-lfs.github.com/spec/";
     let is_pointer = start(path, BEGINS.len()).is_ok_and(|start| start == BEGINS);

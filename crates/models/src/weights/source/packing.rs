@@ -119,7 +119,7 @@ pub(super) struct FilePart {
 }
 
 impl FilePart {
-    /// Reads these numbers of the tensor, which are whole rows.
+    /// Reads these numbers of the tensor, which are whole blocks.
     pub(super) fn numbers(
         &self,
         packing: Packing,

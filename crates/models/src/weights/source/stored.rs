@@ -25,7 +25,7 @@ pub(in crate::weights) struct Stored {
     pub(in crate::weights) shape: Vec<usize>,
     /// `None` if it does not hold floating-point numbers that a parameter can have.
     pub(in crate::weights) dtype: Option<DType>,
-    /// Its dtype as the file calls it.
+    /// The dtype as the file calls it.
     pub(in crate::weights) dtype_name: String,
     numbers: Numbers,
 }
@@ -33,11 +33,11 @@ pub(in crate::weights) struct Stored {
 #[derive(Clone, Debug)]
 enum Numbers {
     File(FilePart),
-    /// Wherever the reader of the format finds them.
+    /// In the reader of the format.
     Pack(PackTensor),
 }
 
-/// Reads the numbers in a range of a tensor, which are whole rows, in little-endian bytes.
+/// Reads the numbers in a range of a tensor, which are whole blocks, in little-endian bytes.
 pub(in crate::weights) type Reader<'a> = Box<dyn Fn(Range<usize>) -> Result<Vec<u8>, Reason> + 'a>;
 
 /// Whether these are floating-point numbers that a parameter and a file can have.

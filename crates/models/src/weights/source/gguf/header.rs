@@ -1,4 +1,4 @@
-//! What comes before the numbers of a GGUF file.
+//! The header of a GGUF file: metadata, names, shapes and places of tensors.
 
 use std::{
     collections::BTreeMap,
@@ -48,7 +48,7 @@ pub(super) struct Contents {
 }
 
 pub(super) struct Header<'a> {
-    /// Up to what may be read.
+    /// The file up to the end of what may be read.
     file: Take<BufReader<&'a File>>,
     most: u64,
 }
@@ -61,7 +61,7 @@ impl<'a> Header<'a> {
     }
 
     pub(super) fn contents(mut self) -> Result<Contents, Reason> {
-        // The magic, which has brought the file here.
+        // The magic has been read to find the format.
         self.skip(4)?;
         let version = self.number(4)? as u32;
         if (2..=3).contains(&version.swap_bytes()) {
@@ -125,7 +125,7 @@ impl<'a> Header<'a> {
         Ok(alignment)
     }
 
-    /// What follows the name of a tensor.
+    /// The shape, the type and the place of a tensor, which follow its name.
     fn info(&mut self, name: &str) -> Result<Info, Reason> {
         let name = name.escape_debug();
         let rank = self.number(4)?;
@@ -135,7 +135,7 @@ impl<'a> Header<'a> {
         );
         let sizes = (0..rank).map(|_| self.number(8));
         let sizes = sizes.collect::<Result<Vec<u64>, Reason>>()?;
-        // The fastest first.
+        // The file has the fastest dimension first.
         let shape = sizes.iter().rev().map(|&size| usize::try_from(size));
         let shape: Result<_, _> = shape.collect();
         Ok(Info {
@@ -162,7 +162,7 @@ impl<'a> Header<'a> {
                 // A product that overflows is more than any file has, and so is the largest number.
                 _ => self.skip(count.saturating_mul(size(kind)?))?,
             }
-            // It is there, so that nobody takes a default for it.
+            // The key stays, so that a default does not take its place.
             return Ok(Some(json!([])));
         }
         let number = self.number(size(kind)?)?;
@@ -215,7 +215,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Makes sure that so many bytes may be read: nothing is allocated for what is not there.
+    /// Checks that this many bytes are left, before memory is allocated for them.
     fn has(&self, bytes: u64) -> Result<(), String> {
         let left = self.file.limit();
         ensure!(
