@@ -63,7 +63,7 @@ fn joined<const D: usize>(parts: Vec<Param<Tensor<D>>>, dim: usize) -> Param<Ten
     Param::uninitialized(ParamId::new(), draw, device, true, shape)
 }
 
-/// `linear` of `x`, `[batch, len, d_output]` of `[batch, len, d_input]`, either of which may be empty. Panics when the width differs.
+/// `linear` of `x`, `[batch, len, d_output]` of `[batch, len, d_input]`; `batch` and `len` may be 0. Panics when the width of an `x` with rows differs.
 ///
 /// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, and one with an empty length divides by zero on
 /// ndarray.
@@ -78,7 +78,7 @@ pub fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     apply_to_rows(linear, rows).reshape([batch, len, d_output])
 }
 
-/// The output projection of the `merged` heads, which are multiplied by the sigmoid of the gate of its input, if there is a gate.
+/// The output projection of the `merged` heads, multiplied by the sigmoid of the gate's projection of its input, if there is a gate.
 pub(crate) fn output(
     projection: &Linear,
     merged: Tensor<3>,

@@ -16,8 +16,8 @@ use burn_attn_ops::{
 /// | `projected_query`, `projected_key`, `projected_value` | of [`MultiHeadAttention`](crate::MultiHeadAttention) | `[batch, len, width]` |
 /// | `query`, `key`, `value` | the heads, normalised and rotated as far as the module does that | `[batch, heads, len, d_head]` |
 /// | `scores` | `query · keyᵀ` | `[batch, heads, len_q, len_kv]` |
-/// | `scaled` | times the scale, and capped | as `scores` |
-/// | `hidden.causal`, `hidden.window`, `hidden.padding`, `hidden.segments`, `hidden.blocks`, `hidden.mask`, `hidden.union` | true where this part of the mask hides a key; a window only what causality shows; with positions or offsets of one's own, any of them may be part of `hidden.mask` | as `scores` |
+/// | `scaled` | times the scale, changed by a score function, and capped | as `scores` |
+/// | `hidden.causal`, `hidden.window`, `hidden.padding`, `hidden.segments`, `hidden.blocks`, `hidden.mask`, `hidden.function`, `hidden.union` | true where this part of the mask hides a key; a window only what causality shows; with given positions or offsets, and a union in a stack, it may be part of `hidden.mask` | as `scores` |
 /// | `weights` | `softmax(scaled + bias)` of what is not hidden, before dropout | as `scores` |
 /// | `mixed` | the output of the fused kernel: `weights · value`, in training after dropout | `[batch, heads, len_q, d_value_head]` |
 /// | `merged` | the heads side by side, gated if the module has a gate | `[batch, len_q, heads · d_value_head]` |
@@ -161,7 +161,7 @@ impl Recorder {
         }
     }
 
-    /// What a part of this call keeps, as steps of its own.
+    /// Adds what a part of this call keeps, as steps `name.…`.
     pub(crate) fn part(&mut self, name: &str, part: Recorder) {
         self.trace.extend(name, part.trace);
     }

@@ -76,7 +76,7 @@ impl Background {
 
     /// The text colour that stays legible on [`shade`](Self::shade) of the same share.
     pub(crate) fn ink(self, share: f32) -> Rgb {
-        // The switch lies where dark and bright letters have equal contrast.
+        // Near the switch, dark and bright letters have equal contrast.
         let (near_zero, switch, near_top) = match self {
             Background::Light => ([16, 24, 32], 0.62, [255, 255, 255]),
             Background::Dark => ([230, 237, 243], 0.44, [10, 16, 22]),

@@ -5,7 +5,7 @@ mod text;
 
 use crate::{MapError, color::Rgb};
 
-/// Height or width of a drawn image, at least (pixels): smaller ones are enlarged.
+/// The longer side of a drawn image, at least (pixels): smaller images are enlarged.
 const LEAST: usize = 280;
 /// Between two panels (pixels).
 const GAP: usize = 12;

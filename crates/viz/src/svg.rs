@@ -268,7 +268,7 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// A rectangle on a line of its own, and how its element ends.
+/// A line with a rectangle, whose element ends with `end`.
 fn rect((x, y): (usize, usize), (width, height): (usize, usize), fill: &str, end: &str) -> String {
     format!(
         "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"{end}\n"

@@ -130,7 +130,7 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
 struct Layout {
     /// Columns of one key, without the space before it.
     columns: usize,
-    /// Keys with a column of their own.
+    /// Keys with one column each.
     shown: usize,
     /// Keys summed up in the last column.
     left_out: usize,

@@ -83,9 +83,9 @@ impl AttentionContext {
     }
 
     /// The positions of the tokens, or, with another sequence as keys, of the queries: see
-    /// [`positions`](crate::positions). Default: a token's place in its sequence, after those of a cache if there is one. It is not the
-    /// position after the last: where the tokens of a cache were given others than their places, as with padding on the left, give the new
-    /// tokens theirs too.
+    /// [`positions`](crate::positions). Default: a token's place in its sequence, after the tokens of a cache if there is one. The default
+    /// is not the position after the last: where the tokens of a cache were given other positions than their places, as with padding on the
+    /// left, give the new tokens positions too.
     ///
     /// [`MultiHeadAttention`](crate::MultiHeadAttention) takes them for its keys too if it has as many keys as queries and no
     /// [`key_positions`](Self::key_positions). An [`offset`](Self::offset) beside them makes `forward` panic. So does a window, ALiBi or a
@@ -95,8 +95,9 @@ impl AttentionContext {
     ///
     /// Unless each token is one position after the token before it, ALiBi or a relative bias takes `n_heads · len_q · len_kv` numbers in
     /// every layer, and a window `len_q · len_kv` bools, once for all layers with the same window; times the batch if the sequences differ.
-    /// They do so in every layer wherever a cache has tokens that are not at their places, and in causal [`MultiHeadAttention`](crate::MultiHeadAttention) of queries and keys at different positions. A cache with a
-    /// window panics when the window of a new token reaches tokens that it has dropped: [`KvCache::reserve`](crate::KvCache::reserve).
+    /// All three take this memory in every layer, even of such tokens, beside a cache with tokens that are not at their places, and in causal
+    /// [`MultiHeadAttention`](crate::MultiHeadAttention) of queries and keys at different positions. A cache with a window panics when the window of a
+    /// new token reaches tokens that it has dropped: [`KvCache::reserve`](crate::KvCache::reserve).
     pub fn positions(mut self, positions: impl Into<Positions>) -> Self {
         self.positions = Some(positions.into());
         self

@@ -195,9 +195,9 @@ impl CrossAttention {
     }
 
     /// Keys and values of a memory, `[batch, len_kv, d_memory]`, for any number of calls with [`CrossAttentionInput::new`]: while decoding,
-    /// every token attends to the same memory. Panics when its width is not `d_memory`.
+    /// every token attends to the same memory. Panics when its width is not `d_memory`, or it is longer than a rotary table.
     ///
-    /// It takes `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations, and memory for the keys and values.
+    /// It takes `2 · batch · len_kv · d_memory · n_kv_heads · (d_head + d_value_head)` operations, and memory for the keys and values.
     pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {
         let place = (&self.heads.position, &Positions::default());
         self.project_keys_and_values(memory, None, place, &mut Recorder::default())

@@ -48,8 +48,8 @@ pub struct HeadsConfig {
     #[config(default = false)]
     pub sinks: bool,
     /// Whether the merged heads are multiplied, before the output projection, by the sigmoid of another projection (Qwen3-Next; "Gated
-    /// attention for large language models", arXiv:2505.06708): of the queries' input without its position embedding; the gate's
-    /// projection has a bias if the queries' has.
+    /// attention for large language models", arXiv:2505.06708). The gate's projection reads the queries' input without the position
+    /// embedding, and has a bias if the queries' projection has one.
     #[config(default = false, missing = false)]
     pub gate: bool,
     /// The position encoding of queries and keys. Default: none.

@@ -213,7 +213,7 @@ impl SelfAttention {
         self.run(input.into(), &mut Recorder::default(), shared)
     }
 
-    /// Whether the module has no keys and values of its own, and runs only in a stack:
+    /// Whether the module projects no keys and values, and runs only in a stack:
     /// [`BlockConfig::shared_key_value`](crate::BlockConfig::shared_key_value).
     pub fn has_shared_key_value(&self) -> bool {
         self.shared_key_value

@@ -22,20 +22,20 @@ macro_rules! traced {
                 AttentionOutput { states, weights }
             }
 
-            /// Every step of [`forward`](Self::forward), by name. Panics as that does.
+            /// Every step of [`forward`](Self::forward), by name. Panics as [`forward`](Self::forward).
             ///
             /// # Cost
             ///
-            /// That of [`forward`](Self::forward), and the scores several times more, with memory for all of them. Waits for the device.
+            /// The cost of [`forward`](Self::forward), and the scores several times more, with memory for all of them. Waits for the device.
             pub fn forward_traced(&self, input: impl Into<$input>) -> Trace {
                 self.traced(input.into(), Kept::Steps)
             }
 
-            /// What the attention weights of [`forward`](Self::forward) look like, by name: the statistics that [`Trace`] lists. Panics as that does.
+            /// What the attention weights of [`forward`](Self::forward) look like, by name: the statistics that [`Trace`] lists. Panics as [`forward`](Self::forward).
             ///
             /// # Cost
             ///
-            /// That of [`forward`](Self::forward) and of [`attention_statistics`](burn_attn_ops::attention_statistics): memory is linear in the lengths. Waits
+            /// The cost of [`forward`](Self::forward) and of [`attention_statistics`](burn_attn_ops::attention_statistics): memory is linear in the lengths. Waits
             /// for the device.
             pub fn forward_with_statistics(
                 &self,

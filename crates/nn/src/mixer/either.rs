@@ -8,7 +8,7 @@ use crate::{KvCacheConfig, SelfAttentionInput};
 /// One of two [mixers of tokens](TokenMixer), for stacks whose layers are of two kinds, such as [`SelfAttention`](crate::SelfAttention) in some
 /// and [`GatedDeltaRule`](crate::GatedDeltaRule) in the others (Qwen3-Next): whichever is present.
 ///
-/// Of a [`KvCacheConfig`], each kind reads what fits its [state](TokenMixer::state): in such a stack, 8 bits and sink tokens are for the layers with
+/// Each kind reads what fits its [state](TokenMixer::state) from a [`KvCacheConfig`]: in such a stack, 8 bits and sink tokens are for the layers with
 /// attention.
 ///
 /// It is a struct, not an enum, so that the names of its parameters in a file are those of its fields.

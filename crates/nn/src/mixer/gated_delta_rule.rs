@@ -33,7 +33,7 @@ pub struct GatedDeltaRuleConfig {
     pub d_model: usize,
     /// Number of query and key heads, each shared by `n_value_heads / n_key_heads` value heads.
     pub n_key_heads: usize,
-    /// Number of value heads, each with a memory of its own.
+    /// Number of value heads, each with its own memory.
     pub n_value_heads: usize,
     /// Width of a query or key head.
     pub d_key_head: usize,
@@ -103,7 +103,7 @@ impl GatedDeltaRuleConfig {
     }
 }
 
-/// Gated DeltaNet: a [mixer of tokens](TokenMixer) that costs the same for every token, however many came before. It is causal and needs no
+/// Gated DeltaNet: a [mixer of tokens](TokenMixer) whose cost per token does not depend on the number of earlier tokens. It is causal and needs no
 /// positions.
 ///
 /// ```text
@@ -175,7 +175,7 @@ struct Tokens {
     query: Tensor<4>,
     key: Tensor<4>,
     value: Tensor<4>,
-    /// Of width 1, as is `log_decay`.
+    /// The width of `beta` and `log_decay` is 1.
     beta: Tensor<4>,
     log_decay: Tensor<4>,
 }

@@ -26,7 +26,7 @@ pub(super) struct Memory {
     pub(super) matrix: Tensor<4>,
 }
 
-/// What [`Memory::sizes`] are.
+/// What the numbers of [`Memory::sizes`] mean.
 const SIZES: &str = "[kernel_len − 1, channels, heads, widths of keys and values]";
 
 impl Memory {

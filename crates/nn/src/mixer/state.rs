@@ -49,8 +49,8 @@ pub trait MixerState: Clone + Debug {
         }
     }
 
-    /// Why [`truncate`](Self::truncate) to these lengths would panic, if it would. Default: unless all tokens stay or none does, because what
-    /// a state has folded into one memory cannot be taken out again.
+    /// Why [`truncate`](Self::truncate) to these lengths would panic, if it would. Default: it would unless all tokens stay or none, because
+    /// tokens cannot be taken out of a memory of fixed size.
     fn refuses_truncation(&self, lengths: &[usize]) -> Option<String> {
         let own = self.lengths();
         let is_possible =

@@ -114,7 +114,7 @@ pub trait TokenMixer: Module + ModuleDisplay {
     /// What it keeps of the tokens so far, for the next ones.
     type State: MixerState;
 
-    /// The state of `batch` sequences that have no tokens yet. Of `config`, a mixer reads what fits its state. Panics when no such state can
+    /// The state of `batch` sequences that have no tokens yet. A mixer reads what fits its state from `config`. Panics when no such state can
     /// be made.
     fn state(&self, batch: usize, config: &KvCacheConfig) -> Self::State;
 

@@ -51,7 +51,7 @@ impl PositionEncoding {
         Self::Alibi(AlibiConfig::new())
     }
 
-    /// [`RelativeBias`] with T5's sizes: that of its decoder in a causal module, otherwise that of its encoder.
+    /// [`RelativeBias`] with T5's sizes: of one direction in a causal module, as in its decoder, otherwise of both, as in its encoder.
     pub fn relative() -> Self {
         Self::Relative(RelativeBiasConfig::new())
     }

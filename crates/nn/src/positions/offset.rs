@@ -19,7 +19,7 @@ use burn::tensor::{Device, Int, Tensor};
 /// | by default in [`MultiHeadAttention`](crate::MultiHeadAttention) with `len_q == len_kv` | 0: queries are padded as their keys are |
 /// | by default in [`MultiHeadAttention`](crate::MultiHeadAttention) otherwise | key length of the sequence less `len_q`: the last query stands at the last key |
 ///
-/// In [`SelfAttention`](crate::SelfAttention) it is 0. With a cache, in cross-attention of a layer too, it is the number of tokens that
+/// In [`SelfAttention`](crate::SelfAttention) the offset is 0. With a cache, also in cross-attention of a layer, the offset is the number of tokens that
 /// the sequence has in the cache.
 ///
 /// The key length of a sequence is what `lengths` of the input or [`AttentionMask::key_lengths`](crate::AttentionMask::key_lengths)

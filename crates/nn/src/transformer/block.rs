@@ -65,7 +65,7 @@ pub struct BlockConfig {
     /// The initial value of a learned factor per channel on what each sublayer adds: LayerScale (CaiT, arXiv:2103.17239, section 2; DINOv2).
     /// Default: no factor.
     pub layer_scale: Option<f64>,
-    /// Probability, in training, that a sublayer adds nothing to a sequence; what is kept is divided by one minus this ("Deep
+    /// Probability, in training, that a sublayer adds nothing to a sequence; what is kept is divided by one minus the probability ("Deep
     /// networks with stochastic depth", arXiv:1603.09382). Models that let it grow with depth have a block per layer
     /// ([`LayerPattern::Cycle`](crate::LayerPattern::Cycle)). [`seed`](crate::seed) makes runs repeatable.
     #[config(default = 0.0, missing = 0.0)]
@@ -91,7 +91,7 @@ pub struct BlockConfig {
     /// In self-attention: how many positions before itself a position sees, and, in layers that are not causal, after itself, as in
     /// [`SelfAttentionConfig::window`](crate::SelfAttentionConfig::window). Default: all.
     pub window: Option<usize>,
-    /// Whether self-attention has no keys and values of its own, and attends to those of the nearest earlier layer that has them and the same
+    /// Whether self-attention projects no keys and values, and attends to those of the nearest earlier layer that does, with the same
     /// window ("Reducing transformer key-value cache size with cross-layer attention", arXiv:2405.12981; the last layers of Gemma 3n). Both
     /// need the same position encoding and widths of the heads. The keys are as the earlier layer has normalised and rotated them: `qk_norm`
     /// is for the queries alone. Such layers run only in stacks, without cross-attention, whose caches then have fewer layers. Learned
@@ -108,7 +108,7 @@ heads_builders!(BlockConfig);
 impl BlockConfig {
     /// Builds the residual sum around a sublayer of this width, with the norms, the dropout, the layer scale and the stochastic depth of this
     /// block: for layers of other sublayers than those of a [`TransformerLayer`](crate::TransformerLayer). Panics when the norm is not valid,
-    /// or the width is 0.
+    /// a probability is not in `[0, 1)`, or the width is 0.
     pub fn residual(&self, d_model: usize, device: &Device) -> SublayerConnection {
         self.residual_with(true, self.dropout, d_model, device)
     }

@@ -7,7 +7,7 @@ const ONE_MEMORY: &str = "LayerCache: only one of the two caches to join has a m
 /// The cache of a [`TransformerLayer`](crate::TransformerLayer): the keys and values of its tokens and, with
 /// cross-attention, of the memory. Made by [`TransformerLayer::cache`](crate::TransformerLayer::cache).
 ///
-/// The methods take tokens and memory along. Those of [`tokens`](Self::tokens) that add or move sequences leave the memory behind.
+/// The methods change tokens and memory alike. The methods of [`tokens`](Self::tokens) that add or move sequences do not change the memory.
 #[derive(Clone, Debug)]
 pub struct LayerCache<S = KvCache> {
     /// Keys and values of the tokens so far, or what else the layer's mixer keeps of them.
@@ -64,8 +64,8 @@ impl<S: MixerState> LayerCache<S> {
 
 /// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer that has its own, the keys and values of its tokens, or what else
 /// its mixer keeps of them, and those of the memory if the stack has cross-attention. Made by
-/// [`TransformerStack::cache`](crate::TransformerStack::cache). Its methods do to every layer what those of [`KvCache`], which say what they cost, or
-/// of another [`MixerState`] do to one; a layer that refuses makes them panic.
+/// [`TransformerStack::cache`](crate::TransformerStack::cache). Each method calls that of [`KvCache`], which documents the cost, or of another
+/// [`MixerState`] for every layer, and panics if a layer refuses.
 ///
 /// Decoding in all its steps; the [crate's page](crate#speculative-decoding) has speculative decoding with tokens.
 ///
@@ -115,7 +115,7 @@ impl<S: MixerState> TransformerCache<S> {
         self.layers.iter().map(|layer| layer.tokens.bytes()).sum()
     }
 
-    /// The caches of the layers that have one of their own, first to last.
+    /// The caches, those of the first layers first; a layer with shared keys and values has none.
     pub fn layers(&self) -> &[LayerCache<S>] {
         &self.layers
     }

@@ -7,7 +7,7 @@ use crate::{KvCacheConfig, MixerCall, MixerState, TokenMixer, positions::check_l
 
 impl<M: TokenMixer> TransformerStack<M> {
     /// An empty cache for [`forward_cached`](Self::forward_cached). A stack with cross-attention needs a memory in it:
-    /// [`project_memory`](Self::project_memory). What `config` says of keys and values is for the layers that have some. Panics when `max_len` is beyond
+    /// [`project_memory`](Self::project_memory). Layers without keys and values ignore what `config` says of them. Panics when `max_len` is beyond
     /// a rotary table of the stack, and as [`TokenMixer::state`] does: [`SelfAttention::cache`](crate::SelfAttention::cache).
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache<M::State> {
         for position in &self.positions {

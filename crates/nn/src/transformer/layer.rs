@@ -256,7 +256,7 @@ pub struct TransformerLayer<M = SelfAttention> {
 pub struct LayerOutput {
     /// `[batch, len, d_model]`
     pub states: Tensor<3>,
-    /// `[batch, heads, len, len]`, if weights were requested and the mixer is a self-attention.
+    /// `[batch, heads, len, len]`, if weights were requested and the mixer is [`SelfAttention`] or [`LatentAttention`](crate::LatentAttention).
     pub self_weights: Option<Tensor<4>>,
     /// `[batch, heads, len, len_kv]`, if weights were requested and the layer has cross-attention.
     pub cross_weights: Option<Tensor<4>>,
@@ -278,7 +278,7 @@ impl<M: TokenMixer> TransformerLayer<M> {
         self.run(input.into(), None, &mut MixerCall::default())
     }
 
-    /// Every step of [`forward`](Self::forward), by name. Panics as that does; cost as
+    /// Every step of [`forward`](Self::forward), by name. Panics as [`forward`](Self::forward); cost as
     /// [`SelfAttention::forward_traced`](crate::SelfAttention::forward_traced).
     pub fn forward_traced(&self, input: impl Into<LayerInput>) -> Trace {
         let input = input.into().kept(Kept::Steps);

@@ -6,9 +6,9 @@ use super::choice::chosen;
 use crate::parameter::wide;
 
 /// The loss that balances the load of the experts, to be added to the loss of the model with a small factor. It equals
-/// `top_k` where the load is balanced. It takes the `top_k` largest of all logits for the choice, and their softmax for the shares: it is not for
-/// routers with [`sigmoid`](crate::MixtureOfExpertsConfig::sigmoid), [`expert_bias`](crate::MixtureOfExpertsConfig::expert_bias) or several
-/// [groups](crate::MixtureOfExpertsConfig::n_groups), in which a position may not choose them.
+/// `top_k` where the load is balanced. The loss assumes that a position chooses the experts of its `top_k` largest logits, with the softmax as
+/// shares. So it is not for routers with [`sigmoid`](crate::MixtureOfExpertsConfig::sigmoid),
+/// [`expert_bias`](crate::MixtureOfExpertsConfig::expert_bias) or several [groups](crate::MixtureOfExpertsConfig::n_groups).
 ///
 /// ```text
 /// used[e]  = mean over the positions of all layers: 1 if they chose e, else 0

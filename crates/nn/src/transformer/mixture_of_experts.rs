@@ -179,7 +179,7 @@ impl MixtureOfExpertsConfig {
 /// y      = Σ over the chosen: weight[e] · expert[e](x)     + sigmoid(x · W_shared_gate) · shared(x)
 /// ```
 ///
-/// Without `expert_bias`, the shared network or its gate, what they add or multiply is left out.
+/// The terms of an absent `expert_bias`, shared network or gate are left out.
 ///
 /// # Source
 ///

@@ -4,9 +4,9 @@ use super::{BlockConfig, TransformerStackConfig};
 use crate::error::ConfigError;
 
 impl TransformerStackConfig {
-    /// For each layer, in the order in which they run: which of the layers that have keys and values of their own, counted from 0, it attends
-    /// to. That is itself, or else the nearest earlier one with its window. An error, in the name of `config`, if there is none or it does
-    /// not fit.
+    /// For each layer, in the order in which they run: whose keys and values it attends to, as a number from 0 among the layers that project
+    /// some. That is itself, or else the nearest earlier layer with the same window. An error, in the name of `config`, if there is none or
+    /// it does not fit.
     pub(super) fn sources(&self, config: &'static str) -> Result<Vec<usize>, ConfigError> {
         let blocks = self.pattern.blocks(&self.block, self.n_layers);
         let mut own: Vec<(usize, &BlockConfig)> = Vec::new();

@@ -98,9 +98,9 @@ impl TransformerStackConfig {
         self.assemble(device, |_, layer| layer.init(device))
     }
 
-    /// As [`init`](Self::init), with other mixers of tokens than the self-attention that the fields describe: `mixer(i)` is that of layer `i` of those
-    /// with weights. The fields are checked all the same, but say nothing of the mixers, except for a rotary or relative position encoding: that of
-    /// blocks which agree in it and in the width of their heads is built once, and passed to the mixers of their layers. [`TokenMixer`] has an
+    /// As [`init`](Self::init), with other mixers of tokens than the self-attention that the fields describe: `mixer(i)` is that of
+    /// [`layers[i]`](TransformerStack::layers). The fields are checked all the same, but say nothing of the mixers, except for a rotary or relative position encoding: blocks
+    /// that agree in it and in the width of their heads share one, which the mixers of their layers get. [`TokenMixer`] has an
     /// example.
     pub fn init_with<M: TokenMixer>(
         &self,
@@ -231,7 +231,7 @@ pub struct TransformerStackOutput {
     pub states: Tensor<3>,
     /// If requested, the states after every layer, `[batch, len, d_model]` each, before the final norm.
     pub hidden_states: Vec<Tensor<3>>,
-    /// If requested, one `[batch, heads, len, len]` per layer with self-attention.
+    /// If requested, one `[batch, heads, len, len]` per layer whose mixer is an attention.
     pub self_weights: Vec<Tensor<4>>,
     /// If requested, one `[batch, heads, len, len_kv]` per layer with cross-attention.
     pub cross_weights: Vec<Tensor<4>>,
@@ -241,9 +241,9 @@ pub struct TransformerStackOutput {
 
 impl<M: TokenMixer> TransformerStack<M> {
     /// The states of every position, `[batch, len, d_model]` as the input, at the cost of [`TransformerLayer::forward`] layer by layer.
-    /// Panics as that does, and when a position encoding is given to a stack whose layers share one.
+    /// Panics as each layer does, and when a position encoding is given to a stack whose layers share one.
     pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
-        // Nobody could read the weights.
+        // The weights are not returned.
         self.run(input.into().weights(false), |output| output.states)
     }
 
@@ -283,8 +283,8 @@ impl<M: TokenMixer> TransformerStack<M> {
     }
 
     /// As [`forward`](Self::forward), with the logits of every router, for training layers with [experts](BlockConfig::experts).
-    /// [`load_balancing_loss`](crate::load_balancing_loss) makes the loss of them, as
-    /// [`Transformer::forward_with_router_logits`](crate::Transformer::forward_with_router_logits) shows, but not of those of all routers.
+    /// [`load_balancing_loss`](crate::load_balancing_loss) makes the loss from them, as
+    /// [`Transformer::forward_with_router_logits`](crate::Transformer::forward_with_router_logits) shows, but not for every router.
     pub fn forward_with_router_logits(
         &self,
         input: impl Into<LayerInput>,
@@ -341,8 +341,8 @@ impl<M: TokenMixer> TransformerStack<M> {
         })
     }
 
-    /// Runs the layers through `run`, each with its shared position encoding, and with which layer's keys and values it attends to, as an index
-    /// into the caches, and normalises what the last returns. The `call` goes from layer to layer.
+    /// Calls `run` for each layer, with the layer's shared position encoding and the index of the cache whose keys and values the layer attends
+    /// to, and normalises the last result. The `call` goes from layer to layer.
     pub(super) fn fold(
         &self,
         input: LayerInput,

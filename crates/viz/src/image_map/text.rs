@@ -146,7 +146,7 @@ impl Lines {
     }
 }
 
-/// Those of `cells` that the character at a place among `of` covers, at least one.
+/// Which of `cells` the character at a place among `of` covers, at least one.
 fn covered(at: usize, of: usize, cells: usize) -> std::ops::Range<usize> {
     at * cells / of..((at + 1) * cells).div_ceil(of)
 }

@@ -157,7 +157,7 @@ fn tokens_are_escaped() {
 fn every_token_has_a_visible_label() {
     let svg = render_svg(&invisible(), &one_head(0));
     for (token, label) in INVISIBLE {
-        // Of its row, and of its column.
+        // The labels of its row and of its column.
         let same = INVISIBLE
             .iter()
             .filter(|(_, other)| *other == label)

@@ -73,7 +73,7 @@ pub enum RotaryScaling {
     /// Published models have two lists of factors: one for texts up to the length they were trained on, one for longer texts. A
     /// module has one list: choose it for your longest text.
     LongRope {
-        /// Divisor of each pair's angle: `[rotary_dim / 2]`.
+        /// Divisor of each pair's angle: `[rotary_dim / 2]`; with [`Equal`](super::RotaryAxes::Equal) axes, for the pairs of one axis.
         factors: Vec<f64>,
         /// Factor on cosine and sine. Phi-3's is `√(1 + ln(factor) / ln(original_max_len))` for sequences that become
         /// `factor` times longer.
