@@ -159,13 +159,16 @@ fn merged<F: Float>(
         let query = row % len_q;
         let head = row / len_q % heads;
         let batch = row / len_q / heads;
+        // Mesa's software driver reads once more after the last round of a loop, in vain, and where the index is the same for all units it
+        // does not ask whether a unit wants it. So that read has to be inside the tensor too.
+        let last = splits * rows - 1;
         let mut maximum = lowest_finite();
         for split in 0..splits {
-            maximum = maximum.max(statistics[(split * rows + row) * 2]);
+            maximum = maximum.max(statistics[(split * rows + row).min(last) * 2]);
         }
         let mut total = f32::new(0.0);
         for split in 0..splits {
-            let at = (split * rows + row) * 2;
+            let at = (split * rows + row).min(last) * 2;
             total += statistics[at + 1] * (statistics[at] - maximum).exp();
         }
         let result = normalized(maximum, total, sinks, head, minus_infinity);
@@ -174,7 +177,8 @@ fn merged<F: Float>(
         while column < dim_v {
             let mut sum = f32::new(0.0);
             for split in 0..splits {
-                let rescale = (statistics[(split * rows + row) * 2] - maximum).exp();
+                let at = (split * rows + row).min(last) * 2;
+                let rescale = (statistics[at] - maximum).exp();
                 sum += sums[(split * rows + row) * dim_v + column] * rescale;
             }
             let sum = select(result.empty, f32::new(0.0), sum * result.factor);
