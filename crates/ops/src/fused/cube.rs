@@ -34,28 +34,66 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
     inputs: &ScoreInputs<B>,
     value: &FloatTensor<B>,
 ) -> bool {
-    let mask = &inputs.mask;
-    // Counted as by `kernels::Inputs::optional`: all segments are one tensor.
-    let optional = [
-        inputs.bias.as_ref().is_some(),
-        inputs.distance_bias.as_ref().is_some(),
-        mask.masked.as_ref().is_some(),
-        mask.visible_blocks.as_ref().is_some(),
-        mask.key_lengths.as_ref().is_some(),
-        mask.first_keys.as_ref().is_some(),
-        mask.query_offsets.as_ref().is_some(),
-        mask.query_segments.as_ref().is_some(),
-    ];
-    let bools = mask.masked.as_ref().or(mask.visible_blocks.as_ref());
     check(inputs);
-    readable(inputs, value)
-        && kernels::supports(
-            &inputs.query.device().client(),
+    let query = &inputs.query;
+    readable(inputs, value).is_some_and(|(optional, bools)| {
+        kernels::supports(
+            &query.device().client(),
             &inputs.problem(value),
-            dtype_to_elem_type(inputs.query.dtype()),
-            bools.map(|bools| dtype_to_elem_type(bools.dtype())),
-            optional.into_iter().filter(|&present| present).count(),
+            dtype_to_elem_type(query.dtype()),
+            bools.map(dtype_to_elem_type),
+            optional,
         )
+    })
+}
+
+/// If the interface of the kernels can express the call: how many optional tensors it has, counted as by `kernels::Inputs::optional`, and the type of its bools.
+fn readable<B: Backend>(
+    inputs: &ScoreInputs<B>,
+    value: &FloatTensor<B>,
+) -> Option<(usize, Option<DType>)> {
+    use DType::{BF16, F16, F32, F64, I8, I16, I32, U8, U16};
+    let (mask, scalars) = (&inputs.mask, &inputs.scalars);
+    let (query, key) = (&inputs.query, &inputs.key);
+    let p = inputs.problem(value);
+    let output = Shape::new([p.batch, p.heads_q, p.len_q, p.dim_v]);
+    let shapes = [query.shape(), key.shape(), value.shape(), output];
+    let floats = [&inputs.sinks, &inputs.bias, &inputs.distance_bias];
+    let floats = floats.map(OptionalFloat::as_ref);
+    let ints = [
+        &mask.key_segments,
+        &mask.query_segments,
+        &mask.key_lengths,
+        &mask.first_keys,
+        &mask.query_offsets,
+    ];
+    let ints = ints.map(OptionalInt::as_ref);
+    let bools = [&mask.masked, &mask.visible_blocks].map(OptionalBool::as_ref);
+    let dtype_of_bools = bools.iter().flatten().next().map(|x| x.dtype());
+    // The sinks need no binding, and all segments are one tensor.
+    let optional = floats[1..].iter().flatten().count()
+        + ints[1..].iter().flatten().count()
+        + bools.iter().flatten().count();
+    let mut floats = floats.into_iter().flatten();
+    let mut ints = ints.into_iter().flatten();
+    // A device has one type of bools, stored as integers, but a tensor from elsewhere may have another.
+    let mut readable_bools = bools.into_iter().flatten().map(|x| {
+        let dtype = x.dtype();
+        Some(dtype) == dtype_of_bools
+            && dtype != DType::Bool(BoolDType::Native)
+            && indexable(&x.shape())
+    });
+    let is_readable = scalars.body == Body::Fastest
+        && !inputs.has_function()
+        && kernels::supports_scalars(scalars.scale, scalars.softcap)
+        && matches!(query.dtype(), F32 | F16 | BF16)
+        && [key.dtype(), value.dtype()] == [query.dtype(); 2]
+        && shapes.iter().all(indexable)
+        && floats.all(|x| matches!(x.dtype(), F64 | F32 | F16 | BF16) && indexable(&x.shape()))
+        // The kernels read i32: wider segment numbers could become equal, and wider lengths small.
+        && ints.all(|x| matches!(x.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(&x.shape()))
+        && readable_bools.all(|readable| readable);
+    is_readable.then_some((optional, dtype_of_bools))
 }
 
 /// Panics with a sentence for numbers that the kernels would refuse on the thread of a stream, which the caller never joins, and for one input of
@@ -81,45 +119,6 @@ fn check<B: Backend>(inputs: &ScoreInputs<B>) {
     ] {
         assert!(first == second, "attention: of {what} there is only one");
     }
-}
-
-/// Whether the interface of the kernels can express the call.
-fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool {
-    use DType::{BF16, F16, F32, F64, I8, I16, I32, U8, U16};
-    let mask = &inputs.mask;
-    let (query, key) = (&inputs.query, &inputs.key);
-    let p = inputs.problem(value);
-    let output = Shape::new([p.batch, p.heads_q, p.len_q, p.dim_v]);
-    let shapes = [query.shape(), key.shape(), value.shape(), output];
-    let floats = [&inputs.bias, &inputs.distance_bias, &inputs.sinks];
-    let ints = [
-        &mask.key_lengths,
-        &mask.first_keys,
-        &mask.query_offsets,
-        &mask.query_segments,
-        &mask.key_segments,
-    ];
-    let bools = [&mask.masked, &mask.visible_blocks];
-    let mut floats = floats.into_iter().filter_map(OptionalFloat::as_ref);
-    let mut ints = ints.into_iter().filter_map(OptionalInt::as_ref);
-    let bools = bools.into_iter().filter_map(OptionalBool::as_ref);
-    // A device has one type of bools, stored as integers, but a tensor from elsewhere may have another.
-    let of_bools = bools.clone().map(|x| x.dtype()).next();
-    let mut readable_bools = bools.map(|x| {
-        let dtype = x.dtype();
-        Some(dtype) == of_bools && dtype != DType::Bool(BoolDType::Native) && indexable(&x.shape())
-    });
-    let scalars = &inputs.scalars;
-    scalars.body == Body::Fastest
-        && !inputs.has_function()
-        && kernels::supports_scalars(scalars.scale, scalars.softcap)
-        && matches!(query.dtype(), F32 | F16 | BF16)
-        && [key.dtype(), value.dtype()] == [query.dtype(); 2]
-        && shapes.iter().all(indexable)
-        && floats.all(|x| matches!(x.dtype(), F64 | F32 | F16 | BF16) && indexable(&x.shape()))
-        // The kernels read i32: wider segment numbers could become equal, and wider lengths small.
-        && ints.all(|x| matches!(x.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(&x.shape()))
-        && readable_bools.all(|readable| readable)
 }
 
 /// Whether there are elements, and no more than indices of 31 bits reach.
