@@ -56,16 +56,10 @@ fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
     let cross = layers(&GERMAN, &ENGLISH, false)?;
 
     print!("{}", render_text(&encoder[0], 0, &TextOptions::default()));
-    let in_color = TextOptions {
-        color: Some(Background::Dark),
-        ..TextOptions::default()
-    };
+    let in_color = TextOptions::default().color(Background::Dark);
     print!("\n{}", render_text(&cross[1], 2, &in_color));
 
-    let one_head = SvgOptions {
-        head: Some(2),
-        ..SvgOptions::default()
-    };
+    let one_head = SvgOptions::default().head(2);
     std::fs::write(folder.join("head.svg"), render_svg(&cross[1], &one_head))?;
     let all_heads = SvgOptions::default();
     std::fs::write(

@@ -10,6 +10,7 @@ use crate::{AttentionMap, Background, ColorScale};
 ///
 /// The default is a grid of all heads on white, on the colour scale from 0 to 1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SvgOptions {
     /// Draw this head alone, large; `None` draws a grid of all heads.
     pub head: Option<usize>,
@@ -17,6 +18,24 @@ pub struct SvgOptions {
     pub scale: ColorScale,
     /// The background to draw on.
     pub background: Background,
+}
+
+impl SvgOptions {
+    /// Sets [`head`](Self::head).
+    pub fn head(self, head: impl Into<Option<usize>>) -> Self {
+        let head = head.into();
+        Self { head, ..self }
+    }
+
+    /// Sets [`scale`](Self::scale).
+    pub fn scale(self, scale: ColorScale) -> Self {
+        Self { scale, ..self }
+    }
+
+    /// Sets [`background`](Self::background).
+    pub fn background(self, background: Background) -> Self {
+        Self { background, ..self }
+    }
 }
 
 /// Labels longer than this are cut; the tooltips of a single head keep them whole.
@@ -51,7 +70,7 @@ const MOST_SQUARES: usize = MOST_TOKENS * MOST_TOKENS;
 ///     vec!["I".into(), "sleep".into()],
 ///     vec![0.9, 0.1, 0.3, 0.7],
 /// )?;
-/// let svg = render_svg(&map, &SvgOptions { head: Some(0), ..SvgOptions::default() });
+/// let svg = render_svg(&map, &SvgOptions::default().head(0));
 /// assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
 /// assert!(svg.contains("<title>dors → sleep: 0.7000</title>"));
 /// # Ok::<(), burn_attn_viz::MapError>(())

@@ -9,6 +9,7 @@ use crate::{AttentionMap, Background};
 ///
 /// The default is 80 columns of shade blocks without colour, which also reads well in a log file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TextOptions {
     /// The widest line, in terminal columns. A last column holds the sum of the keys that do not fit.
     pub max_width: usize,
@@ -22,6 +23,19 @@ impl Default for TextOptions {
             max_width: 80,
             color: None,
         }
+    }
+}
+
+impl TextOptions {
+    /// Sets [`max_width`](Self::max_width).
+    pub fn max_width(self, max_width: usize) -> Self {
+        Self { max_width, ..self }
+    }
+
+    /// Sets [`color`](Self::color).
+    pub fn color(self, background: Background) -> Self {
+        let color = Some(background);
+        Self { color, ..self }
     }
 }
 

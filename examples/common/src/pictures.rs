@@ -112,10 +112,7 @@ impl Pictures {
                 let texts = heads.map(|head| render_text(&map, head, &TextOptions::default()));
                 print!("{}", texts.collect::<Vec<_>>().join("\n"));
             }
-            let options = SvgOptions {
-                head,
-                ..SvgOptions::default()
-            };
+            let options = SvgOptions::default().head(head);
             write(self.svg.as_ref(), || render_svg(&map, &options))?;
         }
         write(self.html.as_ref(), || page.to_html())

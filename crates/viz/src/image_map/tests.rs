@@ -158,10 +158,7 @@ from the smallest weight (0) to the largest one (1): · <0.05  ░ <0.25  ▒ <0
 "
     );
     // A narrow line has the largest weight of the patches that a character covers.
-    let narrow = TextOptions {
-        max_width: 3,
-        color: None,
-    };
+    let narrow = TextOptions::default().max_width(3);
     let lines: Vec<_> = read.to_text(&narrow).lines().map(String::from).collect();
     let legend = "from the smallest weight (0) to the largest one (1): · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ ≥0.75";
     assert_eq!(lines[1..], ["▓█▒", legend]);

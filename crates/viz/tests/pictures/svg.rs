@@ -6,10 +6,7 @@ use crate::markup::elements;
 use crate::{INVISIBLE, hostile, invisible, sample, tokens};
 
 fn one_head(head: usize) -> SvgOptions {
-    SvgOptions {
-        head: Some(head),
-        ..SvgOptions::default()
-    }
+    SvgOptions::default().head(head)
 }
 
 #[test]
@@ -20,11 +17,10 @@ fn every_variant_is_well_formed() {
                 for background in [Background::Light, Background::Dark] {
                     let svg = render_svg(
                         &map,
-                        &SvgOptions {
-                            head,
-                            scale,
-                            background,
-                        },
+                        &SvgOptions::default()
+                            .head(head)
+                            .scale(scale)
+                            .background(background),
                     );
                     assert_eq!(elements(&svg)[0].0, "svg");
                 }
@@ -99,10 +95,7 @@ fn grid_draws_every_head() {
 fn strongest_colour_follows_the_scale() {
     let strongest = "fill=\"#013665\"";
     let squares = |svg: &str| svg.matches(strongest).count();
-    let up_to_maximum = SvgOptions {
-        scale: ColorScale::Maximum,
-        ..one_head(0)
-    };
+    let up_to_maximum = one_head(0).scale(ColorScale::Maximum);
     assert_eq!(
         squares(&render_svg(&sample(), &one_head(0))),
         1,
@@ -125,10 +118,7 @@ fn legend_has_two_digits_of_a_small_weight() {
         let labels = (0..keys).map(|place| format!("k{place}")).collect();
         let weights = vec![1.0 / keys as f32; keys];
         let map = AttentionMap::new("m", tokens(&["q"]), labels, weights).unwrap();
-        let up_to_maximum = SvgOptions {
-            scale: ColorScale::Maximum,
-            ..one_head(0)
-        };
+        let up_to_maximum = one_head(0).scale(ColorScale::Maximum);
         let svg = render_svg(&map, &up_to_maximum);
         assert!(svg.contains(&format!(">{top}</text>")), "{keys} keys");
     }
@@ -176,13 +166,7 @@ fn too_large_a_map_has_a_sentence() {
         AttentionMap::new("<wide>", labels(queries), labels(keys), weights).unwrap()
     };
     let drawn = |map: &AttentionMap, head| {
-        let svg = render_svg(
-            map,
-            &SvgOptions {
-                head,
-                ..SvgOptions::default()
-            },
-        );
+        let svg = render_svg(map, &SvgOptions::default().head(head));
         assert_eq!(elements(&svg)[0].0, "svg");
         svg
     };

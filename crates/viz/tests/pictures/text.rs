@@ -5,10 +5,7 @@ use burn_attn_viz::{AttentionMap, Background, TextOptions, render_text};
 use crate::{INVISIBLE, hostile, invisible, sample, tokens};
 
 fn at_width(max_width: usize) -> TextOptions {
-    TextOptions {
-        max_width,
-        ..TextOptions::default()
-    }
+    TextOptions::default().max_width(max_width)
 }
 
 /// The same picture without its colours.
@@ -37,10 +34,7 @@ weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ ≥0.75; blank is hidden
 
 #[test]
 fn golden_percentages_under_the_colours() {
-    let options = TextOptions {
-        color: Some(Background::Dark),
-        ..TextOptions::default()
-    };
+    let options = TextOptions::default().color(Background::Dark);
     let colored = render_text(&sample(), 0, &options);
     assert_eq!(
         without_colors(&colored),
@@ -62,10 +56,7 @@ fn hidden_is_blank_and_a_visible_0_is_not() {
     let map = map.with_hidden(vec![true, false, false]).unwrap();
     let text = render_text(&map, 0, &TextOptions::default());
     assert!(text.contains("\nq     ··· ███\n"), "{text}");
-    let options = TextOptions {
-        color: Some(Background::Dark),
-        ..TextOptions::default()
-    };
+    let options = TextOptions::default().color(Background::Dark);
     let text = render_text(&map, 0, &options);
     assert!(
         text.contains("\nq     \u{1b}[48;2;23;33;40;"),
