@@ -7,14 +7,14 @@ use burn_attn::{CrossAttention, MultiHeadAttention, SelfAttention};
 
 use super::{
     Library,
-    part::{Import, Part},
+    part::{NamedTensors, Part},
 };
 use crate::weights::{Source, Table, WeightsError, ZEROS, same, transposed};
 
 /// A linear layer of a module: its name, and which of query, key and value it holds.
 type Input<'a> = (&'a str, &'a Linear, Range<usize>);
 
-impl Import for MultiHeadAttention {
+impl NamedTensors for MultiHeadAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let inputs = [
             ("query", &self.query, 0..1),
@@ -25,7 +25,7 @@ impl Import for MultiHeadAttention {
     }
 }
 
-impl Import for SelfAttention {
+impl NamedTensors for SelfAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         if self.has_shared_key_value() {
             let reason = "the module has no keys and values of its own: it attends to those of another layer (shared_key_value)";
@@ -36,7 +36,7 @@ impl Import for SelfAttention {
     }
 }
 
-impl Import for CrossAttention {
+impl NamedTensors for CrossAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let inputs = [
             ("query", &self.query, 0..1),

@@ -57,7 +57,7 @@ impl Part<'_> {
         &self,
         table: Table,
         [target, source]: [&str; 2],
-        module: &impl Import,
+        module: &impl NamedTensors,
     ) -> Result<Table, WeightsError> {
         let of_module = module.table(&self.below(source))?;
         Ok(table.part(target, source, of_module))
@@ -111,8 +111,11 @@ impl Part<'_> {
 
 /// A module that takes weights of other libraries, by [`Checkpoint::load`](super::Checkpoint::load), and is written as one of theirs, by
 /// [`table`](super::table()).
-pub trait Import: Module {
+pub trait Import: NamedTensors {}
+
+impl<M: NamedTensors> Import for M {}
+
+pub trait NamedTensors: Module {
     /// Which parameter is which tensor below the part's prefix.
-    #[doc(hidden)]
     fn table(&self, part: &Part) -> Result<Table, WeightsError>;
 }

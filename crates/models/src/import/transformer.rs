@@ -9,11 +9,11 @@ use burn_attn::{
 
 use super::{
     Library,
-    part::{Import, Part},
+    part::{NamedTensors, Part},
 };
 use crate::weights::{Table, WeightsError};
 
-impl Import for TransformerLayer {
+impl NamedTensors for TransformerLayer {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let library = part.library;
         let is_decoder = self.cross_attention.is_some();
@@ -80,7 +80,7 @@ impl Import for TransformerLayer {
     }
 }
 
-impl Import for TransformerStack {
+impl NamedTensors for TransformerStack {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let own: usize = self.positions.iter().map(Module::num_params).sum();
         if own > 0 {
@@ -102,7 +102,7 @@ impl Import for TransformerStack {
     }
 }
 
-impl Import for Transformer {
+impl NamedTensors for Transformer {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let encoder = part.with(Table::new(), ["encoder"; 2], &self.encoder)?;
         part.with(encoder, ["decoder"; 2], &self.decoder)

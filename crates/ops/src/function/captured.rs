@@ -86,19 +86,22 @@ impl Captures {
 }
 
 /// The kinds of numbers that a function reads: floats, which may have a gradient, and integers.
-pub trait CapturedKind: Basic + Sized {
-    #[doc(hidden)]
+pub trait CapturedKind: IntoCaptured {}
+
+impl<K: IntoCaptured> CapturedKind for K {}
+
+pub trait IntoCaptured: Basic + Sized {
     fn captured(tensor: Tensor<4, Self>, entries: Entries) -> Captured;
 }
 
-impl CapturedKind for Float {
+impl IntoCaptured for Float {
     fn captured(tensor: Tensor<4>, entries: Entries) -> Captured {
         let tensor = Numbers::Float(tensor);
         Captured { tensor, entries }
     }
 }
 
-impl CapturedKind for Int {
+impl IntoCaptured for Int {
     fn captured(tensor: Tensor<4, Int>, entries: Entries) -> Captured {
         let tensor = Numbers::Int(tensor.without_autodiff());
         Captured { tensor, entries }
