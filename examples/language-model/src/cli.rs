@@ -39,12 +39,6 @@ pub struct TrainArgs {
     /// Let several devices exchange gradients among themselves (CUDA alone) instead of sending them to the first one
     #[arg(long, requires = "devices")]
     pub ddp: bool,
-    /// Passes over the text at most [default: 10, or those of the run to resume; others lower the learning rate along another curve]
-    #[arg(long)]
-    pub epochs: Option<usize>,
-    /// Stop after so many epochs without a better validation loss; counted anew by --resume
-    #[arg(long, value_name = "EPOCHS", default_value_t = 2)]
-    pub patience: usize,
     /// Resume from the newest checkpoint in --out, on the same loss curve, with the recipe that the run began with
     #[arg(long, conflicts_with = "Recipe")]
     pub resume: bool,
@@ -87,6 +81,12 @@ pub struct Recipe {
     /// Steps in which the learning rate rises
     #[arg(long, default_value_t = 100)]
     pub warmup: usize,
+    /// Passes over the text at most
+    #[arg(long, default_value_t = 10)]
+    pub epochs: usize,
+    /// Stop after so many epochs without a better validation loss
+    #[arg(long, value_name = "EPOCHS", default_value_t = 2)]
+    pub patience: usize,
     /// Seed of parameters, order and dropout
     #[arg(long, default_value_t = 1)]
     pub seed: u64,

@@ -29,8 +29,6 @@ use crate::cli::Recipe;
 pub struct Run {
     /// What it has to repeat when it is resumed.
     pub recipe: Recipe,
-    /// Passes over the text at most.
-    pub epochs: usize,
     /// The fingerprint of the text.
     pub text: String,
 }

@@ -18,15 +18,13 @@ use example_common::{
 
 use crate::{
     cli::{Recipe, TrainArgs},
-    folder::{self, Run, TOKENIZER, model_config, tokenizer},
+    folder::{self, Checkpoint, Run, TOKENIZER, model_config, tokenizer},
     samples,
     text::Text,
 };
 
 /// Tokens of the held-out text that samples continue.
 const PROMPT: usize = 12;
-/// The default of `--epochs`.
-const EPOCHS: usize = 10;
 
 /// Trains a model and saves it; returns the exit code.
 pub fn train(args: &TrainArgs) -> Result<u8, Error> {
@@ -38,13 +36,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         Some(checkpoint) => checkpoint.config.clone(),
         None => Run {
             recipe: args.recipe.clone(),
-            epochs: EPOCHS,
             text: String::new(),
         },
     };
-    run.epochs = args.epochs.unwrap_or(run.epochs);
     let recipe = run.recipe.clone();
-    check(&recipe, run.epochs, args.patience, devices.len())?;
+    check(&recipe, devices.len())?;
     let vocabulary = checkpoint.as_ref().map(tokenizer).transpose()?;
     let text = Text::read(&args.text, &recipe, vocabulary)?;
     let _lock = match &checkpoint {
@@ -56,12 +52,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
             let name = args.text.display();
             return Err(folder.refused(&format!("{name} is not the text of this run")));
         }
-        Some(checkpoint) if checkpoint.state.epoch >= run.epochs => {
+        Some(Checkpoint { state, .. })
+            if state.epoch >= recipe.epochs || is_flat(&state.curve, recipe.patience) =>
+        {
             save_best(&folder, &devices[0])?;
-            println(&format!(
-                "{} epochs are over, and --epochs {} asks for no more",
-                checkpoint.state.epoch, run.epochs
-            ));
+            println(&format!("the run is over, after {} epochs", state.epoch));
             return Ok(0);
         }
         Some(_) => lock,
@@ -72,12 +67,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         trainer = trainer.resume(checkpoint)?;
     }
     let prompt = text.held_out.beginning(PROMPT.min(recipe.len - 1));
-    let (epochs, before) = (trainer.folder.config.epochs, trainer.state.curve.len());
-    let is_stopped = training::run(&mut trainer, &text, Kind::Text, epochs, |trainer| {
+    let is_stopped = training::run(&mut trainer, &text, Kind::Text, recipe.epochs, |trainer| {
         let curve = &trainer.state.curve;
         let model = trainer.trained();
         samples::write(&folder.path, curve.len(), &model, &text.tokenizer, prompt);
-        match is_flat(&curve[before..], args.patience) {
+        match is_flat(curve, recipe.patience) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -104,7 +98,7 @@ fn trainer(
     devices: &[Device],
 ) -> Result<Trainer<LanguageModel, Run>, Error> {
     let recipe = run.recipe.clone();
-    let steps = (text.train.len() / recipe.batch).saturating_mul(run.epochs);
+    let steps = (text.train.len() / recipe.batch).saturating_mul(recipe.epochs);
     let optimizer = AdamWConfig::new()
         .with_beta_2(0.95)
         .with_weight_decay(0.1)
@@ -119,7 +113,7 @@ fn trainer(
             _ => Replicas::exchanging(devices),
         },
         seed: recipe.seed,
-        epochs: Some(run.epochs),
+        epochs: Some(recipe.epochs),
         clip: Some(1.0),
         ..TrainerConfig::new(&devices[0])
     };
@@ -172,12 +166,14 @@ fn devices(args: &TrainArgs) -> Result<Vec<Device>, Error> {
     Ok(devices::open_all(&args.devices)?)
 }
 
-fn check(recipe: &Recipe, epochs: usize, patience: usize, devices: usize) -> Result<(), Error> {
+fn check(recipe: &Recipe, devices: usize) -> Result<(), Error> {
     let Recipe {
         len,
         dropout,
         batch,
         learning_rate: rate,
+        epochs,
+        patience,
         ..
     } = *recipe;
     let (is_dropout, is_rate) = ((0.0..1.0).contains(&dropout), rate > 0.0 && rate <= 1.0);

@@ -25,8 +25,8 @@ fn a_run_that_was_killed_and_resumed_has_the_curve_of_one_that_was_not() {
         let folder = folder.path();
         text(folder);
         // All epochs are trained, whether or not the loss still falls.
-        let both = ["--patience", "4", "--devices", devices];
-        let args = [&SMALL[..], &["--epochs", "4"], &both].concat();
+        let both = ["--devices", devices];
+        let args = [&SMALL[..], &["--epochs", "4", "--patience", "4"], &both].concat();
         let begin = |out| [&["train", "text.txt", "--out", out][..], &args].concat();
         printed(folder, &begin("straight"));
         for kill in 0.. {
