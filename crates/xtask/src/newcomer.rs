@@ -56,7 +56,7 @@ fn follow_in(folder: &Path, device: &str, build: &[&str]) -> Result<(), String> 
     let project = folder.join("newcomer");
     let manifest = project.join("Cargo.toml");
     write(&manifest, &with_dependencies(&read(&manifest)?, &readme)?)?;
-    write(&project.join("src/main.rs"), &program(&readme)?)?;
+    write(&project.join("src/main.rs"), program(&readme)?)?;
     // The versions that everything else is tested with. Cargo takes out what the project does not need.
     let lock = read(&clone.join("Cargo.lock"))?;
     write(&project.join("Cargo.lock"), &lock)?;
@@ -91,14 +91,14 @@ fn run_on(device: &str, program: &Path) -> Result<(), String> {
         return Err(format!("`{shown}` failed with {}", output.status));
     }
     falling(&printed).map_err(|losses| {
-        format!("the losses of the README's first example in Rust do not halve: {losses:?}")
+        format!("the losses of the README's first program do not halve: {losses:?}")
     })
 }
 
 /// The manifest that cargo made, with the dependencies of the README's first block of TOML.
 fn with_dependencies(manifest: &str, readme: &str) -> Result<String, String> {
     const PATH: &str = "path = \"../burn-attn/crates/nn\"";
-    let lines = block(readme, "toml")?;
+    let lines = blocks(readme, "toml").first().copied().unwrap_or_default();
     if !lines.contains(PATH) {
         return Err(format!(
             "the README's first block of TOML has to show burn-attn with {PATH}"
@@ -113,22 +113,19 @@ fn with_dependencies(manifest: &str, readme: &str) -> Result<String, String> {
     ))
 }
 
-/// A program of the README's first block of Rust, which may be a whole one, or what stands in `main`, as in documentation.
-fn program(readme: &str) -> Result<String, String> {
-    let lines = block(readme, "rust")?;
-    Ok(match lines.contains("fn main()") {
-        true => lines,
-        false => format!("fn main() {{\n{lines}}}\n"),
-    })
+/// The README's first whole program in Rust.
+fn program(readme: &str) -> Result<&str, String> {
+    let mut programs = blocks(readme, "rust").into_iter();
+    programs
+        .find(|block| block.contains("fn main()"))
+        .ok_or_else(|| "the README has no program in Rust".into())
 }
 
-/// The first block of `language` in `markdown`.
-fn block(markdown: &str, language: &str) -> Result<String, String> {
-    let (_, rest) = markdown
-        .split_once(&format!("```{language}\n"))
-        .ok_or_else(|| format!("the README has no block of {language}"))?;
-    let (block, _) = rest.split_once("```").unwrap_or((rest, ""));
-    Ok(block.into())
+/// The blocks of `language` in `markdown`.
+fn blocks<'a>(markdown: &'a str, language: &str) -> Vec<&'a str> {
+    let begin = format!("```{language}\n");
+    let after = markdown.split(begin.as_str()).skip(1);
+    after.filter_map(|rest| rest.split("```").next()).collect()
 }
 
 #[cfg(test)]
