@@ -432,11 +432,11 @@ def decoding(work, compiled=False):
             query, key, value = projected.permute(2, 0, 3, 1, 4)
             keys[:, :, token : token + 1] = key
             values[:, :, token : token + 1] = value
-            context = F.scaled_dot_product_attention(
+            mixed = F.scaled_dot_product_attention(
                 query, keys[:, :, : token + 1], values[:, :, : token + 1]
             )
-            context = context.transpose(1, 2).reshape(batch, 1, d_model)
-            state = state + output(context)
+            mixed = mixed.transpose(1, 2).reshape(batch, 1, d_model)
+            state = state + output(mixed)
             state = state + outer(F.gelu(inner(norm_2(state))))
         return state
 

@@ -17,7 +17,7 @@ use super::{
     one,
 };
 
-/// The context of the first `len` queries of sequence `b` is that of `alone`, and so are the weights of its keys.
+/// The output of the first `len` queries of sequence `b` is that of `alone`, and so are the weights of its keys.
 fn same(what: &str, output: &AttentionOutput, b: usize, alone: AttentionOutput) {
     let [_, heads, len_q, len_kv] = alone.weights.dims();
     let what = format!("{what}, sequence {b}");
@@ -82,9 +82,9 @@ fn cross_attention_reads_a_sequence_as_it_is_alone() {
         };
         let input = CrossAttentionInput::new(queries.clone(), memory.clone());
         let input = input.mask(mask()).mask(key_lengths(&device));
-        let context = module.forward(input.clone());
+        let states = module.forward(input.clone());
         let output = module.forward_with_weights(input);
-        close(&name, context, output.states.clone());
+        close(&name, states, output.states.clone());
         // What was projected for each alone, padded with zeros.
         let joined = (0..LENGTHS.len()).map(|b| alone(b, 5).1);
         let joined = joined
@@ -199,8 +199,8 @@ fn self_attention_reads_a_sequence_as_it_is_alone() {
 /// Both contexts of `module` give its parameters the same gradients.
 fn same_gradients<M: Module>(what: &str, module: &M, [together, alone]: [Tensor<3>; 2]) {
     let upstream = batch(together.dims()[1], 5, &together.device());
-    let of = |context: Tensor<3>| {
-        let loss = (context * upstream.clone()).sum();
+    let of = |states: Tensor<3>| {
+        let loss = (states * upstream.clone()).sum();
         parameters::gradients(module, &loss.backward())
     };
     let (actual, expected) = (of(together), of(alone));

@@ -126,11 +126,11 @@ fn only_the_distance_of_queries_and_keys_matters() {
         let unseen = unseen.slice_fill([0..3, 3..LEN + 3], 0).equal_elem(1);
         for offset in [-9, -3, -1, 2, 11] {
             let input = CrossAttentionInput::new(queries.clone(), memory.clone()).mask(mask());
-            let context = module.forward(input.offset(offset));
+            let states = module.forward(input.offset(offset));
             let input = CrossAttentionInput::new(queries.clone(), later.clone()).mask(mask());
             let input = input.mask(AttentionMask::mask_pad(unseen.clone()));
             let shifted = module.forward(input.offset(offset + 3));
-            close(&format!("{name}, from {offset} on"), context, shifted);
+            close(&format!("{name}, from {offset} on"), states, shifted);
         }
     }
 }
@@ -153,9 +153,9 @@ fn queries_before_the_first_key_see_nothing() {
                     assert!(sums[blind..].iter().all(|&sum| (sum - 1.0).abs() < 1e-5));
                 }
                 if blind > 0 {
-                    let context = one(&output.states, b, blind);
-                    let of_zeros = bias.clone().unsqueeze::<3>().expand(context.dims());
-                    close(&name, context, of_zeros);
+                    let states = one(&output.states, b, blind);
+                    let of_zeros = bias.clone().unsqueeze::<3>().expand(states.dims());
+                    close(&name, states, of_zeros);
                 }
             }
         }
@@ -178,7 +178,7 @@ fn an_f64_model_rotates_by_f64_angles_from_any_offset() {
         let memory = batch(LEN, 2, &device).cast(DType::F64);
         let seen = AttentionMask::window(3, 3);
         let input = CrossAttentionInput::new(queries.clone(), memory.clone()).mask(seen.clone());
-        let context = module.forward(input.offset(-3));
+        let states = module.forward(input.offset(-3));
         let padded = Tensor::cat(
             vec![batch(3, 6, &device).cast(DType::F64), memory.clone()],
             1,
@@ -187,7 +187,7 @@ fn an_f64_model_rotates_by_f64_angles_from_any_offset() {
         let hidden = hidden.slice_fill([0..3, 0..3], 1).equal_elem(1);
         let input = CrossAttentionInput::new(queries.clone(), padded).mask(seen);
         let shifted = module.forward(input.mask(AttentionMask::mask_pad(hidden)).offset(0));
-        assert_close(name, &context.into_data(), &shifted.into_data(), 1e-14);
+        assert_close(name, &states.into_data(), &shifted.into_data(), 1e-14);
     }
 }
 
