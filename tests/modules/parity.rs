@@ -54,7 +54,6 @@ fn tokens(len: usize, seed: u64, device: &Device) -> Tensor<2, Int> {
 fn train(name: &str, device: &Device) -> Witness {
     let mut model = model(device);
     let source = tokens(LEN_SOURCE, 2, device);
-    let lengths = Tensor::<1, Int>::from_data([7, 5, 6], device);
     let target = tokens(LEN_TARGET, 3, device);
     let goal = tokens(LEN_TARGET, 4, device).reshape([BATCH * LEN_TARGET]);
     let mut optimizer = AdamConfig::new().init();
@@ -62,7 +61,7 @@ fn train(name: &str, device: &Device) -> Witness {
     let mut witness: Option<Witness> = None;
     let mut losses: Vec<f32> = Vec::new();
     for _ in 0..STEPS {
-        let logits = model.forward(source.clone(), lengths.clone(), target.clone());
+        let logits = model.forward(source.clone(), &[7, 5, 6], target.clone());
         let rows = logits.clone().reshape([BATCH * LEN_TARGET, VOCABULARY]);
         let loss = CrossEntropyLossConfig::new()
             .init(device)

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -102,8 +102,12 @@ impl GoldenFile {
     }
 
     /// A list of lengths.
-    pub fn lengths(&self, name: &str, device: &Device) -> Tensor<1, Int> {
-        Tensor::from_data(self.data(name), device)
+    pub fn lengths(&self, name: &str) -> Vec<usize> {
+        let lengths = self.data(name);
+        lengths
+            .iter::<u32>()
+            .map(|length| length as usize)
+            .collect()
     }
 }
 

@@ -91,7 +91,7 @@ impl Explorer {
                 let (source, lengths) = padded(&[source], &model.embedding.weight.device());
                 let limit = (2 * source.dims()[1] + 20).min(model.max_len());
                 let options = GenerateOptions::new(limit).stop_tokens([EOS]);
-                let state = model.start(source, lengths);
+                let state = model.start(source, &lengths);
                 let found = generate(model, state, &[vec![BOS]], &options);
                 let mut found = found.map_err(|error| error.to_string())?;
                 Ok(Answer {
@@ -110,7 +110,7 @@ impl Explorer {
                 let device = model.embedding.weight.device();
                 let (source, lengths) = padded(&[source], &device);
                 let (target, _) = padded(&[target], &device);
-                let trace = model.forward_traced(source, lengths, target);
+                let trace = model.forward_traced(source, &lengths, target);
                 let mut answer = Answer::default();
                 for (name, data) in trace.tensors() {
                     // The batch is one sentence.

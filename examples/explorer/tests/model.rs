@@ -56,7 +56,7 @@ fn a_trace_has_the_numbers_of_the_model() {
     let device = Device::default();
     let (source, lengths) = padded(&[[5, 6, 7, 2]], &device);
     let (target, _) = padded(&[[1, 8, 9]], &device);
-    let logits = model.forward(source, lengths, target).into_data();
+    let logits = model.forward(source, &lengths, target).into_data();
     let (place, numbers) = tensor(&answer, "logits");
     assert_eq!(place.shape, [3, 40]);
     assert_eq!(numbers, logits.iter::<f32>().collect::<Vec<_>>());

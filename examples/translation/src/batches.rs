@@ -113,11 +113,11 @@ fn plan(samples: &[Sample], size: BatchSize, seed: u64, epoch: usize) -> Vec<Vec
     batches_by_length(&lengths, size, seed, epoch as u64)
 }
 
-/// The source sentences of a batch: padded ids `[batch, source]`, and lengths `[batch]`.
+/// The source sentences of a batch: padded ids `[batch, source]`, and the number of tokens of each.
 pub fn sources<'a>(
     sentences: impl Iterator<Item = &'a [u32]>,
     device: &Device,
-) -> (Tensor<2, Int>, Tensor<1, Int>) {
+) -> (Tensor<2, Int>, Vec<usize>) {
     let rows: Vec<Vec<u32>> = sentences.map(with_eos).collect();
     padded(&rows, device)
 }

@@ -38,7 +38,7 @@ fn page(
     input.truncate(translator.config.model.max_len);
     let output = [target, &[EOS]].concat();
     let (row, _) = padded(&[&input], device);
-    let attention = translator.model.attention(ids, lengths, row);
+    let attention = translator.model.attention(ids, &lengths, row);
 
     let read = translator.vocabulary.labels(&[source, &[EOS]].concat());
     let written = translator.vocabulary.labels(&input);

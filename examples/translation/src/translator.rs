@@ -125,7 +125,7 @@ pub fn search(
         let options = BeamOptions::new(beam, limit)
             .stop_tokens([EOS])
             .length_penalty(0.6);
-        let start = model.start(source, lengths);
+        let start = model.start(source, &lengths);
         let prompts = vec![vec![BOS]; chunk.len()];
         let found = beam_search(model, start, &prompts, &options)?;
         for (&index, mut best) in chunk.iter().zip(found) {

@@ -235,14 +235,13 @@ fn sources_and_targets_longer_than_the_model() {
         .with_max_len(10);
     let model = filled(config.init(&device), 1);
     let tokens = |len| Tensor::<2, Int>::zeros([2, len], &device);
-    let lengths = || Tensor::<1, Int>::from_data([3, 2], &device);
     assert_eq!(
-        sentence(|| model.forward(tokens(11), lengths(), tokens(3))),
+        sentence(|| model.forward(tokens(11), &[3, 2], tokens(3))),
         "Sinusoidal: 11 tokens from position 0 on need 11 positions, but there are 10"
     );
     assert_eq!(
-        sentence(|| model.forward(tokens(3), lengths(), tokens(11))),
+        sentence(|| model.forward(tokens(3), &[3, 2], tokens(11))),
         "Sinusoidal: 11 tokens from position 0 on need 11 positions, but there are 10"
     );
-    model.forward(tokens(10), lengths(), tokens(10));
+    model.forward(tokens(10), &[3, 2], tokens(10));
 }

@@ -334,10 +334,9 @@ fn the_translator_from_tokens_to_logits() {
                 .with_absolute_position(position);
             let model = filled(config.init(&device), 8);
             let source = Tensor::<2, Int>::from_data([[3, 5, 7], [11, 13, 0]], &device);
-            let lengths = Tensor::<1, Int>::from_data([3, 2], &device);
             let target = Tensor::<2, Int>::from_data([[1, 4, 6, 8, 2]; 2], &device);
-            let trace = model.forward_traced(source.clone(), lengths.clone(), target.clone());
-            let logits = model.forward(source.clone(), lengths, target);
+            let trace = model.forward_traced(source.clone(), &[3, 2], target.clone());
+            let logits = model.forward(source.clone(), &[3, 2], target);
             assert_bits(&trace, "logits", logits);
             let tokens = trace.get("source.tokens").expect("a step");
             tokens.assert_eq(&source.into_data(), true);

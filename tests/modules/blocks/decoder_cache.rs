@@ -48,7 +48,7 @@ fn decodings(device: &Device) -> [Decoding; 4] {
             .memory_lengths(&lengths);
         let config = KvCacheConfig::new(LEN).with_initial_capacity(2);
         let mut cache = decoder.cache(2, &config);
-        decoder.project_memory(memory, &lengths, &mut cache);
+        decoder.cache_memory(memory, &lengths, &mut cache);
         Decoding {
             whole: decoder.forward(input),
             cache,
@@ -157,7 +157,7 @@ fn a_cache_that_refuses_to_join_stays_as_it_was() {
         );
         decoding.read(&[0, 1], 5, 1);
 
-        windowed.project_memory(tensor([1, 7, D_MODEL], 3, &device), &[7], &mut other);
+        windowed.cache_memory(tensor([1, 7, D_MODEL], 3, &device), &[7], &mut other);
         let refused = sentence(|| decoding.cache.join(other.clone()));
         assert!(refused.contains("different layers"), "{refused}");
         decoding.read(&[0, 1], 6, 1);
@@ -194,6 +194,6 @@ fn a_projected_memory_belongs_to_one_layer() {
     let target = LayerInput::new(tensor([2, 5, D_MODEL], 2, &device));
     assert_eq!(
         sentence(|| decoder.forward(target.memory(memory))),
-        "TransformerStack: a projected memory belongs to one of the 2 layers; project_memory takes that of a stack"
+        "TransformerStack: a projected memory belongs to one of the 2 layers; cache_memory takes that of a stack"
     );
 }

@@ -322,7 +322,7 @@ fn a_decoders_cache_of_something_else() {
     let x = |batch, len| tensor::<3>([batch, len, D_MODEL], 1, &device);
     let cache = |of: &TransformerStack, lengths: &[usize]| {
         let mut cache = of.cache(2, &config);
-        of.project_memory(x(2, 7), lengths, &mut cache);
+        of.cache_memory(x(2, 7), lengths, &mut cache);
         cache
     };
     let next = |mut cache| sentence(|| model.forward_cached(x(2, 1), &mut cache));
@@ -344,7 +344,7 @@ fn a_decoders_cache_of_something_else() {
     );
     let mut of_three = model.cache(3, &config);
     assert_eq!(
-        sentence(|| model.project_memory(x(2, 7), &[7, 7], &mut of_three)),
+        sentence(|| model.cache_memory(x(2, 7), &[7, 7], &mut of_three)),
         "TransformerStack: a memory of 2 sequences does not fit a cache of 3"
     );
     assert_eq!(

@@ -5,8 +5,7 @@ use burn::{
     tensor::{Tensor, TensorData},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, FeedForwardActivation, NormPlacement, TransformerConfig,
-    TransformerInput,
+    BlockConfig, FeedForwardActivation, NormPlacement, TransformerConfig, TransformerInput,
 };
 use burn_attn_tests::{compare::assert_close, golden::GoldenFile};
 
@@ -30,7 +29,7 @@ fn check(name: &str, placement: NormPlacement) {
         let source: Tensor<3> = file.tensor("source", device);
         let target: Tensor<3> = file.tensor("target", device);
         let goal: Tensor<3> = file.tensor("goal", device);
-        let lengths = file.lengths("source_lengths", device);
+        let lengths = file.lengths("source_lengths");
         let mut optimizer = AdamConfig::new()
             .with_beta_1(0.9)
             .with_beta_2(0.999)
@@ -39,8 +38,8 @@ fn check(name: &str, placement: NormPlacement) {
 
         let mut losses: Vec<f32> = Vec::new();
         for _ in 0..file.count("losses") {
-            let input = TransformerInput::new(source.clone(), target.clone())
-                .source_mask(AttentionMask::key_lengths(lengths.clone()));
+            let input =
+                TransformerInput::new(source.clone(), target.clone()).source_lengths(&lengths);
             let loss = (model.forward(input) - goal.clone()).square().mean();
             losses.push(loss.clone().into_scalar());
             let gradients = GradientsParams::from_grads(loss.backward(), &model);

@@ -197,7 +197,7 @@ fn a_state_of_the_other_kind_is_refused() {
     let (attention, delta_rule) = (attention(&device), delta_rule(&device));
     let config = KvCacheConfig::new(20);
     let (mut of_attention, of_delta_rule) =
-        (attention.state(1, &config), delta_rule.state(1, &config));
+        (attention.cache(1, &config), delta_rule.cache(1, &config));
     let input = SelfAttentionInput::new(tensor([1, 2, 12], 1, &device));
     let expected = "EitherMixer: the state is that of a layer of the other kind";
     let called = sentence(|| delta_rule.forward_cached(input.clone(), &mut of_attention));

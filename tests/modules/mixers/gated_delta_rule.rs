@@ -72,7 +72,7 @@ fn steps_with_a_state_are_the_references() {
     for (_, device) in devices::cpu() {
         let module = loaded(3, &device);
         let x: Tensor<3> = golden.values.tensor("x", &device);
-        let mut state = module.state(2, &KvCacheConfig::new(1));
+        let mut state = module.cache(2, &KvCacheConfig::new(1));
         golden.close("cached.output", token_by_token(&module, &x, 5, &mut state));
         assert_eq!(state.lengths(), [13, 13]);
         // Per sequence, four heads of 5 · 3 numbers, and 3 tokens of the 32 channels of the convolution.
@@ -125,7 +125,7 @@ fn bad_input_is_refused() {
         sentence(|| module.forward(input(2).mask(AttentionMask::causal()))),
         "GatedDeltaRule: a mask was given, but it has no scores of queries and keys"
     );
-    let mut state = module.state(2, &KvCacheConfig::new(1));
+    let mut state = module.cache(2, &KvCacheConfig::new(1));
     assert_eq!(
         sentence(|| module.forward_cached(input(3), &mut state)),
         "GatedDeltaRule: 3 sequences do not fit a state of 2"
@@ -136,7 +136,7 @@ fn bad_input_is_refused() {
         "GatedDeltaState: cannot reorder to sequence 2: there are 2 sequences"
     );
     let other = GatedDeltaRuleConfig::new(11, 2, 4, 5, 7).init(&device);
-    let mut others = other.state(2, &KvCacheConfig::new(1));
+    let mut others = other.cache(2, &KvCacheConfig::new(1));
     other.forward_cached(input(2), &mut others);
     let before = others.clone();
     assert_eq!(
@@ -166,7 +166,7 @@ fn bad_input_is_refused() {
             format!("in F32 on {tracked:?}"),
         ),
     ] {
-        let mut others = module.state(2, &KvCacheConfig::new(1));
+        let mut others = module.cache(2, &KvCacheConfig::new(1));
         module.forward_cached(x.clone(), &mut others);
         let own = format!("in F32 on {device:?}");
         assert_eq!(

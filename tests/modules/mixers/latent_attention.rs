@@ -69,7 +69,7 @@ fn absorbed_and_expanded_are_the_references() {
             let module = loaded(name, &device);
             let x: Tensor<3> = golden.values.tensor("x", &device);
             for prompt in [1, 5, 12] {
-                let mut cache = module.state(2, &KvCacheConfig::new(40));
+                let mut cache = module.cache(2, &KvCacheConfig::new(40));
                 golden.close("x.output", token_by_token(&module, &x, prompt, &mut cache));
             }
         }
@@ -83,7 +83,7 @@ fn the_cache_has_latent_vectors_alone() {
     let config = KvCacheConfig::new(40).with_initial_capacity(13);
     let x: Tensor<3> = tensor([2, 13, 15], 1, &device);
     let bytes = |config: &KvCacheConfig| {
-        let mut cache = module.state(2, config);
+        let mut cache = module.cache(2, config);
         module.forward_cached(x.clone(), &mut cache);
         cache.bytes()
     };
@@ -100,7 +100,7 @@ fn eight_bits_are_close() {
     let module = loaded(NAMES[0], &device);
     let x: Tensor<3> = golden(NAMES[0]).values.tensor("x", &device);
     let config = KvCacheConfig::new(40).with_storage(CacheStorage::Int8);
-    let actual = token_by_token(&module, &x, 5, &mut module.state(2, &config));
+    let actual = token_by_token(&module, &x, 5, &mut module.cache(2, &config));
     let expected = golden(NAMES[0]).values.data("x.output");
     assert_close_to_largest("8 bits", &actual.into_data(), &expected, 0.02, 0.0);
 }
@@ -131,7 +131,7 @@ fn a_cache_is_forked_and_truncated() {
     let module = loaded(NAMES[1], &device);
     let x: Tensor<3> = tensor([3, 9, 15], 1, &device);
     let first = x.clone().narrow(0, 0, 1).narrow(1, 0, 5);
-    let mut cache = module.state(1, &KvCacheConfig::new(40));
+    let mut cache = module.cache(1, &KvCacheConfig::new(40));
     module.forward_cached(first.clone(), &mut cache);
     cache.fork(3);
     let rest = x.narrow(1, 5, 4);
@@ -165,12 +165,12 @@ fn a_common_beginning_is_taken_back() {
     let whole = module.forward(texts.clone());
     let token = |x: &Tensor<3>, b: usize, at: usize| x.clone().narrow(0, b, 1).narrow(1, at, 1);
     for lengths in [[3, 7, 8], [0, 6, 5]] {
-        let mut cache = module.state(1, &config);
+        let mut cache = module.cache(1, &config);
         module.forward_cached(first.clone(), &mut cache);
         cache.fork(3);
         module.forward_cached(rest.clone(), &mut cache);
         cache.truncate(&lengths);
-        let mut other = module.state(1, &config);
+        let mut other = module.cache(1, &config);
         module.forward_cached(x.clone().narrow(0, 2, 1).narrow(1, 0, 6), &mut other);
         cache.join(other);
         let ends = || (0..).zip(lengths);
@@ -201,7 +201,7 @@ fn masks_and_positions_are_those_of_self_attention() {
         &whole,
         &module.forward(x.clone())
     ));
-    let mut cache = module.state(2, &KvCacheConfig::new(40));
+    let mut cache = module.cache(2, &KvCacheConfig::new(40));
     let outputs = x.clone().split(1, 1).into_iter();
     let outputs = outputs.map(|token| module.forward_cached(input(token), &mut cache));
     let outputs = Tensor::cat(outputs.collect(), 1).into_data();
@@ -219,7 +219,7 @@ fn bad_input_is_refused() {
     let device = devices::any();
     let module = loaded(NAMES[0], &device);
     let x: Tensor<3> = tensor([2, 3, 15], 1, &device);
-    let mut cache = module.state(3, &KvCacheConfig::new(40));
+    let mut cache = module.cache(3, &KvCacheConfig::new(40));
     assert_eq!(
         sentence(|| module.forward_cached(x.clone(), &mut cache)),
         "LatentAttention: 2 sequences do not fit a cache of 3"
@@ -249,13 +249,13 @@ fn bad_input_is_refused() {
     let config_of_both = KvCacheConfig::new(40);
     for (mut own, other, kinds) in [
         (
-            module.state(1, &config_of_both),
-            attention.state(1, &config_of_both),
+            module.cache(1, &config_of_both),
+            attention.cache(1, &config_of_both),
             ["keys and values", "latent vectors"],
         ),
         (
-            attention.state(1, &config_of_both),
-            module.state(1, &config_of_both),
+            attention.cache(1, &config_of_both),
+            module.cache(1, &config_of_both),
             ["latent vectors", "keys and values"],
         ),
     ] {
@@ -273,11 +273,11 @@ fn bad_input_is_refused() {
         "LatentAttention: the context has a position encoding that adds to scores, but only rotary ones are applied"
     );
     assert_eq!(
-        sentence(|| module.state(1, &KvCacheConfig::new(40).with_sink_tokens(4))),
+        sentence(|| module.cache(1, &KvCacheConfig::new(40).with_sink_tokens(4))),
         "LatentAttention: sink_tokens were given to a cache of rotated keys"
     );
     assert_eq!(
-        sentence(|| module.state(1, &KvCacheConfig::new(65))),
+        sentence(|| module.cache(1, &KvCacheConfig::new(65))),
         "LatentAttention: a cache of max_len 65 is longer than the 64 positions of the rotary table"
     );
     let alibi = PositionEncoding::Alibi(AlibiConfig::new());

@@ -89,7 +89,7 @@ fn token_by_token<M: TokenMixer>(
 fn check_precisions<M: TokenMixer>(mixer: M, x: Tensor<3>) {
     let both = |mixer: &M, x: &Tensor<3>| {
         let [batch, _, _] = x.dims();
-        let mut state = mixer.state(batch, &KvCacheConfig::new(20));
+        let mut state = mixer.cache(batch, &KvCacheConfig::new(20));
         [
             mixer.forward(x.clone()),
             token_by_token(mixer, x, 5, &mut state),
@@ -117,14 +117,14 @@ fn check_sequences<M: TokenMixer>(mixer: &M, x: Tensor<3>) {
     let config = KvCacheConfig::new(20);
     let [_, _, d_model] = x.dims();
     let row = |b, from, len| x.clone().narrow(0, b, 1).narrow(1, from, len);
-    let mut state = mixer.state(2, &config);
+    let mut state = mixer.cache(2, &config);
     // What follows a sequence is never read, whatever it is.
     let padding = Tensor::full([1, 3, d_model], f64::NAN, &x.device());
     let second = Tensor::cat(vec![row(1, 0, 2), padding], 1);
     let start = Tensor::cat(vec![row(0, 0, 5), second], 0);
     let start = SelfAttentionInput::new(start).lengths(&[5, 2]);
     mixer.forward_cached(start, &mut state);
-    let mut other = mixer.state(1, &config);
+    let mut other = mixer.cache(1, &config);
     mixer.forward_cached(SelfAttentionInput::new(row(2, 0, 3)), &mut other);
     state.join(other);
     state.reorder(&[2, 1, 0, 1]);
@@ -151,7 +151,7 @@ fn check_sequences<M: TokenMixer>(mixer: &M, x: Tensor<3>) {
 fn check_joins_of_fresh_sequences<M: TokenMixer>(mixer: &M, x: Tensor<3>) {
     let row = |b, from, len| x.clone().narrow(0, b, 1).narrow(1, from, len);
     for has_joined in [false, true] {
-        let mut state = mixer.state(1, &KvCacheConfig::new(20));
+        let mut state = mixer.cache(1, &KvCacheConfig::new(20));
         let mut other = state.clone();
         let begun = usize::from(has_joined);
         let of_begun = if has_joined { &mut other } else { &mut state };

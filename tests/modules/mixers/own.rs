@@ -46,7 +46,7 @@ impl RunningMean {
 impl TokenMixer for RunningMean {
     type State = Sums;
 
-    fn state(&self, batch: usize, _config: &KvCacheConfig) -> Sums {
+    fn cache(&self, batch: usize, _config: &KvCacheConfig) -> Sums {
         let zero = Tensor::zeros([1, D_MODEL], &self.output.weight.device());
         Sums(vec![(zero, 0); batch])
     }
@@ -59,7 +59,7 @@ impl TokenMixer for RunningMean {
     ) -> Tensor<3> {
         let (x, lengths) = input.sequences("RunningMean");
         let [batch, len, _] = x.dims();
-        let mut fresh = self.state(batch, &KvCacheConfig::new(1));
+        let mut fresh = self.cache(batch, &KvCacheConfig::new(1));
         let Sums(sums) = state.unwrap_or(&mut fresh);
         let rows = sums.iter_mut().zip(lengths).enumerate();
         let rows = rows.map(|(b, ((sum, count), length))| {

@@ -98,9 +98,8 @@ fn computed(kind: &str, folder: &Path) -> Result<TensorData, PretrainedError> {
             Bert::from_pretrained(folder, &device)?.forward(BertInput::new(tokens))
         }
         "t5" => {
-            let lengths = Tensor::<1, Int>::from_data([TOKENS.len() as i32], &device);
             let target = tokens.clone().flip([1]);
-            t5::from_pretrained(folder, &device)?.forward(tokens, lengths, target)
+            t5::from_pretrained(folder, &device)?.forward(tokens, &[TOKENS.len()], target)
         }
         "deepseek_v2" => deepseek_v2::from_pretrained(folder, &device)?.forward(tokens),
         "qwen3_next" => qwen3_next::from_pretrained(folder, &device)?.forward(tokens),

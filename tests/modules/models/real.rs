@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use burn::tensor::{Int, Tensor};
-use burn_attn::{AttentionMask, LayerInput};
+use burn_attn::LayerInput;
 use burn_attn_models::{
     bert::{Bert, BertInput},
     generate::{GenerateOptions, generate},
@@ -94,20 +94,19 @@ fn titles() {
     let device = devices::any();
     let model = t5::from_pretrained(&folder, &device).expect("a model");
     let tokens = |name| Tensor::<2, Int>::from_data(values.data(name), &device);
-    let lengths = values.lengths("source_lengths", &device);
+    let lengths = values.lengths("source_lengths");
     let close = |what: &str, states: Tensor<3>| {
         let expected: Tensor<3> = values.tensor(what, &device);
         let [_, _, dimensions] = expected.dims();
         assert_states(what, states.narrow(2, 0, dimensions), expected);
     };
-    let mask = || AttentionMask::key_lengths(lengths.clone());
     let x = model.embed(tokens("source"), 0);
-    let input = LayerInput::new(x).mask(mask());
+    let input = LayerInput::new(x).lengths(&lengths);
     let encoded = model.transformer.encoder.forward_with_hidden_states(input);
     let x = model.embed(tokens("target"), 0);
     let input = LayerInput::new(x)
         .memory(encoded.states)
-        .memory_mask(mask());
+        .memory_lengths(&lengths);
     let decoded = model.transformer.decoder.forward_with_hidden_states(input);
     for (stack, states) in [
         ("encoder", encoded.hidden_states),
@@ -120,7 +119,7 @@ fn titles() {
     }
     close("logits", model.logits(decoded.states));
 
-    let start = model.start(tokens("source"), lengths);
+    let start = model.start(tokens("source"), &lengths);
     let options = GenerateOptions::new(24).stop_tokens([1]);
     let written = generate(&model, start, &[vec![0], vec![0]], &options).unwrap();
     for (row, written) in written.iter().enumerate() {

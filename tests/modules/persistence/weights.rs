@@ -164,7 +164,7 @@ fn positions() {
 fn models_keep_their_weights() {
     let device = devices::any();
     let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
-    let lengths = Tensor::<1, Int>::from_data([3, 2], &device);
+    let lengths = [3, 2];
     let target = Tensor::<2, Int>::from_data([[1, 11], [1, 12]], &device);
     for (position, tied) in [
         (AbsolutePosition::Sinusoidal, true),
@@ -177,7 +177,7 @@ fn models_keep_their_weights() {
             .with_absolute_position(position)
             .with_tied(tied);
         check(config.init(&device), |module| {
-            module.forward(source.clone(), lengths.clone(), target.clone())
+            module.forward(source.clone(), &lengths, target.clone())
         });
     }
     for tied in [true, false] {

@@ -52,12 +52,12 @@ fn the_translation_model_in_8_bits() {
             .with_dropout(0.0)
             .with_max_len(11);
         let model = filled(config.init(&device), 1);
-        let lengths = || Tensor::<1, Int>::from_data([5, 3], &device);
+        let lengths = &[5, 3];
         check(&backend, &model, |model| {
-            model.forward(tokens(&device), lengths(), tokens(&device))
+            model.forward(tokens(&device), lengths, tokens(&device))
         });
         check(&backend, &model, |model| {
-            let mut state = model.start(tokens(&device), lengths());
+            let mut state = model.start(tokens(&device), lengths);
             model.advance(&mut state, &[&[5, 20, 0], &[1]]);
             model.advance(&mut state, &[&[7], &[13]])
         });
@@ -83,8 +83,7 @@ fn empty_input_gives_empty_output() {
                 .with_n_heads(HEADS)
                 .with_d_ff(D_FF);
             let model = packed(filled(config.init(&device), 1), scheme);
-            let lengths = Tensor::<1, Int>::zeros([0], &device);
-            let logits = model.forward(nothing(), lengths, nothing());
+            let logits = model.forward(nothing(), &[], nothing());
             assert_eq!(logits.dims(), [0, 3, VOCABULARY]);
         }
     }

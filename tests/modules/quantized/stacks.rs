@@ -73,7 +73,7 @@ fn encoder_and_decoder_in_8_bits() {
                 let memory = module.encoder.forward(source.clone());
                 let decoder = &module.decoder;
                 let mut cache = decoder.cache(2, &KvCacheConfig::new(5));
-                decoder.project_memory(memory, &[7, 7], &mut cache);
+                decoder.cache_memory(memory, &[7, 7], &mut cache);
                 decoder.forward_cached(target.clone(), &mut cache)
             });
         }

@@ -24,7 +24,7 @@ fn the_way_in_touches_the_tokens_of_the_source() {
         let device = device.autodiff();
         let model = model(1, &device);
         let (tokens, lengths) = batch(&[vec![5, 6, 7], vec![7, 9, 10]], 0, 3, &device);
-        let states = model.encode(tokens, lengths).states;
+        let states = model.encode(tokens, &lengths).states;
         let loss = (states * tensor([2, 3, 15], 3, &device)).sum();
         let table = model.embedding.weight.val();
         let gradient = table
@@ -41,7 +41,7 @@ fn the_way_out_touches_every_token() {
         let model = model(1, &device);
         let (tokens, lengths) = batch(&sources(), 0, 5, &device);
         let target = Tensor::<2, Int>::from_data([[0, 2], [0, 3], [0, 4]], &device);
-        let logits = model.forward(tokens, lengths, target);
+        let logits = model.forward(tokens, &lengths, target);
         let loss = (logits * tensor([3, 2, VOCABULARY], 3, &device)).sum();
         let table = model.embedding.weight.val();
         let gradient = table
@@ -61,7 +61,7 @@ fn both_ways_add_up() {
         let model = model(1, &device);
         let (tokens, lengths) = batch(&[vec![5, 6, 7]], 0, 3, &device);
         let target = Tensor::<2, Int>::from_data([[0, 2]], &device);
-        let logits = model.forward(tokens, lengths, target);
+        let logits = model.forward(tokens, &lengths, target);
         // Token 11 is nowhere in the input: its row is touched on the way out alone, the others on the way in alone.
         let loss = logits.slice([0..1, 0..2, 11..12]).sum();
         let table = model.embedding.weight.val();

@@ -55,7 +55,7 @@ fn options(beam: usize) -> BeamOptions {
 fn search(
     model: &Seq2Seq,
     source: Tensor<2, Int>,
-    source_lengths: Tensor<1, Int>,
+    source_lengths: &[usize],
     options: &BeamOptions,
 ) -> Vec<Generation> {
     let prompts = vec![vec![BOS]; source.dims()[0]];
@@ -72,8 +72,7 @@ fn batch(
     padding: i32,
     len: usize,
     device: &Device,
-) -> (Tensor<2, Int>, Tensor<1, Int>) {
-    let lengths: Vec<i32> = sources.iter().map(|source| source.len() as i32).collect();
+) -> (Tensor<2, Int>, Vec<usize>) {
     let tokens: Vec<i32> = sources
         .iter()
         .flat_map(|source| (0..len).map(|at| source.get(at).copied().unwrap_or(padding)))
@@ -81,7 +80,7 @@ fn batch(
     let count = sources.len();
     (
         Tensor::from_data(TensorData::new(tokens, [count, len]), device),
-        Tensor::from_data(TensorData::new(lengths, [count]), device),
+        sources.iter().map(Vec::len).collect(),
     )
 }
 

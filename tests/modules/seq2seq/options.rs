@@ -22,7 +22,7 @@ use super::{BOS, EOS, LIMIT, MAX_LEN, VOCABULARY, batch, model, options, search,
 fn run(options: &BeamOptions) -> Vec<Generation> {
     let device = devices::any();
     let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-    search(&model(1, &device), tokens, lengths, options)
+    search(&model(1, &device), tokens, &lengths, options)
 }
 
 #[test]
@@ -64,7 +64,10 @@ fn no_output_is_longer_than_asked_or_has_an_end_in_it() {
 fn a_batch_of_none() {
     for (_, device) in devices::cpu() {
         let (tokens, lengths) = batch(&[], 0, 5, &device);
-        assert_eq!(search(&model(1, &device), tokens, lengths, &options(2)), []);
+        assert_eq!(
+            search(&model(1, &device), tokens, &lengths, &options(2)),
+            []
+        );
     }
 }
 
@@ -73,7 +76,7 @@ fn tokens_for_another_number_of_rows() {
     let device = devices::any();
     let model = model(1, &device);
     let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-    let mut state = model.start(tokens, lengths);
+    let mut state = model.start(tokens, &lengths);
     assert_eq!(
         sentence(|| model.advance(&mut state, &[&[0], &[0]])),
         "Seq2Seq: tokens of 2 rows for a state of 3"
@@ -85,7 +88,7 @@ fn a_row_without_a_token() {
     let device = devices::any();
     let model = model(1, &device);
     let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-    let mut state = model.start(tokens, lengths);
+    let mut state = model.start(tokens, &lengths);
     assert_eq!(
         sentence(|| model.advance(&mut state, &[&[0], &[], &[0]])),
         "Seq2Seq: row 1 has no new token"
@@ -98,21 +101,20 @@ fn tokens_outside_the_vocabulary() {
         for device in [device.clone(), device.autodiff()] {
             println!("on {name}");
             let model = model(1, &device);
-            let lengths = || Tensor::from_data([2], &device);
             let of = |token: i32| Tensor::<2, Int>::from_data([[5, token]], &device);
             for token in [13, -1] {
                 let said = format!("Seq2Seq: token {token} is outside the vocabulary of 13 tokens");
                 let said = said.as_str();
-                let source = sentence(|| model.forward(of(token), lengths(), of(3)));
+                let source = sentence(|| model.forward(of(token), &[2], of(3)));
                 assert_eq!(source, said);
-                let target = sentence(|| model.forward(of(3), lengths(), of(token)));
+                let target = sentence(|| model.forward(of(3), &[2], of(token)));
                 assert_eq!(target, said);
-                let seen = sentence(|| model.attention(of(token), lengths(), of(3)));
+                let seen = sentence(|| model.attention(of(token), &[2], of(3)));
                 assert_eq!(seen, said);
-                let start = sentence(|| model.start(of(token), lengths()));
+                let start = sentence(|| model.start(of(token), &[2]));
                 assert_eq!(start, said);
             }
-            model.forward(of(12), lengths(), of(0));
+            model.forward(of(12), &[2], of(0));
         }
     }
 }
@@ -122,7 +124,7 @@ fn new_tokens_outside_the_vocabulary() {
     let device = devices::any();
     let model = model(1, &device);
     let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-    let mut state = model.start(tokens, lengths);
+    let mut state = model.start(tokens, &lengths);
     for token in [13, u32::MAX] {
         assert_eq!(
             sentence(|| model.advance(&mut state, &[&[0], &[12, token], &[0]])),
@@ -147,7 +149,7 @@ fn a_model_in_training() {
         let (greedy, beam) = (GenerateOptions::new(LIMIT), options(2));
         let start_of = |model: &Seq2Seq, device: &Device| {
             let (tokens, lengths) = batch(&sources(), 0, 5, device);
-            model.start(tokens, lengths)
+            model.start(tokens, &lengths)
         };
         let start = || start_of(&model, &device.clone().autodiff());
         let refused = GenerateError::Autodiff;

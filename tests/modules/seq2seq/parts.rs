@@ -5,7 +5,7 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, FeedForwardActivation, LayerInput, NormPlacement,
+    BlockConfig, FeedForwardActivation, LayerInput, NormPlacement,
     positions::{PositionEncoding, RotaryConfig, SinusoidalConfig},
 };
 use burn_attn_models::{
@@ -34,7 +34,7 @@ fn config() -> Seq2SeqConfig {
 
 fn logits(model: &Seq2Seq, device: &Device) -> Tensor<3> {
     let (tokens, lengths) = batch(&sources(), 0, 5, device);
-    model.forward(tokens, lengths, Tensor::from_data(TARGET, device))
+    model.forward(tokens, &lengths, Tensor::from_data(TARGET, device))
 }
 
 /// Embedded tokens with their positions added, by hand.
@@ -83,13 +83,12 @@ fn logits_are_written_out() {
                     .with_output_factor(factor);
                 let model = filled(config.init(&device), 1);
                 let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-                let mask = || AttentionMask::key_lengths(lengths.clone());
                 let x = embedded(&model, &config, tokens.clone(), &device);
-                let input = LayerInput::new(x).mask(mask());
+                let input = LayerInput::new(x).lengths(&lengths);
                 let memory = model.transformer.encoder.forward(input);
                 let target = Tensor::from_data(TARGET, &device);
                 let x = embedded(&model, &config, target.clone(), &device);
-                let input = LayerInput::new(x).memory(memory).memory_mask(mask());
+                let input = LayerInput::new(x).memory(memory).memory_lengths(&lengths);
                 let states = model.transformer.decoder.forward(input);
                 let states = states.reshape([9, D_MODEL]) * factor.unwrap_or(1.0);
                 assert_eq!(model.head.is_none(), tied);
@@ -98,7 +97,7 @@ fn logits_are_written_out() {
                     None => model.embedding.weight.val().transpose(),
                 };
                 let expected = states.matmul(projection).reshape([3, 3, VOCABULARY]);
-                let logits = model.forward(tokens, lengths.clone(), target);
+                let logits = model.forward(tokens, &lengths, target);
                 assert_close(name, &logits.into_data(), &expected.into_data(), 1e-5);
             }
         }

@@ -24,7 +24,7 @@ fn best(
     device: &Device,
 ) -> Vec<Generation> {
     let (tokens, lengths) = batch(sources, 0, 5, device);
-    search(model, tokens, lengths, options)
+    search(model, tokens, &lengths, options)
 }
 
 /// Log-probabilities of the next token after each prefix of `target`, row after row, for one source.
@@ -35,7 +35,7 @@ fn log_probabilities(
     device: &Device,
 ) -> Vec<Vec<f32>> {
     let (tokens, lengths) = batch(&[source.to_vec()], 0, source.len(), device);
-    let memory = model.encode(tokens, lengths);
+    let memory = model.encode(tokens, &lengths);
     let target = TensorData::new(target.to_vec(), [1, target.len()]);
     let logits = model.decode(Tensor::<2, Int>::from_data(target, device), &memory);
     let rows = numbers(&log_softmax(logits, 2));
@@ -100,7 +100,7 @@ fn a_beam_of_one_is_greedy() {
         let (tokens, lengths) = batch(&sources(), 0, 5, &device);
         let prompts = vec![vec![BOS]; sources().len()];
         let greedy = GenerateOptions::new(LIMIT).stop_tokens([eos]);
-        let greedy = generate(model, model.start(tokens, lengths), &prompts, &greedy).unwrap();
+        let greedy = generate(model, model.start(tokens, &lengths), &prompts, &greedy).unwrap();
         for (narrow, greedy) in narrow.iter().zip(&greedy) {
             assert_eq!(
                 (&narrow.tokens, narrow.finish_reason),
@@ -180,7 +180,7 @@ fn padding_changes_nothing() {
         for beam in [1, 4] {
             let run = |padding, len| {
                 let (tokens, lengths) = batch(&sources(), padding, len, &device);
-                search(&model, tokens, lengths, &options(beam))
+                search(&model, tokens, &lengths, &options(beam))
             };
             let expected = run(0, 5);
             // The same shape with other padding gives the same bits.
@@ -244,14 +244,14 @@ fn prompts_of_different_lengths_do_not_see_each_other() {
         for options in [GenerateOptions::new(LIMIT).stop_tokens([EOS, 2]), sampled] {
             let (tokens, lengths) = batch(&sources(), 0, 5, &device);
             let expected =
-                generate(&model, model.start(tokens, lengths), &prompts(), &options).unwrap();
+                generate(&model, model.start(tokens, &lengths), &prompts(), &options).unwrap();
             for index in 0..3 {
                 // The same row, next to copies of itself: rows before it keep their streams.
                 let source = sources()[index].clone();
                 let (tokens, lengths) = batch(&vec![source; index + 1], 0, 5, &device);
                 let alone = vec![prompts()[index].clone(); index + 1];
                 let alone =
-                    generate(&model, model.start(tokens, lengths), &alone, &options).unwrap();
+                    generate(&model, model.start(tokens, &lengths), &alone, &options).unwrap();
                 assert_eq!(alone[index].tokens, expected[index].tokens);
                 let error = alone[index].log_probability() - expected[index].log_probability();
                 assert!(error.abs() < 1e-5);
@@ -265,7 +265,7 @@ fn a_step_gives_the_logits_of_the_whole_decoder() {
     for (name, device) in devices::cpu() {
         let model = model(3, &device);
         let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-        let mut state = model.start(tokens, lengths);
+        let mut state = model.start(tokens, &lengths);
         let prompts = prompts();
         let rows: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
         model.advance(&mut state, &rows);
@@ -276,7 +276,7 @@ fn a_step_gives_the_logits_of_the_whole_decoder() {
         let targets: [&[i32]; 3] = [&[0, 11, 3, 9, 9, 7], &[0, 6, 2, 4, 8], &[0, 6, 2, 5]];
         for (row, (target, source)) in targets.into_iter().zip([2, 0, 0]).enumerate() {
             let (tokens, lengths) = batch(&[sources()[source].clone()], 0, 5, &device);
-            let memory = model.encode(tokens, lengths);
+            let memory = model.encode(tokens, &lengths);
             let data = TensorData::new(target.to_vec(), [1, target.len()]);
             let expected = model.decode(Tensor::from_data(data, &device), &memory);
             let expected = expected.slice([0..1, target.len() - 1..target.len()]);
@@ -297,7 +297,7 @@ fn padding_needs_no_positions() {
             &[0, 7, 3, 11, 5],
             &[0, 4, 9, 2, 6, 10, 8],
         ];
-        let mut state = model.start(tokens.clone(), lengths.clone());
+        let mut state = model.start(tokens.clone(), &lengths);
         model.advance(
             &mut state,
             &[&targets[0][..10], &targets[1][..1], &targets[2][..5]],
@@ -305,15 +305,11 @@ fn padding_needs_no_positions() {
         // The padding behind the first row would stand on positions up to 13, and the model has 11.
         let new = [&targets[0][10..], &targets[1][1..], &targets[2][5..]];
         let logits = model.advance(&mut state, &new);
-        let memory = model.encode(tokens, lengths);
+        let memory = model.encode(tokens, &lengths);
         for (row, target) in targets.into_iter().enumerate() {
             let data: Vec<i32> = target.iter().map(|&token| token as i32).collect();
             let data = TensorData::new(data, [1, target.len()]);
-            let row_of_memory = Tensor::from_data([row as i32], &device);
-            let expected = model.decode(
-                Tensor::from_data(data, &device),
-                &memory.select(row_of_memory),
-            );
+            let expected = model.decode(Tensor::from_data(data, &device), &memory.select(&[row]));
             let expected = expected.narrow(1, target.len() - 1, 1);
             let expected = expected.reshape([1, VOCABULARY]).into_data();
             let actual = logits.clone().narrow(0, row, 1).into_data();
@@ -330,7 +326,7 @@ fn rows_that_join_read_their_own_source() {
         let start = |sources: &[Vec<i32>]| {
             let longest = sources.iter().map(Vec::len).max().expect("a source");
             let (tokens, lengths) = batch(sources, 0, longest, &device);
-            model.start(tokens, lengths)
+            model.start(tokens, &lengths)
         };
         let expected = generate(&model, start(&sources()), &prompts(), &options).unwrap();
         for split in [1, 2] {

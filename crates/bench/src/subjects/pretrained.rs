@@ -44,10 +44,10 @@ pub fn build(work: &Pretrained) -> Result<Box<dyn Subject>, String> {
         Family::T5 => {
             let model = t5::from_pretrained(folder, &device).map_err(failed)?;
             let source = source(prompts);
-            let lengths = Tensor::<1, Int>::full([batch], len as i64, &device);
+            let lengths = vec![len; batch];
             let begin = vec![vec![0]; batch];
             let answer = move || {
-                let state = model.start(source.clone(), lengths.clone());
+                let state = model.start(source.clone(), &lengths);
                 generate(&model, state, &begin, &options).expect("the prompts fit the model")
             };
             calls(answer, generated)

@@ -55,7 +55,6 @@ impl Batch {
             }
             Tensor::<2, Int>::from_data(TensorData::new(tokens, shape), device)
         };
-        let signed: Vec<i64> = lengths.iter().map(|&length| length as i64).collect();
         let count = lengths.iter().sum();
         let padding = padding(&lengths, step.len, device);
         let targets = Targets {
@@ -69,7 +68,7 @@ impl Batch {
         Self {
             all: Seq2SeqBatch {
                 source: padded(seed::QUERY),
-                source_lengths: Tensor::from_data(signed.as_slice(), device),
+                source_lengths: lengths.clone(),
                 input: padded(seed::KEY),
                 targets,
             },
@@ -87,7 +86,7 @@ impl Batch {
             let rows = end(part)..end(part + 1);
             Seq2SeqBatch {
                 source: all.source.clone().slice(rows.clone()),
-                source_lengths: all.source_lengths.clone().slice(rows.clone()),
+                source_lengths: self.lengths[rows.clone()].to_vec(),
                 input: all.input.clone().slice(rows.clone()),
                 targets: Targets {
                     tokens: targets.tokens.clone().slice(rows.clone()),
@@ -215,7 +214,7 @@ impl Translator for Seq2Seq {
 
     fn logits(&self, batch: &Batch) -> Tensor<3> {
         let (source, input) = (batch.all.source.clone(), batch.all.input.clone());
-        self.forward(source, batch.all.source_lengths.clone(), input)
+        self.forward(source, &batch.lengths, input)
     }
 
     fn gradients(&self, replicas: &Replicas, batch: &Batch) -> GradientsParams {

@@ -54,7 +54,7 @@ const MAX_LEN: usize = 512;
 /// let device = Device::default();
 /// let model = t5::from_pretrained("google/flan-t5-small", &device)?;
 /// let source = Tensor::from_data([[5, 6, 7, 1], [8, 9, 1, 0]], &device);
-/// let start = model.start(source, Tensor::from_data([4, 3], &device));
+/// let start = model.start(source, &[4, 3]);
 /// let outputs = generate(&model, start, &[vec![0], vec![0]], &GenerateOptions::new(11).stop_tokens([1]))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

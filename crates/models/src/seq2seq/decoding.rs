@@ -20,7 +20,7 @@ impl Seq2Seq {
     /// # Example
     ///
     /// See [`generate`](crate::generate#streaming).
-    pub fn start(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Seq2SeqState {
+    pub fn start(&self, source: Tensor<2, Int>, source_lengths: &[usize]) -> Seq2SeqState {
         self.start_from(self.encode(source, source_lengths))
     }
 
@@ -35,10 +35,7 @@ impl Seq2Seq {
         let [batch, _, _] = states.dims();
         let decoder = &self.transformer.decoder;
         let mut cache = decoder.cache(batch, &KvCacheConfig::new(self.max_len()));
-        let lengths = lengths.into_data();
-        let lengths = lengths.iter::<i64>().map(|length| length as usize);
-        let lengths: Vec<usize> = lengths.collect();
-        decoder.project_memory(states, &lengths, &mut cache);
+        decoder.cache_memory(states, &lengths, &mut cache);
         Seq2SeqState { cache }
     }
 }

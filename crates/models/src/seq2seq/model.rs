@@ -6,7 +6,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, LayerInput, TiedEmbedding, Transformer, dropout,
+    LayerInput, TiedEmbedding, Transformer, dropout,
     positions::{Learned, Positions, Sinusoidal},
 };
 
@@ -33,9 +33,8 @@ use crate::vocabulary;
 /// let device = Device::default();
 /// let model = Seq2SeqConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
 /// let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
-/// let source_lengths = Tensor::<1, Int>::from_data([3, 2], &device);
 /// let target = Tensor::<2, Int>::from_data([[1, 11], [1, 12]], &device);
-/// assert_eq!(model.forward(source, source_lengths, target).dims(), [2, 2, 100]);
+/// assert_eq!(model.forward(source, &[3, 2], target).dims(), [2, 2, 100]);
 /// ```
 #[derive(Module, Debug)]
 pub struct Seq2Seq {
@@ -57,16 +56,19 @@ pub struct Seq2Seq {
 pub struct Memory {
     /// `[batch, len_source, d_model]`
     pub states: Tensor<3>,
-    /// Number of tokens in each source without padding, `[batch]`.
-    pub lengths: Tensor<1, Int>,
+    /// Number of tokens in each source without padding.
+    pub lengths: Vec<usize>,
 }
 
 impl Memory {
-    /// The memory of the batch items with these indices, `[any]`, in this order; an item may be repeated.
-    pub fn select(&self, items: Tensor<1, Int>) -> Self {
+    /// The memory of the batch items with these indices, in this order; an item may be repeated. Panics when an index is not below the
+    /// batch size.
+    pub fn select(&self, items: &[usize]) -> Self {
+        let indices: Vec<i32> = items.iter().map(|&item| item as i32).collect();
+        let indices = Tensor::from_data(indices.as_slice(), &self.states.device());
         Self {
-            states: self.states.clone().select(0, items.clone()),
-            lengths: self.lengths.clone().select(0, items),
+            states: self.states.clone().select(0, indices),
+            lengths: items.iter().map(|&item| self.lengths[item]).collect(),
         }
     }
 }
@@ -93,27 +95,27 @@ impl Seq2Seq {
     /// # Shapes
     ///
     /// - `source`: `[batch, len_source]`, padded after `source_lengths` with any token of the vocabulary
-    /// - `source_lengths`: `[batch]`
+    /// - `source_lengths`: one for each source
     ///
     /// # Panics
     ///
-    /// As [`embed`](Self::embed).
+    /// As [`embed`](Self::embed), and when the lengths do not fit.
     ///
     /// # Cost
     ///
     /// The cost of the encoder, once for any number of targets.
-    pub fn encode(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Memory {
+    pub fn encode(&self, source: Tensor<2, Int>, source_lengths: &[usize]) -> Memory {
         let states = match source.dims() {
             // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
             [0, _] => self.embedding.forward(source),
             _ => {
-                let input = self.encoder_input(source, &source_lengths);
+                let input = self.encoder_input(source, source_lengths);
                 self.transformer.encoder.forward(input)
             }
         };
         Memory {
             states,
-            lengths: source_lengths,
+            lengths: source_lengths.to_vec(),
         }
     }
 
@@ -142,7 +144,7 @@ impl Seq2Seq {
     ///
     /// # Shapes
     ///
-    /// - `source`: `[batch, len_source]`; `source_lengths`: `[batch]`
+    /// - `source`: `[batch, len_source]`; `source_lengths`: one for each source
     /// - `target`: `[batch, len_target]`
     /// - output: `[batch, len_target, vocab_size]`
     ///
@@ -154,17 +156,16 @@ impl Seq2Seq {
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor};
-    /// use burn_attn::{AttentionMask, BlockConfig, ExpertsConfig, TransformerInput, load_balancing_loss};
+    /// use burn_attn::{BlockConfig, ExpertsConfig, TransformerInput, load_balancing_loss};
     /// use burn_attn_models::seq2seq::Seq2SeqConfig;
     ///
     /// let device = Device::default();
     /// let block = BlockConfig::new().with_experts(ExpertsConfig::new(4, 2));
     /// let model = Seq2SeqConfig::new(100).with_d_model(32).with_n_heads(4).with_block(block).init(&device);
     /// let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
-    /// let source_lengths = Tensor::<1, Int>::from_data([3, 2], &device);
     /// let target = Tensor::<2, Int>::from_data([[1, 11], [1, 12]], &device);
     /// let input = TransformerInput::new(model.embed(source, 0), model.embed(target, 0))
-    ///     .source_mask(AttentionMask::key_lengths(source_lengths));
+    ///     .source_lengths(&[3, 2]);
     /// let output = model.transformer.forward_with_router_logits(input);
     /// let logits = model.logits(output.states);
     /// let loss = load_balancing_loss(&output.decoder_router_logits, 2, None);
@@ -173,7 +174,7 @@ impl Seq2Seq {
     pub fn forward(
         &self,
         source: Tensor<2, Int>,
-        source_lengths: Tensor<1, Int>,
+        source_lengths: &[usize],
         target: Tensor<2, Int>,
     ) -> Tensor<3> {
         self.decode(target, &self.encode(source, source_lengths))
@@ -183,14 +184,14 @@ impl Seq2Seq {
     pub fn attention(
         &self,
         source: Tensor<2, Int>,
-        source_lengths: Tensor<1, Int>,
+        source_lengths: &[usize],
         target: Tensor<2, Int>,
     ) -> Seq2SeqAttention {
-        let input = self.encoder_input(source, &source_lengths);
+        let input = self.encoder_input(source, source_lengths);
         let encoded = self.transformer.encoder.forward_with_weights(input);
         let memory = Memory {
             states: encoded.states,
-            lengths: source_lengths,
+            lengths: source_lengths.to_vec(),
         };
         let input = self.decoder_input(target, &memory);
         let decoded = self.transformer.decoder.forward_with_weights(input);
@@ -201,18 +202,14 @@ impl Seq2Seq {
         }
     }
 
-    pub(super) fn encoder_input(
-        &self,
-        source: Tensor<2, Int>,
-        lengths: &Tensor<1, Int>,
-    ) -> LayerInput {
-        LayerInput::new(self.embed(source, 0)).mask(AttentionMask::key_lengths(lengths.clone()))
+    pub(super) fn encoder_input(&self, source: Tensor<2, Int>, lengths: &[usize]) -> LayerInput {
+        LayerInput::new(self.embed(source, 0)).lengths(lengths)
     }
 
     pub(crate) fn decoder_input(&self, target: Tensor<2, Int>, memory: &Memory) -> LayerInput {
         LayerInput::new(self.embed(target, 0))
             .memory(memory.states.clone())
-            .memory_mask(AttentionMask::key_lengths(memory.lengths.clone()))
+            .memory_lengths(&memory.lengths)
     }
 
     /// The tokens as encoder and decoder read them: embedded, with their positions added unless the heads have them. Shapes and panics are those of

@@ -21,17 +21,17 @@ impl Seq2Seq {
     pub fn forward_traced(
         &self,
         source: Tensor<2, Int>,
-        source_lengths: Tensor<1, Int>,
+        source_lengths: &[usize],
         target: Tensor<2, Int>,
     ) -> Trace {
         let device = source.device();
         let mut trace = Trace::new();
         self.trace_embedding("encoder", "source", &source, &mut trace);
-        let input = self.encoder_input(source, &source_lengths);
+        let input = self.encoder_input(source, source_lengths);
         let steps = self.transformer.encoder.forward_traced(input);
         let memory = Memory {
             states: output(&steps, &device),
-            lengths: source_lengths,
+            lengths: source_lengths.to_vec(),
         };
         trace.extend("encoder", steps);
         self.trace_embedding("decoder", "target", &target, &mut trace);

@@ -19,8 +19,8 @@ pub struct LanguageModelBatch {
 pub struct Seq2SeqBatch {
     /// `[batch, len_source]`, padded with 0.
     pub source: Tensor<2, Int>,
-    /// `[batch]`: tokens of each source.
-    pub source_lengths: Tensor<1, Int>,
+    /// Tokens of each source.
+    pub source_lengths: Vec<usize>,
     /// `[batch, len]`: what the decoder reads, padded with 0.
     pub input: Tensor<2, Int>,
     /// What it should predict: the same, one token later.

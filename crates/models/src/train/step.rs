@@ -47,7 +47,7 @@ steps!(<M> model: LanguageModel<M>, batch: LanguageModelBatch, model.forward(bat
 steps!(
     model: Seq2Seq,
     batch: Seq2SeqBatch,
-    model.forward(batch.source, batch.source_lengths, batch.input)
+    model.forward(batch.source, &batch.source_lengths, batch.input)
 );
 steps!(
     model: Vit,

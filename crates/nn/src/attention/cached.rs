@@ -5,13 +5,15 @@ use burn_attn_ops::{AttentionOptions, CausalAlignment};
 
 use super::{
     context::{AttentionContext, KEYS_ARE_QUERIES},
-    heads::{Heads, Projected},
+    heads::{Heads, KeyValue, Partial, Projected},
     masks::{by_position, first_keys, first_queries},
 };
 use crate::{
     cache::{Appended, KvCache, KvCacheConfig},
     positions::{Position, Positions, indices},
 };
+
+pub(super) const NO_KEYS: &str = "SelfAttention: a layer that shares keys and values was called without those of another layer, which a stack gives it";
 
 impl AttentionContext {
     /// Panics, in the name of `module`, unless it is causal, and on an offset or a mask aligned top-left by name, which a cache does not
@@ -73,30 +75,49 @@ impl Heads {
         KvCache::new(batch, [keys, values], place, window, config)
     }
 
-    /// Causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache and themselves.
-    /// The tokens are added to the cache. Returns the merged heads, and where the tokens are.
-    pub(super) fn attend_cached(
+    /// The operands and options of causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache,
+    /// and the attention to its shared prefix. The keys and values of these tokens are added to the cache, and described by `keys`.
+    /// Without them, those that `keys` describes are read, which another module has added.
+    pub(super) fn prepare_cached(
         &self,
-        [query, key, value]: Projected,
+        (query, key_value): (Tensor<4>, Option<KeyValue>),
         context: AttentionContext,
         window: Option<usize>,
         cache: &mut KvCache,
-    ) -> (Tensor<3>, CachedKeys) {
-        let [batch, _, len_q, _] = query.dims();
+        keys: &mut Option<CachedKeys>,
+    ) -> (Projected, AttentionOptions, Option<Partial>) {
         let position = context.position.as_ref().unwrap_or(&self.position);
-        let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
+        let options = self.options(context.mask, context.bias, context.score_function);
+        if let Some(key_value) = key_value {
+            let tokens = (context.positions, context.lengths);
+            *keys = Some(self.append(key_value, tokens, &options, (position, window), cache));
+        }
+        let keys = keys.as_ref().expect(NO_KEYS);
+        self.over_cache(query, options, (position, window), cache, keys)
+    }
+
+    /// Adds the first `lengths[b]` tokens of each sequence `b` (default: all) to the cache, at these positions (default: after its tokens).
+    fn append(
+        &self,
+        [key, value]: KeyValue,
+        (positions, lengths): (Option<Positions>, Option<Vec<usize>>),
+        options: &AttentionOptions,
+        (position, window): (&Position, Option<usize>),
+        cache: &mut KvCache,
+    ) -> CachedKeys {
+        let [batch, _, len_q, _] = key.dims();
+        let counts = lengths.unwrap_or_else(|| vec![len_q; batch]);
         cache.check(&key, &value, &counts, window);
         let longest = cache.lengths().into_iter().max().unwrap_or(0) + len_q;
-        let options = self.options(context.mask, context.bias, context.score_function);
         let drops_oldest = cache.drops_oldest();
         assert!(
-            !drops_oldest || options.is_plain() && context.positions.is_none(),
+            !drops_oldest || options.is_plain() && positions.is_none(),
             "KvCache: a mask, a bias, a function or positions were given beside a cache with sink tokens, in which tokens move"
         );
         let has_bias = position.bias_source().is_some();
         let has_distances = window.is_some() || has_bias || options.counts_distances();
         // Positions on several axes have no distances, and these tokens have their places.
-        let given = context.positions.as_ref();
+        let given = positions.as_ref();
         let given = given.filter(|given| has_distances || !matches!(given, Positions::PerAxis(_)));
         let listed = cache.new_positions(given, &counts, len_q);
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
@@ -109,7 +130,7 @@ impl Heads {
         let is_empty = batch == 0 || len_q == 0;
         let in_order = |cache: &KvCache| Positions::padded(cache.next_positions(), counts.clone());
         // Beside sink tokens, tokens have moved first.
-        let positions = match (context.positions, drops_oldest) {
+        let positions = match (positions, drops_oldest) {
             (None, true) => None,
             (positions, _) => Some(positions.unwrap_or_else(|| in_order(cache))),
         };
@@ -139,53 +160,40 @@ impl Heads {
             }
             appended
         });
-        let keys = CachedKeys {
+        CachedKeys {
             appended,
             counts,
             positions,
             listed,
             offsets,
             longest,
-        };
-        let merged = self.attend_to(query, options, (position, window), cache, &keys);
-        (merged, keys)
+        }
     }
 
-    /// As [`attend_cached`](Self::attend_cached), over the keys that another module has added to its cache in this step.
-    pub(super) fn attend_shared(
-        &self,
-        query: Tensor<4>,
-        context: AttentionContext,
-        window: Option<usize>,
-        cache: &mut KvCache,
-        keys: &CachedKeys,
-    ) -> Tensor<3> {
-        let position = context.position.as_ref().unwrap_or(&self.position);
-        let options = self.options(context.mask, context.bias, context.score_function);
-        self.attend_to(query, options, (position, window), cache, keys)
-    }
-
-    /// Attention of projected queries to the keys of a cache that they have been added to.
-    fn attend_to(
+    /// The operands and options of attention of projected queries to the keys of a cache, among which theirs are, and the attention to its
+    /// shared prefix.
+    fn over_cache(
         &self,
         query: Tensor<4>,
         options: AttentionOptions,
         (position, window): (&Position, Option<usize>),
         cache: &mut KvCache,
         keys: &CachedKeys,
-    ) -> Tensor<3> {
+    ) -> (Projected, AttentionOptions, Option<Partial>) {
         let [batch, _, len_q, _] = query.dims();
         let device = query.device();
         let (listed, counts) = (keys.listed.as_ref(), &keys.counts);
         let Some(appended) = &keys.appended else {
-            let merged = [batch, len_q, self.sizes.merged()];
-            return Tensor::zeros(merged, (&device, query.dtype()));
+            let nothing = self.sizes.parts().map(|(heads, width)| {
+                Tensor::zeros([batch, heads, len_q, width], (&device, query.dtype()))
+            });
+            return (nothing, AttentionOptions::default(), None);
         };
         let (first, new_at) = (appended.first, &appended.new_at);
         let (key, value) = (appended.key.clone(), appended.value.clone());
         let is_plain = options.is_plain();
         let query = self.prepare_query(query, |query| position.rotate(query, &keys.positions));
-        let of_prefix = self.attend_prefix(&query, options.clone(), cache, (position, keys));
+        let prefix = self.prefix_attention(&query, options.clone(), cache, (position, keys));
         let [_, _, len_kv, _] = key.dims();
         let options = match is_plain {
             true => options,
@@ -207,7 +215,7 @@ impl Heads {
                 _ => position.bias(),
             };
             let options = place(options.bias(bias), cache);
-            return self.attend_beside([query, key, value], options, of_prefix);
+            return ([query, key, value], options, prefix);
         }
         // The causal offset differs from row to row.
         let is_biased = position.bias_source().is_some();
@@ -230,6 +238,6 @@ impl Heads {
             false => options.mask(first_queries(counts, len_q, &device)),
         };
         let options = options.query_offsets(indices(starts, &device));
-        self.attend_beside([query, key, value], options, of_prefix)
+        ([query, key, value], options, prefix)
     }
 }

@@ -289,8 +289,8 @@ impl CrossAttention {
         let query = apply(&self.query, query);
         recorder.step("projected_query", &query);
         let [query] = split(query, [of_query]);
-        let operands = [query, key, value];
-        let merged = heads.attend_pair(operands, context, (NAME, false), recorder);
+        let (query, options) = heads.prepare_pair(query, &key, context, (NAME, false));
+        let merged = heads.attend([query, key, value], options, None, recorder);
         output(&self.output, merged, gate, recorder)
     }
 }

@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, ScoreFunction, attention,
-    backend::next_dropout_seed, split_heads,
+    attention_with_logsumexp, backend::next_dropout_seed, merge_partial, split_heads,
 };
 
 use super::qk_norm::QkNorm;
@@ -81,6 +81,12 @@ impl Sizes {
 /// Query, key and value, each `[batch, heads, len, dim]`.
 pub(super) type Projected = [Tensor<4>; 3];
 
+/// Key and value, each `[batch, n_kv_heads, len, dim]`.
+pub(super) type KeyValue = [Tensor<4>; 2];
+
+/// Output and logsumexp of attention to some of the keys.
+pub(super) type Partial = (Tensor<4>, Tensor<3>);
+
 /// `[batch, len, width]` of projections side by side, each of this many heads of this width, to `[batch, heads, len, dim]` of each.
 pub(super) fn split<const N: usize>(x: Tensor<3>, parts: [(usize, usize); N]) -> [Tensor<4>; N] {
     if parts.iter().all(|(_, width)| *width == parts[0].1) {
@@ -142,16 +148,24 @@ impl Heads {
         self.prepared(key, QkNorm::key, |key| position.rotate(key, positions))
     }
 
-    /// Attention of prepared queries and keys over all heads, which are merged again.
+    /// Attention of prepared queries and keys over all heads, which are merged again. `prefix` is the attention of these queries to a
+    /// shared prefix, which is merged in.
     pub(super) fn attend(
         &self,
         [query, key, value]: Projected,
         options: AttentionOptions,
+        prefix: Option<Partial>,
         recorder: &mut Recorder,
     ) -> Tensor<3> {
         recorder.attends([&query, &key, &value], &options);
         let options = self.in_training(options, &query);
-        let mixed = attention(query, key, value, options);
+        let mixed = match prefix {
+            None => attention(query, key, value, options),
+            Some(prefix) => {
+                let own = attention_with_logsumexp(query, key, value, options);
+                merge_partial(&[prefix, own]).0
+            }
+        };
         recorder.step("mixed", &mixed);
         merge(mixed)
     }

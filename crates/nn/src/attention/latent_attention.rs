@@ -172,7 +172,7 @@ impl LatentAttentionConfig {
 /// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
 /// let whole = attention.forward(x.clone());
 ///
-/// let mut cache = attention.state(2, &KvCacheConfig::new(100).with_initial_capacity(7));
+/// let mut cache = attention.cache(2, &KvCacheConfig::new(100).with_initial_capacity(7));
 /// attention.forward_cached(x.clone().narrow(1, 0, 6), &mut cache);
 /// let last = attention.forward_cached(x.narrow(1, 6, 1), &mut cache);
 /// whole.narrow(1, 6, 1).into_data().assert_approx_eq::<f32>(&last.into_data(), Default::default());
@@ -216,7 +216,7 @@ impl TokenMixer for LatentAttention {
 
     /// The cache of latent vectors and rotary keys. It has no [sink tokens](KvCacheConfig::sink_tokens), and panics as
     /// [`KvCacheConfig`] says.
-    fn state(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
+    fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
         assert!(
             config.sink_tokens.is_none(),
             "{NAME}: sink_tokens were given to a cache of rotated keys"
@@ -321,7 +321,8 @@ impl LatentAttention {
         let mask = mask.and(by_position(true, None));
         let options = (self.heads).options(mask, context.bias, context.score_function);
         let (options, _) = at_positions(options, (NAME, true), [positions; 2], (&query, len));
-        self.heads.attend([query, key, value], options, recorder)
+        let operands = [query, key, value];
+        self.heads.attend(operands, options, None, recorder)
     }
 
     /// The merged heads, from the latent vectors themselves, which are added to the cache.
@@ -345,7 +346,10 @@ impl LatentAttention {
         // They are rotated already.
         context.position = Some(Position::default());
         let heads = &self.heads;
-        let (merged, _) = heads.attend_cached([query, key, value], context, None, cache);
+        let projected = (query, Some([key, value]));
+        let (operands, options, prefix) =
+            heads.prepare_cached(projected, context, None, cache, &mut None);
+        let merged = heads.attend(operands, options, prefix, &mut Recorder::default());
         let [mixed] = split_heads(merged, [n_heads]);
         merge(mixed.matmul(of_value))
     }

@@ -236,10 +236,14 @@ impl MultiHeadAttention {
         );
         let gate = self.gate.as_ref().map(|gate| (gate, input.query.clone()));
         let sequences = [input.query, input.key, input.value];
-        let projected = self.project(sequences, &mut Recorder::default());
+        let recorder = &mut Recorder::default();
+        let [query, key, value] = self.project(sequences, recorder);
         let (heads, context) = (&self.heads, input.context);
-        let (merged, _) = heads.attend_cached(projected, context, self.window, cache);
-        output(&self.output, merged, gate, &mut Recorder::default())
+        let projected = (query, Some([key, value]));
+        let (operands, options, prefix) =
+            heads.prepare_cached(projected, context, self.window, cache, &mut None);
+        let merged = heads.attend(operands, options, prefix, recorder);
+        output(&self.output, merged, gate, recorder)
     }
 
     pub(super) fn run(&self, input: MultiHeadAttentionInput, recorder: &mut Recorder) -> Tensor<3> {
@@ -251,8 +255,8 @@ impl MultiHeadAttention {
         let one_sequence = query.dims()[2] == key.dims()[2];
         let positions = context.positions_of_keys(NAME, one_sequence);
         let key = heads.prepare_key(key, position, &positions);
-        let operands = [query, key, value];
-        let merged = heads.attend_pair(operands, context, (NAME, true), recorder);
+        let (query, options) = heads.prepare_pair(query, &key, context, (NAME, true));
+        let merged = heads.attend([query, key, value], options, None, recorder);
         output(&self.output, merged, gate, recorder)
     }
 

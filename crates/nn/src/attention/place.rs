@@ -3,15 +3,8 @@
 use burn::tensor::{Int, Tensor};
 use burn_attn_ops::{AttentionMask, AttentionOptions, CausalAlignment};
 
-use super::{
-    context::AttentionContext,
-    heads::{Heads, Projected},
-    masks::hide_padding,
-};
-use crate::{
-    positions::{Positions, QueryOffset, ResolvedOffset},
-    trace::Recorder,
-};
+use super::{context::AttentionContext, heads::Heads, masks::hide_padding};
+use crate::positions::{Positions, QueryOffset, ResolvedOffset};
 
 /// `options` for queries and keys at these positions: windows and biases count between them. If the queries are simply from some offset
 /// among the keys on, `options` as they are, and the offsets. Panics, in the name of `module`, when positions do not fit.
@@ -69,15 +62,15 @@ fn starts_of_runs(positions: &[Vec<usize>]) -> Option<Vec<i64>> {
 }
 
 impl Heads {
-    /// [`attend`](Self::attend) of queries, projected but not prepared, to prepared keys of another sequence, in a module in which both
+    /// The queries, prepared, and the options of their attention to the prepared keys `key` of another sequence, in a module in which both
     /// may also be one sequence or never are. If they may, as many queries as keys are padded alike, and fewer are the newest tokens.
-    pub(super) fn attend_pair(
+    pub(super) fn prepare_pair(
         &self,
-        [query, key, value]: Projected,
+        query: Tensor<4>,
+        key: &Tensor<4>,
         context: AttentionContext,
         (module, may_be_one_sequence): (&str, bool),
-        recorder: &mut Recorder,
-    ) -> Tensor<3> {
+    ) -> (Tensor<4>, AttentionOptions) {
         let position = context.position.as_ref().unwrap_or(&self.position);
         let ([batch, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
         let of_keys = context.positions_of_keys(module, may_be_one_sequence && len_q == len_kv);
@@ -126,7 +119,7 @@ impl Heads {
             (None, Some(offset)) => position.rotate_from(query, offset),
             (None, None) => query,
         });
-        self.attend([query, key, value], options, recorder)
+        (query, options)
     }
 }
 

@@ -9,9 +9,9 @@ use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionMask, AttentionOptions};
 
 use super::{
-    cached::CachedKeys,
+    cached::{CachedKeys, NO_KEYS},
     context::{AttentionContext, context_builders},
-    heads::{Heads, Sizes, split},
+    heads::{Heads, KeyValue, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     masks::{by_position, hide_padding},
     place::at_positions,
@@ -25,11 +25,6 @@ use crate::{
 };
 
 const NAME: &str = "SelfAttention";
-
-const NO_KEYS: &str = "SelfAttention: a layer that shares keys and values was called without those of another layer, which a stack gives it";
-
-/// Key and value, `[batch, n_kv_heads, len, dim]` each.
-type KeyValue = [Tensor<4>; 2];
 
 /// The keys and values that a layer leaves to those that have none.
 #[derive(Debug, Default)]
@@ -251,21 +246,16 @@ impl SelfAttention {
         input.context.check_cacheable(NAME, self.causal);
         let gate = self.gate.as_ref().map(|gate| (gate, input.x.clone()));
         let embedding = input.query_key_position_embedding;
-        let (query, own) = self.project(input.x, embedding, &mut Recorder::default());
-        let (heads, context) = (&self.heads, input.context);
-        let merged = match own {
-            Some([key, value]) => {
-                let projected = [query, key, value];
-                let (merged, keys) = heads.attend_cached(projected, context, self.window, cache);
-                shared.cached = shared.is_wanted.then_some(keys);
-                merged
-            }
-            None => {
-                let keys = shared.cached.as_ref().expect(NO_KEYS);
-                heads.attend_shared(query, context, self.window, cache, keys)
-            }
-        };
-        output(&self.output, merged, gate, &mut Recorder::default())
+        let recorder = &mut Recorder::default();
+        let projected = self.project(input.x, embedding, recorder);
+        let (heads, keys) = (&self.heads, &mut shared.cached);
+        let (operands, options, prefix) =
+            heads.prepare_cached(projected, input.context, self.window, cache, keys);
+        if !shared.is_wanted {
+            shared.cached = None;
+        }
+        let merged = heads.attend(operands, options, prefix, recorder);
+        output(&self.output, merged, gate, recorder)
     }
 
     pub(crate) fn run(
@@ -298,7 +288,7 @@ impl SelfAttention {
             }
             None => shared.whole.clone().expect(NO_KEYS),
         };
-        let merged = heads.attend([query, key, value], options, recorder);
+        let merged = heads.attend([query, key, value], options, None, recorder);
         output(&self.output, merged, gate, recorder)
     }
 

@@ -1,21 +1,18 @@
 //! Attention to first tokens that all sequences share, beside that to the tokens of each.
 
 use burn::tensor::Tensor;
-use burn_attn_ops::{AttentionOptions, attention_with_logsumexp, merge_partial};
+use burn_attn_ops::{AttentionOptions, attention_with_logsumexp};
 
 use super::{
     cached::CachedKeys,
-    heads::{Heads, Projected, merge},
+    heads::{Heads, Partial},
 };
-use crate::{cache::KvCache, positions::Position, trace::Recorder};
-
-/// Output and logsumexp of attention to some of the keys.
-pub(super) type Partial = (Tensor<4>, Tensor<3>);
+use crate::{cache::KvCache, positions::Position};
 
 impl Heads {
     /// The attention of prepared queries to the shared prefix of the cache, if there is one, with the `options` of the call. The queries have
     /// added these keys.
-    pub(super) fn attend_prefix(
+    pub(super) fn prefix_attention(
         &self,
         query: &Tensor<4>,
         mut options: AttentionOptions,
@@ -50,21 +47,5 @@ impl Heads {
             x.expand([batch, heads, len, width])
         });
         Some(attention_with_logsumexp(query.clone(), key, value, options))
-    }
-
-    /// [`attend`](Self::attend) without weights, merged with attention of the same queries to other keys, if there are any.
-    pub(super) fn attend_beside(
-        &self,
-        operands: Projected,
-        options: AttentionOptions,
-        other: Option<Partial>,
-    ) -> Tensor<3> {
-        let Some(other) = other else {
-            return self.attend(operands, options, &mut Recorder::default());
-        };
-        let options = self.in_training(options, &operands[0]);
-        let [query, key, value] = operands;
-        let own = attention_with_logsumexp(query, key, value, options);
-        merge(merge_partial(&[other, own]).0)
     }
 }

@@ -8,7 +8,7 @@ use crate::{KvCacheConfig, SelfAttentionInput};
 /// One of two [mixers of tokens](TokenMixer), for stacks whose layers are of two kinds, such as [`SelfAttention`](crate::SelfAttention) in some
 /// and [`GatedDeltaRule`](crate::GatedDeltaRule) in the others (Qwen3-Next): whichever is present.
 ///
-/// Each kind reads what fits its [state](TokenMixer::state) from a [`KvCacheConfig`]: in such a stack, 8 bits and sink tokens are for the layers with
+/// Each kind reads what fits its [state](TokenMixer::cache) from a [`KvCacheConfig`]: in such a stack, 8 bits and sink tokens are for the layers with
 /// attention.
 ///
 /// It is a struct, not an enum, so that the names of its parameters in a file are those of its fields.
@@ -69,10 +69,10 @@ impl<A, B> EitherMixer<A, B> {
 impl<A: TokenMixer, B: TokenMixer> TokenMixer for EitherMixer<A, B> {
     type State = EitherState<A::State, B::State>;
 
-    fn state(&self, batch: usize, config: &KvCacheConfig) -> Self::State {
+    fn cache(&self, batch: usize, config: &KvCacheConfig) -> Self::State {
         match (&self.first, &self.second) {
-            (Some(mixer), _) => EitherState::First(mixer.state(batch, config)),
-            (None, Some(mixer)) => EitherState::Second(mixer.state(batch, config)),
+            (Some(mixer), _) => EitherState::First(mixer.cache(batch, config)),
+            (None, Some(mixer)) => EitherState::Second(mixer.cache(batch, config)),
             (None, None) => panic!("{NEITHER}"),
         }
     }

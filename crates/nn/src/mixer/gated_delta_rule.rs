@@ -144,7 +144,7 @@ impl GatedDeltaRuleConfig {
 /// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
 /// let whole = mixer.forward(x.clone());
 ///
-/// let mut state = mixer.state(2, &KvCacheConfig::new(100));
+/// let mut state = mixer.cache(2, &KvCacheConfig::new(100));
 /// mixer.forward_cached(x.clone().narrow(1, 0, 6), &mut state);
 /// let last = mixer.forward_cached(x.narrow(1, 6, 1), &mut state);
 /// whole.narrow(1, 6, 1).into_data().assert_approx_eq::<f32>(&last.into_data(), Default::default());
@@ -183,7 +183,7 @@ struct Tokens {
 impl TokenMixer for GatedDeltaRule {
     type State = GatedDeltaState;
 
-    fn state(&self, batch: usize, _config: &KvCacheConfig) -> GatedDeltaState {
+    fn cache(&self, batch: usize, _config: &KvCacheConfig) -> GatedDeltaState {
         GatedDeltaState::new(batch)
     }
 

@@ -50,7 +50,7 @@ use crate::{
 /// impl TokenMixer for MovingAverage {
 ///     type State = LastTokens;
 ///
-///     fn state(&self, batch: usize, _config: &KvCacheConfig) -> LastTokens {
+///     fn cache(&self, batch: usize, _config: &KvCacheConfig) -> LastTokens {
 ///         let [d_model, _] = self.output.weight.dims();
 ///         let nothing = Tensor::zeros([BEFORE, d_model], &self.output.weight.device());
 ///         LastTokens { last: vec![nothing; batch], lengths: vec![0; batch] }
@@ -59,7 +59,7 @@ use crate::{
 ///     fn mix(&self, input: SelfAttentionInput, state: Option<&mut LastTokens>, _call: &mut MixerCall) -> Tensor<3> {
 ///         let (x, lengths) = input.sequences("MovingAverage");
 ///         let [batch, len, _] = x.dims();
-///         let mut fresh = self.state(batch, &KvCacheConfig::new(len.max(1)));
+///         let mut fresh = self.cache(batch, &KvCacheConfig::new(len.max(1)));
 ///         let state = state.unwrap_or(&mut fresh);
 ///         let of_sequence = |b: usize| {
 ///             let new = x.clone().narrow(0, b, 1).squeeze_dim::<2>(0);
@@ -116,7 +116,7 @@ pub trait TokenMixer: Module + ModuleDisplay {
 
     /// The state of `batch` sequences that have no tokens yet. A mixer reads what fits its state from `config`. Panics when no such state can
     /// be made.
-    fn state(&self, batch: usize, config: &KvCacheConfig) -> Self::State;
+    fn cache(&self, batch: usize, config: &KvCacheConfig) -> Self::State;
 
     /// The output, `[batch, len, d_model]` as the input: for whole sequences, or for the next tokens of each, which are added to the `state`.
     /// A mixer that has others inside passes `call` on to them, and otherwise leaves it alone.
@@ -159,7 +159,7 @@ pub struct MixerCall {
 impl TokenMixer for SelfAttention {
     type State = KvCache;
 
-    fn state(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
+    fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
         self.cache(batch, config)
     }
 

@@ -199,7 +199,7 @@ impl<S: MixerState> TransformerCache<S> {
         }
     }
 
-    /// Removes all tokens. The capacity stays, and so does the memory until [`TransformerStack::project_memory`](crate::TransformerStack::project_memory) replaces it.
+    /// Removes all tokens. The capacity stays, and so does the memory until [`TransformerStack::cache_memory`](crate::TransformerStack::cache_memory) replaces it.
     pub fn reset(&mut self) {
         for layer in &mut self.layers {
             layer.tokens.reset();

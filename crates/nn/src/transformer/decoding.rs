@@ -7,8 +7,8 @@ use crate::{KvCacheConfig, MixerCall, MixerState, TokenMixer, positions::check_l
 
 impl<M: TokenMixer> TransformerStack<M> {
     /// An empty cache for [`forward_cached`](Self::forward_cached). A stack with cross-attention needs a memory in it:
-    /// [`project_memory`](Self::project_memory). Layers without keys and values ignore what `config` says of them. Panics when `max_len` is beyond
-    /// a rotary table of the stack, and as [`TokenMixer::state`] does: [`SelfAttention::cache`](crate::SelfAttention::cache).
+    /// [`cache_memory`](Self::cache_memory). Layers without keys and values ignore what `config` says of them. Panics when `max_len` is beyond
+    /// a rotary table of the stack, and as [`TokenMixer::cache`] does: [`SelfAttention::cache`](crate::SelfAttention::cache).
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache<M::State> {
         for position in &self.positions {
             position.check_max_len("TransformerStack", config.max_len);
@@ -45,12 +45,12 @@ impl<M: TokenMixer> TransformerStack<M> {
     /// let decoder = TransformerStackConfig::decoder(32, 64, 4, 2).with_causal(true).init(&device);
     /// let random = |len| Tensor::<3>::random([2, len, 32], Distribution::Default, &device);
     /// let mut cache = decoder.cache(2, &KvCacheConfig::new(100));
-    /// decoder.project_memory(random(7), &[7, 4], &mut cache);
+    /// decoder.cache_memory(random(7), &[7, 4], &mut cache);
     /// for _ in 0..3 {
     ///     assert_eq!(decoder.forward_cached(random(1), &mut cache).dims(), [2, 1, 32]);
     /// }
     /// ```
-    pub fn project_memory(
+    pub fn cache_memory(
         &self,
         memory: Tensor<3>,
         lengths: &[usize],

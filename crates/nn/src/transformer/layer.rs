@@ -286,10 +286,10 @@ impl<M: TokenMixer> TransformerLayer<M> {
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs a memory in it:
-    /// [`LayerCache::memory`]. Panics as [`TokenMixer::state`] does: [`SelfAttention::cache`].
+    /// [`LayerCache::memory`]. Panics as [`TokenMixer::cache`] does: [`SelfAttention::cache`].
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> LayerCache<M::State> {
         LayerCache {
-            tokens: self.self_attention.state(batch, config),
+            tokens: self.self_attention.cache(batch, config),
             memory: None,
         }
     }

@@ -356,7 +356,7 @@ impl<M: TokenMixer> TransformerStack<M> {
         );
         assert!(
             self.layers.len() == 1 || !matches!(more.memory, Some(CrossMemory::Projected(_))),
-            "TransformerStack: a projected memory belongs to one of the {} layers; project_memory takes that of a stack",
+            "TransformerStack: a projected memory belongs to one of the {} layers; cache_memory takes that of a stack",
             self.layers.len()
         );
         let mut kept: BTreeMap<usize, SharedKeyValue> = BTreeMap::new();

@@ -149,7 +149,7 @@ fn outputs(
     device: &Device,
 ) -> Result<Vec<Vec<u32>>, Error> {
     let (source, lengths) = padded(&[source], device);
-    let start = model.start(source, lengths);
+    let start = model.start(source, &lengths);
     let prompt = [vec![BEGIN]];
     if cli.beam == 1 {
         let options = GenerateOptions::new(cli.tokens).stop_tokens([END]);
@@ -181,7 +181,7 @@ fn draw(
     let next = [output, &[END]].concat();
     let (ids, lengths) = padded(&[source], device);
     let (target, _) = padded(&[&written], device);
-    let attention = model.attention(ids, lengths, target);
+    let attention = model.attention(ids, &lengths, target);
     let [read, written, next] =
         [source, &written, &next].map(|tokens| labels(&tokenizer.tokenizer, tokens));
     let encoder = maps(attention.encoder, &read, &read)?;

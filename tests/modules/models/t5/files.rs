@@ -54,8 +54,7 @@ fn missing_fields_are_those_of_the_first_t5() {
         });
         let model = model.unwrap_or_else(|error| panic!("{error}"));
         let source = Tensor::<2, Int>::from_data(source.clone(), &device);
-        let lengths = Tensor::from_data([149], &device);
-        model.encode(source, lengths).states.into_data()
+        model.encode(source, &[149]).states.into_data()
     };
     for (field, meant, another) in [
         ("relative_attention_max_distance", json!(128), json!(64)),
@@ -87,7 +86,7 @@ fn outputs_are_as_long_as_a_file_says() {
     assert_eq!(shorter.max_len(), 5);
     // Sources may be longer: there is no table of positions.
     let texts = Texts::new(&first().values(), &devices::any());
-    let start = shorter.start(texts.source, texts.source_lengths);
+    let start = shorter.start(texts.source, &texts.source_lengths);
     let options = GenerateOptions::new(NEW_TOKENS);
     let outputs = generate(&shorter, start, &[vec![0], vec![0]], &options).unwrap();
     let whole = tokens(&first().values(), "greedy.0");

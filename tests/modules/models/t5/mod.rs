@@ -3,7 +3,7 @@
 mod files;
 
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
-use burn_attn::{AttentionMask, LayerInput};
+use burn_attn::LayerInput;
 use burn_attn_models::{
     generate::{BeamOptions, GenerateOptions, Generation, beam_search, generate},
     seq2seq::Seq2Seq,
@@ -30,7 +30,7 @@ impl Logits for Seq2Seq {
         let device = devices::any();
         let ints = |name| Tensor::<2, Int>::from_data(values.data(name), &device);
         let first = |name| ints(name).narrow(0, 0, 1);
-        let lengths = values.lengths("source_lengths", &device).narrow(0, 0, 1);
+        let lengths = &values.lengths("source_lengths")[..1];
         self.forward(first("source"), lengths, first("target"))
             .into_data()
     }
@@ -55,7 +55,7 @@ fn gated() -> Model<Seq2Seq> {
 /// The tokens and lengths of the golden values.
 struct Texts {
     source: Tensor<2, Int>,
-    source_lengths: Tensor<1, Int>,
+    source_lengths: Vec<usize>,
     target: Tensor<2, Int>,
 }
 
@@ -63,7 +63,7 @@ impl Texts {
     fn new(values: &GoldenFile, device: &Device) -> Self {
         Self {
             source: Tensor::from_data(values.data("source"), device),
-            source_lengths: values.lengths("source_lengths", device),
+            source_lengths: values.lengths("source_lengths"),
             target: Tensor::from_data(values.data("target"), device),
         }
     }
@@ -73,7 +73,7 @@ impl Texts {
         let row = |tokens: &Tensor<2, Int>, len| tokens.clone().narrow(0, 1, 1).narrow(1, 0, len);
         Self {
             source: row(&self.source, SOURCE_LENGTHS[1]),
-            source_lengths: self.source_lengths.clone().narrow(0, 1, 1),
+            source_lengths: vec![self.source_lengths[1]],
             target: row(&self.target, TARGET_LENGTHS[1]),
         }
     }
@@ -81,7 +81,7 @@ impl Texts {
     fn logits(&self, model: &Seq2Seq) -> Tensor<3> {
         model.forward(
             self.source.clone(),
-            self.source_lengths.clone(),
+            &self.source_lengths,
             self.target.clone(),
         )
     }
@@ -98,10 +98,9 @@ fn every_layer_and_the_logits_are_the_references() {
             };
             let loaded = model.load(&device);
             let texts = Texts::new(&values, &device);
-            let mask = || AttentionMask::key_lengths(texts.source_lengths.clone());
 
             let x = loaded.embed(texts.source.clone(), 0);
-            let input = LayerInput::new(x).mask(mask());
+            let input = LayerInput::new(x).lengths(&texts.source_lengths);
             let encoded = loaded.transformer.encoder.forward_with_hidden_states(input);
             assert_eq!(encoded.hidden_states.len(), layers[0]);
             for (layer, states) in encoded.hidden_states.into_iter().enumerate() {
@@ -112,7 +111,7 @@ fn every_layer_and_the_logits_are_the_references() {
             let x = loaded.embed(texts.target.clone(), 0);
             let input = LayerInput::new(x)
                 .memory(encoded.states)
-                .memory_mask(mask());
+                .memory_lengths(&texts.source_lengths);
             let decoded = loaded.transformer.decoder.forward_with_hidden_states(input);
             assert_eq!(decoded.hidden_states.len(), layers[1]);
             for (layer, states) in decoded.hidden_states.into_iter().enumerate() {
@@ -158,7 +157,7 @@ fn uncached(
     let target = TensorData::new(target.clone(), [1, target.len()]);
     let target = Tensor::<2, Int>::from_data(target, &texts.source.device());
     let source = texts.source.clone().narrow(0, row, 1);
-    let lengths = texts.source_lengths.clone().narrow(0, row, 1);
+    let lengths = &texts.source_lengths[row..=row];
     let logits = log_softmax(model.forward(source, lengths, target), 2);
     let [_, _, vocab_size] = logits.dims();
     let all = numbers(&logits);
@@ -177,7 +176,7 @@ fn greedy_tokens_are_the_references_and_those_without_a_cache() {
         for (_, device) in devices::cpu() {
             let loaded = model.load(&device);
             let texts = Texts::new(&values, &device);
-            let start = || loaded.start(texts.source.clone(), texts.source_lengths.clone());
+            let start = || loaded.start(texts.source.clone(), &texts.source_lengths);
             let begun = [vec![0], vec![0]];
             let outputs = generate(&loaded, start(), &begun, &options).unwrap();
             for (row, output) in outputs.iter().enumerate() {
@@ -214,7 +213,7 @@ fn beams_are_the_references() {
         let device = devices::any();
         let loaded = model.load(&device);
         let texts = Texts::new(&values, &device);
-        let start = loaded.start(texts.source, texts.source_lengths);
+        let start = loaded.start(texts.source, &texts.source_lengths);
         let found = beam_search(&loaded, start, &[vec![0], vec![0]], &options).unwrap();
         for (row, found) in found.iter().enumerate() {
             assert_eq!(found.len(), beam);

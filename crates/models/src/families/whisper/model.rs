@@ -3,7 +3,7 @@
 use burn::{
     module::Module,
     nn::conv::Conv1d,
-    tensor::{Int, Tensor, activation::gelu},
+    tensor::{Tensor, activation::gelu},
 };
 use burn_attn::{LayerInput, dropout, positions::Learned};
 
@@ -101,9 +101,8 @@ impl Whisper {
                 encoder.forward(LayerInput::new(frames))
             }
         };
-        let lengths = vec![len as i32; batch];
         Memory {
-            lengths: Tensor::<1, Int>::from_data(lengths.as_slice(), &device),
+            lengths: vec![len; batch],
             states,
         }
     }
