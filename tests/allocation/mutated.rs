@@ -30,7 +30,7 @@ use crate::peak;
 
 /// Changed files of each kind.
 const CASES: u64 = 1000;
-/// Of those of models that see and hear, of which there are many.
+/// How many of the many files of models that see and hear are changed.
 const FEWER_CASES: u64 = 100;
 /// The most that reading one may take: the models and their files have some ten thousand bytes.
 const MOST: usize = 16 << 20;

@@ -16,7 +16,7 @@ use burn_attn_models::{
 use burn_attn_tests::{numbers::filled, parameters, sentence};
 
 const VOCABULARY: usize = 29;
-/// Of three rows: parts of two replicas have two and one.
+/// A batch of three rows: the shards of two replicas have two and one.
 const TEXTS: [&[u32]; 3] = [&[3, 5, 7, 11, 2], &[13, 17, 19], &[23, 1, 4, 9]];
 /// Tokens to predict.
 const TOKENS: usize = 9;

@@ -65,7 +65,7 @@ fn dtypes() -> Vec<(Device, DType, f32)> {
 #[test]
 fn cosines_are_those_of_any_length() {
     for (device, dtype, tolerance) in dtypes() {
-        // Of length 500: its square is beyond f16. So are (0.6, 0.8) and (-0.8, 0.6), orthogonal.
+        // A vector of length 500: its square is beyond f16. So are (0.6, 0.8) and (-0.8, 0.6), orthogonal.
         let queries = [[300.0, 400.0], [0.0, 0.0], [-400.0, 300.0]];
         let keys = [[0.75, 1.0], [300.0, 400.0], [-4.0, 3.0], [0.0, 0.0]];
         let found = weights(QkNormConfig::l2(), &queries, &keys, dtype, &device);

@@ -17,7 +17,7 @@ use burn_attn_tests::{
 };
 
 const WIDTH: usize = 13;
-/// Of a sequence without gaps.
+/// The positions of a sequence without gaps.
 const LEN: usize = 17;
 const TOLERANCE: f64 = 5e-6;
 /// Where the tokens of two sequences are in the sequence without gaps.

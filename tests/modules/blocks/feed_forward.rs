@@ -194,7 +194,7 @@ fn gate_and_up_projection_start_as_if_each_were_alone() {
         let weight = module.linear_inner.weight.val();
         let weight = numbers(&weight.narrow(1, part * D_FF, D_FF)).into_iter();
         let largest = weight.map(f32::abs).fold(0.0, f32::max);
-        // Of 435 uniform numbers one is near the bound; that of one matrix twice as wide is a fifth lower.
+        // One of 435 uniform numbers is near the bound; that of one matrix twice as wide is a fifth lower.
         assert!(
             largest <= bound(D_FF) && largest > bound(2 * D_FF),
             "{largest}"

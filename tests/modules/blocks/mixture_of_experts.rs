@@ -188,7 +188,7 @@ fn bad_input_has_its_sentence() {
     );
 }
 
-/// Of eight experts in four groups, those of the two groups with the best experts, whatever the others have.
+/// The experts of the two groups with the best ones, of eight in four groups.
 #[test]
 fn only_experts_of_the_best_groups_are_chosen() {
     for (name, device) in devices::cpu() {

@@ -64,10 +64,10 @@ fn length(vector: &[f32]) -> f32 {
     vector.iter().map(|x| x * x).sum::<f32>().sqrt()
 }
 
-/// Of each head's context at each position: how long the error is, as a part of the context. The mean and the largest.
+/// The length of the error of each head's output at each position, relative to that of the output: the mean and the largest.
 fn relative_errors(actual: &[f32], exact: &[f32]) -> [f32; 2] {
-    let contexts = actual.chunks_exact(D_HEAD).zip(exact.chunks_exact(D_HEAD));
-    let errors: Vec<f32> = contexts
+    let outputs = actual.chunks_exact(D_HEAD).zip(exact.chunks_exact(D_HEAD));
+    let errors: Vec<f32> = outputs
         .map(|(actual, exact)| {
             let off: Vec<f32> = actual.iter().zip(exact).map(|(a, b)| a - b).collect();
             length(&off) / length(exact)
@@ -85,9 +85,9 @@ fn eight_bits_have_the_documented_error() {
             ("normal numbers", 0, [0.0080, 0.0148]),
             ("2 of 64 channels 10 times as large", 2, [0.0426, 0.2431]),
         ] {
-            let exact = contexts(&module, outliers, CacheStorage::Float);
+            let exact = outputs(&module, outliers, CacheStorage::Float);
             let [mean, largest] =
-                relative_errors(&contexts(&module, outliers, CacheStorage::Int8), &exact);
+                relative_errors(&outputs(&module, outliers, CacheStorage::Int8), &exact);
             println!("{backend}, {what}: mean {mean:.4}, largest {largest:.4}");
             for (measured, documented) in [mean, largest].into_iter().zip(documented) {
                 assert!(

@@ -22,7 +22,7 @@ const N_HEADS: usize = 4;
 const LEN: usize = 23;
 const TOLERANCE: f64 = 5e-6;
 
-/// Of two sequences: a prompt of more rows than the kernel takes, of as many as it takes, single tokens, a few.
+/// The steps of two sequences: a prompt of more rows than the kernel takes, of as many as it takes, single tokens, a few.
 const PIECES: [usize; 6] = [9, 8, 1, 1, 3, 1];
 
 /// The same pieces for a stack.

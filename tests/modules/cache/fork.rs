@@ -303,7 +303,7 @@ fn one_sequence_is_forked() {
         sentence(|| module.cache(2, &small(9)).fork(3)),
         "KvCache: one sequence can be forked, but there are 2"
     );
-    // Of a fork that went back to one sequence, and of nothing.
+    // A fork that went back to one sequence, and a fork of nothing.
     let [mut shared, mut copied] = forked(&module, &device);
     for cache in [&mut shared, &mut copied] {
         module.forward_cached(token(ROWS, 2, 2, &device), cache);

@@ -271,7 +271,7 @@ fn sequences_that_join_go_on_as_if_alone() {
         };
         for (name, module) in modules(&device) {
             let whole = module.forward(SelfAttentionInput::new(x.clone()));
-            // Of unequal lengths and capacities, either of which may be the larger; none at all yet; as many as the others.
+            // Caches of unequal lengths and capacities, either of which may be the larger; none at all yet; as many as the others.
             for (running, joining) in [(9, 3), (3, 9), (0, 5), (5, 0), (7, 7)] {
                 let mut cache = module.cache(2, &small(40));
                 read(&module, &mut cache, 0, &vec![1; running]);

@@ -133,7 +133,7 @@ fn drafts_are_taken_back() {
         (|cache| cache.truncate(&[4]), &[0, 1, 2, 3]),
         (|cache| cache.keep(&[3], &[&[4, 6]]), &[0, 1, 2, 4, 6]),
         (|cache| cache.truncate(&[0]), &[]),
-        // Of 12 tokens, of which three have been dropped, the sinks.
+        // The sinks of 12 tokens, three of which have been dropped.
         (|cache| cache.truncate(&[SINKS]), &[0, 1]),
     ];
     for (name, module) in without_window(&device) {

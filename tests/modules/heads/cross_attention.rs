@@ -18,7 +18,7 @@ use super::{
 const D_MEMORY: usize = 13;
 const LEN_Q: usize = 7;
 const LEN_KV: usize = 11;
-/// Of the second memory; what follows is padding.
+/// The length of the second memory; what follows is padding.
 const LENGTHS: [usize; 2] = [11, 8];
 
 #[test]

@@ -11,7 +11,7 @@ use super::{
 };
 
 const LEN: usize = 11;
-/// Of the second sequence; what follows is padding.
+/// The length of the second sequence; what follows is padding.
 const LENGTHS: [usize; 2] = [11, 8];
 
 #[test]

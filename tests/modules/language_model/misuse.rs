@@ -138,7 +138,7 @@ fn more_tokens_than_positions() {
             sentence(|| model.forward(tokens(12))),
             format!("{name}: 12 tokens from position 0 on need 12 positions, but there are 11")
         );
-        // Of rows with different numbers of new tokens, the one that is too long.
+        // The sentence names the row that is too long.
         let mut state = model.start(2);
         model.advance(&mut state, &[&[7; 10], &[7; 3]]);
         assert_eq!(

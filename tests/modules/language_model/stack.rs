@@ -105,7 +105,7 @@ fn wrong_guesses_are_taken_back() {
             let mut cache = stack.cache(2, &KvCacheConfig::new(MAX_LEN));
             reading.read(&[5, 5], &mut cache);
             for (accepted, rest) in [([0, 3], [1, 1]), ([2, 1], [1, 1])] {
-                // Of four guesses of each row, so many are right.
+                // How many of the four guesses of each row are right.
                 let guesses = accepted.iter().enumerate().map(|(b, &right)| {
                     let wrong = tensor([1, 4, D_MODEL], 7, &device);
                     if right == 0 {

@@ -139,7 +139,7 @@ fn spread(data: &TensorData) -> impl Iterator<Item = f64> {
     (0..NUMBERS).map(move |index| numbers[index * (numbers.len() - 1) / (NUMBERS - 1)])
 }
 
-/// Those of the first result of a changed model.
+/// The numbers of the first result of a changed model.
 fn of_model<M: Logits>(model: Model<M>, row: &Row) -> Result<Given, String> {
     let changed = model.changed(|config| row.change(config))?;
     let results = model.logits_of(&changed);

@@ -199,7 +199,7 @@ fn configurations_as_they_are_published() {
             }
         }
     });
-    // Of the same encoder, an older object counts alone.
+    // An older object of the same encoder counts alone.
     clip.assert_same_model(|config| {
         let text = config["text_config"].clone();
         config.insert("text_config_dict".into(), text);

@@ -62,7 +62,7 @@ fn training_lowers_the_loss() {
     }
 }
 
-/// Those of every head and layer, which add up to 1.
+/// The weights of every head and layer, which add up to 1.
 #[test]
 fn it_has_attention_weights() {
     let device = devices::any();

@@ -48,7 +48,7 @@ fn the_loss_and_its_gradients_are_those_of_the_reference() {
             let what = format!("{what} on {backend}");
             assert_close_to_largest(&what, &actual, &values.data(name), TOLERANCE, 0.0);
         };
-        // Of two layers that say the same.
+        // The sum over two layers that say the same.
         reference("loss", (loss.clone() / 2.0).into_data(), "loss");
         reference("metrics", (output.loss / 2.0).into_data(), "loss");
         assert_eq!(output.logits.dims(), [3, 3, 4]);

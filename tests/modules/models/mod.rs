@@ -68,7 +68,7 @@ fn assert_states(what: &str, states: Tensor<3>, expected: Tensor<3>) {
     );
 }
 
-/// Those of BERT, GPT-2, GPT-NeoX and ViT have no dropout inside the feed-forward networks; the residual sums have.
+/// BERT, GPT-2, GPT-NeoX and ViT have no dropout inside the feed-forward networks; the residual sums have.
 fn assert_feed_forward_without_dropout(layer: &TransformerLayer) {
     assert_dropout(layer, [true, true]);
 }

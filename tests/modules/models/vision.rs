@@ -264,7 +264,7 @@ fn half_precision_sees_the_same() {
     let options = LoadOptions::new(&device).dtype(FloatDType::BF16);
     let half = ImageClassifier::from_pretrained(copy.path(), options).unwrap();
     let whole = ImageClassifier::from_pretrained(copy.path(), &device).unwrap();
-    // Of another size than the table of positions.
+    // Images of another size than the table of positions.
     let image = formula().resize_exact(20, 12, image::imageops::FilterType::Triangle);
     let [few, many] = [&half, &whole].map(|classifier| {
         let (guesses, rollout) = classifier.classify_with_rollout(&image).unwrap();

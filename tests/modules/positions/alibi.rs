@@ -20,7 +20,7 @@ use burn_attn_tests::{
 
 use super::{loss, scores};
 
-/// Of `get_slopes` in the authors' code (arXiv:2108.12409), run in Python: eight heads, the paper's example.
+/// Results of `get_slopes` in the authors' code (arXiv:2108.12409), run in Python: eight heads, the paper's example.
 const EIGHT: [f64; 8] = [
     0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125, 0.00390625,
 ];

@@ -1,4 +1,4 @@
-//! Of several texts packed into one row, each stands where it would stand alone.
+//! Each of several texts packed into one row stands where it would stand alone.
 
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn::{
@@ -24,7 +24,7 @@ fn positions() -> Positions {
     Positions::PerToken(rows.into())
 }
 
-/// Of every text: its row, where it starts in it, and its length.
+/// Each text: its row, where it starts in it, and its length.
 fn texts() -> Vec<[usize; 3]> {
     let mut texts = Vec::new();
     for (row, lengths) in ROWS.into_iter().enumerate() {

@@ -17,7 +17,7 @@ const HEADS: usize = 3;
 
 /// Runs `(first position of the key − position of the query, bucket)`.
 ///
-/// Of `T5Attention._relative_position_bucket` of Hugging Face's `transformers`, its lines run in PyTorch 2.15 on the
+/// Results of `T5Attention._relative_position_bucket` of Hugging Face's `transformers`, its lines run in PyTorch 2.15 on the
 /// positions −153 to 153: 32 buckets, a largest distance of 128, bidirectional.
 const ENCODER: [(isize, usize); 31] = [
     (-153, 15),

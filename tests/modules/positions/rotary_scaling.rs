@@ -9,7 +9,7 @@ use burn::tensor::Tensor;
 use burn_attn::positions::{Positions, RotaryConfig, RotaryScaling, YarnScaling};
 use burn_attn_tests::{compare::numbers, devices, golden::GoldenFile};
 
-/// Of 14 numbers at the base 10000.
+/// The frequencies of 14 numbers at the base 10000.
 const TRAINED: [f64; 7] = [
     1.0,
     0.268269579527973,
@@ -42,7 +42,7 @@ const NTK: [f64; 7] = [
     9.31898430078735e-05,
 ];
 
-/// Of 22 numbers: a factor of 8 from 509 tokens, the ramp from pair 1 to pair 6.
+/// The frequencies of 22 numbers: a factor of 8 from 509 tokens, the ramp from pair 1 to pair 6.
 const YARN: [f64; 11] = [
     1.0,
     0.432876128108306,
@@ -57,7 +57,7 @@ const YARN: [f64; 11] = [
     2.88766212510395e-05,
 ];
 
-/// Of 22 numbers at the base 500000: a factor of 16 from 8191 tokens, 64 and 2 turns, the ramp from pair 2 to pair 6.
+/// The frequencies of 22 numbers at the base 500000: a factor of 16 from 8191 tokens, 64 and 2 turns, the ramp from pair 2 to pair 6.
 const YARN_OF_ANOTHER_BASE: [f64; 11] = [
     1.0,
     0.303327522408296,

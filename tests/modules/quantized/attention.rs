@@ -140,7 +140,7 @@ fn a_product_is_off_by_half_a_step() {
         let exact = ops::linear(x.clone(), weight.clone(), Some(bias.clone()));
         let steps = [
             weight.clone().abs().max().expand([depth, columns]),
-            // Of each block of a row.
+            // One scale for each block of a row.
             weight
                 .clone()
                 .abs()

@@ -1,6 +1,6 @@
 //! Weights in 8 bits: a module that `quantize_weights` has packed computes what the same numbers in floats do.
 //!
-//! Of Burn 0.22.1's schemes this runs those that both CPU backends have: symmetric 8 bits, one scale per tensor or per block.
+//! Runs the schemes of Burn 0.22.1 that both CPU backends have: symmetric 8 bits, one scale per tensor or per block.
 //! ndarray alone has 2 bits, flex alone stores any scheme; neither multiplies 8 bits without making floats of them first.
 
 mod adapters;

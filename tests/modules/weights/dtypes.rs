@@ -25,7 +25,7 @@ fn bytes(numbers: &[f32], dtype: &str) -> Vec<u8> {
             .iter()
             .flat_map(|number| upper(number).to_le_bytes())
             .collect(),
-        // Of normal numbers: five bits of exponent, ten of fraction.
+        // Normal numbers have five bits of exponent, ten of fraction.
         "F16" => {
             let half = |number: &f32| {
                 let bits = number.to_bits();

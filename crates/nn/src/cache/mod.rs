@@ -53,7 +53,7 @@ use prefix::Prefix;
 ///
 /// # Masks and biases
 ///
-/// Those of an input are for its tokens as queries and all tokens so far as keys: key `j` of a sequence is its token `j`, also when a
+/// Masks and biases of an input are for its tokens as queries and all tokens so far as keys: key `j` of a sequence is its token `j`, also when a
 /// window has dropped some. So the last axis of a dense mask is `longest + len`, where `longest` is the most tokens that a sequence has in the
 /// cache; what it says of keys that a shorter sequence does not have is not read. The module stays causal: a mask hides more. Positions are
 /// those of the cache, whatever a mask hides: padding on the left, hidden by [`AttentionMask::padding`](crate::AttentionMask::padding),
@@ -153,7 +153,7 @@ pub struct KvCache {
     window: Option<usize>,
     /// The number of sink tokens: first tokens that stay when the cache drops the oldest others.
     sink_tokens: Option<usize>,
-    /// Of the tokens in the buffers, if any was given one that is not its place.
+    /// The positions of the tokens in the buffers, if any was given one that is not its place.
     positions: Option<Vec<Vec<usize>>>,
     bias: PositionBias,
 }

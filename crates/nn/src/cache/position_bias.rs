@@ -13,9 +13,9 @@ use crate::{
 pub(super) struct PositionBias {
     /// What the biases are computed from.
     source: Option<BiasSource>,
-    /// Of a query at the position of the last of `len` keys: `[1, n_heads, 1, len]`.
+    /// The bias of a query at the position of the last of `len` keys: `[1, n_heads, 1, len]`.
     pub(super) of_last_query: Option<Tensor<4>>,
-    /// Of queries at any position within the capacity, as [`AttentionBias::distances`] takes it.
+    /// The bias of queries at any position within the capacity, as [`AttentionBias::distances`] takes it.
     pub(super) distances: Option<Tensor<2>>,
 }
 

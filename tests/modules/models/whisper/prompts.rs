@@ -93,7 +93,7 @@ fn prompts_of_older_files_name_the_language() {
         let prompt = if name.starts_with("forced") { 0 } else { 4 };
         assert_eq!(transcript.tokens, tokens[prompt..]);
     }
-    // Those of `config.json` count where the other file has none.
+    // Forced tokens of `config.json` count where the other file has none.
     for (own, expected) in [
         (json!(null), "forced.of_config.0"),
         (json!([[1, null], [2, 33]]), "forced.heard.0"),
