@@ -21,7 +21,7 @@ const D_HEAD: usize = 64;
 const WIDTH: usize = HEADS * D_HEAD;
 const LEN: usize = 512;
 
-/// Attention that leaves queries, keys, values and contexts as they come.
+/// Attention that leaves queries, keys, values and outputs as they come.
 fn bare(device: &Device) -> MultiHeadAttention {
     let config = MultiHeadAttentionConfig::new(WIDTH, HEADS)
         .with_causal(true)
@@ -48,8 +48,8 @@ fn normal(seed: u64, outliers: usize, device: &Device) -> Tensor<3> {
     Tensor::from_data(data, device)
 }
 
-/// The contexts of all heads and positions with a cache like this.
-fn contexts(module: &MultiHeadAttention, outliers: usize, storage: CacheStorage) -> Vec<f32> {
+/// The outputs of all heads and positions with a cache like this.
+fn outputs(module: &MultiHeadAttention, outliers: usize, storage: CacheStorage) -> Vec<f32> {
     let device = module.query.weight.device();
     let input = MultiHeadAttentionInput::new(
         normal(1, 0, &device),
