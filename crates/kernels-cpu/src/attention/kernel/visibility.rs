@@ -40,8 +40,11 @@ impl<R: Real> Scoring<'_, R> {
 
     /// Whether some of `keys` are between the first keys and the window of all `queries`.
     pub(crate) fn has_gap(&self, queries: &Queries, keys: &Range<usize>) -> bool {
+        if self.options.mask.first_keys.is_none() {
+            return false;
+        }
         let [(_, first), (count, last)] = self.first_and_last(queries);
-        count > 0 && count.max(keys.start) < first.start.min(last.start).min(keys.end)
+        count.max(keys.start) < first.start.min(last.start).min(keys.end)
     }
 
     /// What the first query and the last may see. Neither the number of first keys nor the ends of the range decrease from one query to the next.
