@@ -160,6 +160,11 @@ fn the_end_tokens_of_all_files_end_a_text() {
         let end = format!("{file} cannot be read as {what}: it is not a JSON object");
         assert!(refused.ends_with(&end), "{refused}");
     }
+    let refused = end_tokens("/no/such/folder", &tokenizer).expect_err("there is none");
+    assert_eq!(
+        refused.to_string(),
+        "/no/such/folder is not a folder, and no model on the Hub can have this name"
+    );
 }
 
 #[test]
