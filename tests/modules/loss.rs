@@ -95,10 +95,12 @@ fn a_hopeless_prediction_has_a_finite_loss() {
 #[test]
 fn a_token_that_cannot_be_has_no_share() {
     let device = Device::default();
-    let logits = TensorData::from([[[f32::NEG_INFINITY, 0.0, 0.0]]]);
+    // The second token is padding.
+    let logits = TensorData::from([[[f32::NEG_INFINITY, 0.0, 0.0]; 2]]);
     let logits = Tensor::<3>::from_data(logits, &device);
-    let expected = Tensor::<2, Int>::from_data(TensorData::from([[1i64]]), &device);
-    let loss = validation_loss(logits, expected, Tensor::ones([1, 1], &device), 1);
+    let expected = Tensor::<2, Int>::from_data(TensorData::from([[1i64, 0]]), &device);
+    let weights = Tensor::<2>::from_data([[1.0, 0.0]], &device);
+    let loss = validation_loss(logits, expected, weights, 1);
     assert!((loss.into_scalar::<f32>() - 2f32.ln()).abs() < 1e-6);
 }
 

@@ -45,7 +45,12 @@ impl TrainingData for Texts {
 
     fn validation(&self, device: &Device) -> impl Iterator<Item = LanguageModelBatch> {
         let texts = self.validation.iter();
-        texts.map(move |text| LanguageModelBatch::new(&[text], device))
+        texts.map(move |text| {
+            let mut batch = LanguageModelBatch::new(&[text], device);
+            // All of a text of zeros is padding.
+            batch.targets.count *= usize::from(*text != [0; 3]);
+            batch
+        })
     }
 }
 
@@ -220,9 +225,34 @@ fn data_that_is_not_there_is_said_before_the_first_step() {
         trained(without_validation),
         "Trainer: the validation part has no batch"
     );
+    let padding_alone = Texts {
+        validation: vec![[0; 3]; 2],
+        ..texts()
+    };
+    assert_eq!(
+        trained(padding_alone),
+        "Trainer: the validation part has no token to predict"
+    );
     let without_training = Texts {
         training: Vec::new(),
         ..texts()
     };
     assert_eq!(trained(without_training), "Trainer: an epoch has no step");
+}
+
+#[test]
+fn what_a_checkpoint_cannot_hold_is_said_before_the_first_step() {
+    let (_alone, folder) = (alone(), folder());
+    for name in ["model", "average", "optimizer-2"] {
+        let mut trainer = trainer(folder.path(), |_| ());
+        trainer.folder.parts.insert(name.into(), vec![3]);
+        assert_eq!(
+            sentence(move || run(&mut trainer, &texts(), 0)),
+            format!("Trainer: a part of the program cannot be named {name}")
+        );
+    }
+    assert_eq!(
+        sentence(|| trainer(folder.path(), |config| config.optimizers = 0)),
+        "Trainer: there are no optimizers"
+    );
 }

@@ -156,7 +156,9 @@ impl Flat {
             true => losses,
             false => losses - logits.clone().mean_dim(1) * smoothing,
         };
-        (losses * self.weights.clone()).sum()
+        // Nor may one that padding expects.
+        let is_padding = self.weights.clone().equal_elem(0.0);
+        (losses.mask_fill(is_padding, 0.0) * self.weights.clone()).sum()
     }
 
     /// The gradient of the loss, `[rows, vocabulary]`.

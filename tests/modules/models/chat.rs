@@ -3,11 +3,11 @@
 use std::fs;
 
 use burn_attn_models::{
-    chat::{ChatError, ChatModel, Message, Template},
+    chat::{ChatError, ChatModel, Conversation, Message, Template},
     generate::{GenerateOptions, generate},
     pretrained::{Tokenizer, end_tokens},
 };
-use burn_attn_tests::{devices, golden};
+use burn_attn_tests::{devices, golden, sentence};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -100,11 +100,19 @@ fn what_transformers_adds_to_jinja_is_there() {
 
 #[test]
 fn a_broken_template_is_refused() {
-    let folder = with_config(&json!({"chat_template": "{% for %}"}));
-    let error = Template::of(folder.path()).unwrap_err().to_string();
-    let path = folder.path().join(TOKENIZER_CONFIG);
-    let start = format!("the chat template of {}", path.display());
-    assert!(error.starts_with(&start), "{error}");
+    for (template, reason) in [
+        (json!("{% for %}"), ""),
+        (
+            json!([{"name": "rag", "template": "{{ messages }}"}]),
+            "none of its templates is named default",
+        ),
+    ] {
+        let folder = with_config(&json!({ "chat_template": template }));
+        let error = Template::of(folder.path()).unwrap_err().to_string();
+        let path = folder.path().join(TOKENIZER_CONFIG);
+        let start = format!("the chat template of {}: {reason}", path.display());
+        assert!(error.starts_with(&start), "{error}");
+    }
 }
 
 #[test]
@@ -160,6 +168,11 @@ fn the_end_tokens_of_all_files_end_a_text() {
         let end = format!("{file} cannot be read as {what}: it is not a JSON object");
         assert!(refused.ends_with(&end), "{refused}");
     }
+    let refused = end_tokens("/no/such/folder", &tokenizer).expect_err("there is none");
+    assert_eq!(
+        refused.to_string(),
+        "/no/such/folder is not a folder, and no model on the Hub can have this name"
+    );
 }
 
 #[test]
@@ -241,7 +254,7 @@ fn a_model_with_its_files_answers_and_stops() {
     write(
         &copy,
         "chat_template.jinja",
-        "{{ messages[-1].content }} and",
+        "{% for message in messages %}{{ message.content }} {% endfor %}and",
     );
     let model = ChatModel::from_pretrained(copy.path(), &device).expect("a model");
     // The model cannot write a token outside its vocabulary.
@@ -251,4 +264,18 @@ fn a_model_with_its_files_answers_and_stops() {
     let turn = turn.expect("an answer");
     assert_eq!((turn.read, turn.written), (2, 1));
     assert_eq!((turn.answer.as_str(), conversation.tokens().len()), ("", 2));
+
+    // A later system message comes before the turns.
+    let mut conversation = conversation.with_system("values").expect("a template");
+    conversation
+        .say("queries", &options, |_| true)
+        .expect("an answer");
+    assert_eq!(conversation.tokens()[..4], [4, 1, 3, 2]);
+
+    let mut tokenizer = model.tokenizer.clone();
+    tokenizer.with_padding(Some(Default::default()));
+    assert_eq!(
+        sentence(|| Conversation::new(&model.model, &tokenizer, None, 5)),
+        "Conversation: the tokenizer truncates or pads texts"
+    );
 }

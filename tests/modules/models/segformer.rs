@@ -364,4 +364,11 @@ fn mistakes_have_a_sentence() {
         sentence(|| ImageBatch::of_pixels(zeros([1, 3, 2, 2]), &[1; 3], None)),
         "ImageBatch: there are 1 images of 2 × 2 pixels, but 3 classes"
     );
+    for (shape, expected) in [
+        ([0, 3, 2, 2], "ImageBatch: there are no images"),
+        ([1, 3, 0, 5], "ImageBatch: there are images of 0 × 5 pixels"),
+    ] {
+        let refused = sentence(|| ImageBatch::of_pixels(zeros(shape), &[], None));
+        assert_eq!(refused, expected);
+    }
 }

@@ -2,9 +2,10 @@
 
 use burn::{
     module::{Module, Param},
+    nn::BatchNormConfig,
     tensor::{DType, Tensor},
 };
-use burn_attn_models::weights::{Table, Weights, save, transposed};
+use burn_attn_models::weights::{Table, Weights, in_f16, in_f32, save, transposed};
 use burn_attn_tests::{compare, devices, numbers::filled, parameters};
 
 use super::{contents, folder, load, model, rows::assert_matrix, write_as};
@@ -84,6 +85,16 @@ fn every_dtype_becomes_every_other() {
             assert_eq!((written.as_str(), numbers), (to, &bytes(&exact()[..3], to)));
         }
     }
+}
+
+#[test]
+fn clones_keep_the_precision_of_their_running_statistics() {
+    let device = devices::any();
+    let first = BatchNormConfig::new(5).init(&device);
+    let half = in_f16(first.clone());
+    let whole = in_f32(half.clone(), &device);
+    let dtypes = [first, half, whole].map(|norm| norm.running_mean.value().dtype());
+    assert_eq!(dtypes, [DType::F32, DType::F16, DType::F32]);
 }
 
 #[test]

@@ -46,12 +46,20 @@ impl<'a> Conversation<'a> {
     ///
     /// `budget` is how many tokens an answer has room for, up to a quarter of the model's length: former turns that would leave less are
     /// forgotten.
+    ///
+    /// # Panics
+    ///
+    /// When the tokenizer truncates or pads texts, as its file may say: the end of a conversation would be cut off.
     pub fn new(
         model: &'a LanguageModel,
         tokenizer: &'a Tokenizer,
         template: Option<Template>,
         budget: usize,
     ) -> Self {
+        assert!(
+            tokenizer.get_truncation().is_none() && tokenizer.get_padding().is_none(),
+            "Conversation: the tokenizer truncates or pads texts"
+        );
         Self {
             model,
             tokenizer,
@@ -70,7 +78,7 @@ impl<'a> Conversation<'a> {
         self
     }
 
-    /// Adds a system message, which is never forgotten.
+    /// Adds a system message, which stands before all turns and is never forgotten.
     ///
     /// # Errors
     ///
@@ -79,7 +87,8 @@ impl<'a> Conversation<'a> {
         if self.template.is_none() {
             return Err(ChatError::NoTemplate);
         }
-        self.messages.push(Message::new("system", content));
+        let at = n_of_system(&self.messages);
+        self.messages.insert(at, Message::new("system", content));
         Ok(self)
     }
 
@@ -181,9 +190,7 @@ impl<'a> Conversation<'a> {
     ) -> Result<(Vec<u32>, Vec<Message>, usize), ChatError> {
         let mut messages = self.messages.clone();
         messages.push(Message::new("user", said));
-        let mut of_system = messages.iter();
-        let system = of_system.position(|message| message.role != "system");
-        let system = system.unwrap_or(messages.len());
+        let system = n_of_system(&messages);
         let mut at_first = None;
         loop {
             // The template writes the special tokens.
@@ -275,4 +282,10 @@ impl<'a> Conversation<'a> {
         self.state = self.model.start(1);
         0
     }
+}
+
+/// The system messages that a conversation begins with.
+fn n_of_system(messages: &[Message]) -> usize {
+    let is_of_system = |message: &&Message| message.role == "system";
+    messages.iter().take_while(is_of_system).count()
 }

@@ -52,7 +52,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or its template cannot be compiled.
+    /// When a file cannot be read, or its template cannot be compiled, or none of its named templates is `default`.
     pub fn of(folder: &Path) -> Result<Option<Self>, ChatError> {
         let fields = tokenizer_fields(folder)?;
         let alone = folder.join("chat_template.jinja");
@@ -60,7 +60,7 @@ impl Template {
             let source = fs::read_to_string(&alone);
             (alone, source.map_err(|error| error.to_string()))
         } else if let Some(source) = in_config(&fields) {
-            (folder.join(TOKENIZER_CONFIG), Ok(source))
+            (folder.join(TOKENIZER_CONFIG), source)
         } else {
             return Ok(None);
         };
@@ -119,13 +119,15 @@ fn compiled(source: &str) -> Result<Environment<'static>, minijinja::Error> {
     Ok(environment)
 }
 
-/// `chat_template`: a text, or a list of named texts, of which `default` is taken.
-fn in_config(fields: &Map<String, Value>) -> Option<String> {
+/// `chat_template`: a text, or a list of named texts, of which `default` is taken, which has to be there.
+fn in_config(fields: &Map<String, Value>) -> Option<Result<String, String>> {
     match fields.get("chat_template")? {
-        Value::String(source) => Some(source.clone()),
+        Value::String(source) => Some(Ok(source.clone())),
         Value::Array(named) => {
-            let default = named.iter().find(|named| named["name"] == "default")?;
-            default["template"].as_str().map(String::from)
+            let default = named.iter().find(|named| named["name"] == "default");
+            let source = default.and_then(|default| default["template"].as_str());
+            let source = source.ok_or("none of its templates is named default");
+            Some(source.map(String::from).map_err(String::from))
         }
         _ => None,
     }

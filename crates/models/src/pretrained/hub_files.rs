@@ -8,14 +8,13 @@ use super::{
 };
 use crate::weights::{WEIGHT_FILES, shards};
 
-/// Files at the top of a model, where they are there, beside `tokenizer_config.json`.
-const BESIDE: [&str; 7] = [
+/// Files at the top of a model, where they are there, beside those that have to be known for a chat.
+const BESIDE: [&str; 6] = [
     "preprocessor_config.json",
     PROCESSOR_CONFIG,
     "tokenizer.json",
     "special_tokens_map.json",
     "chat_template.jinja",
-    "generation_config.json",
     "config_sentence_transformers.json",
 ];
 
@@ -59,7 +58,8 @@ pub(super) fn wanted_files(folder: &Path, wanted: Wanted) -> Vec<WantedFile> {
     if matches!(wanted, Wanted::Model | Wanted::Sentences | Wanted::Chat) {
         let beside = BESIDE.iter().chain(&SENTENCE_CONFIGS);
         files.extend(beside.map(|name| one(name, Need::IfAny)));
-        files.push(one(TOKENIZER_CONFIG, need(Need::Known, Wanted::Chat)));
+        let known = ["config.json", "generation_config.json", TOKENIZER_CONFIG];
+        files.extend(known.map(|name| one(name, need(Need::Known, Wanted::Chat))));
         files.push(one(MODULES, need(Need::Known, Wanted::Sentences)));
         files.extend(module_files(folder, need(Need::Always, Wanted::Sentences)));
     }

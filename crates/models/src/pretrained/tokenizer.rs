@@ -8,7 +8,6 @@ pub use tokenizers::Tokenizer;
 use super::{
     PretrainedError,
     error::MODEL_CONFIG,
-    folder,
     json::object_if_any,
     source::folder_with,
     wanted::{TOKENIZER_CONFIG, Wanted},
@@ -49,12 +48,19 @@ pub fn tokenizer(source: impl AsRef<Path>) -> Result<Tokenizer, PretrainedError>
 ///
 /// # Errors
 ///
-/// When a file is there and cannot be read.
+/// When a file is there and cannot be read, when there is no such folder, or when the files of a name can be found neither in the cache nor on the Hub.
 pub fn end_tokens(
     source: impl AsRef<Path>,
     tokenizer: &Tokenizer,
 ) -> Result<Vec<u32>, PretrainedError> {
-    let folder = folder(source)?;
+    let folder = folder_with(source.as_ref(), Wanted::Chat)?;
+    // The folder of a GGUF file may be the empty path, which is the working directory.
+    if !folder.join(".").exists() {
+        return Err(PretrainedError::Source {
+            from: folder,
+            reason: "no model on the Hub can have this name".into(),
+        });
+    }
     let mut ends = Vec::new();
     for (name, expected) in [
         ("generation_config.json", "the settings of a generation"),

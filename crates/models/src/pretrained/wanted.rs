@@ -54,7 +54,7 @@ pub(crate) enum Wanted {
     Model,
     /// Configuration, and all of a `sentence-transformers` model but the weights of its transformer.
     Sentences,
-    /// The files that a conversation needs beside configuration and weights.
+    /// The files that a conversation needs beside the weights.
     Chat,
     /// The files that speech recognition needs beside configuration and weights.
     Speech,

@@ -208,9 +208,10 @@ impl SentenceEncoder {
     ///
     /// As [`Bert::forward`] for a batch that is as long as its longest row: rows of similar lengths are fastest.
     pub fn vectors(&self, rows: &[impl AsRef<[u32]>]) -> Tensor<2> {
-        let device = self.bert.tokens.weight.device();
+        let weight = &self.bert.tokens.weight;
+        let device = weight.device();
         if rows.is_empty() {
-            return Tensor::zeros([0, self.width], &device);
+            return Tensor::zeros([0, self.width], (&device, weight.dtype()));
         }
         let lengths: Vec<usize> = rows.iter().map(|row| row.as_ref().len()).collect();
         let input = BertInput::new(padded_tokens(rows, &device)).lengths(&lengths);

@@ -125,7 +125,8 @@ impl AudioProcessor {
             if samples.is_empty() {
                 return Err(SpeechError::Empty(row));
             }
-            SpeechError::check(samples)?;
+            SpeechError::check(samples)
+                .map_err(|error| SpeechError::Recording(row, error.into()))?;
         }
         let lengths: Vec<usize> = recordings.iter().map(|samples| samples.len()).collect();
         let len = lengths.iter().copied().max().unwrap_or(0);

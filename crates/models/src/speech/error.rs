@@ -40,6 +40,9 @@ pub enum SpeechError {
     /// A recording of a batch has no samples.
     #[error("recording {0} has no samples")]
     Empty(usize),
+    /// There is something wrong with a recording of a batch.
+    #[error("recording {0}: {1}")]
+    Recording(usize, Box<Self>),
     /// A sample is NaN or infinite.
     #[error("sample {at} is {sample}")]
     Sample {

@@ -99,10 +99,14 @@ impl SpeechRecognizer {
         self.model.max_frames() * SAMPLES_OF_FRAME
     }
 
-    /// A recording in windows of as many samples as the model reads at once. The last one has the rest, which [`recognize`](Self::recognize) refuses if it is
-    /// shorter than a frame of 20 ms.
+    /// A recording in windows of as many samples as the model reads at once. The last one has the rest, which is left out if it is shorter than a frame
+    /// of 20 ms, unless it is the whole recording.
     pub fn windows<'a>(&self, samples: &'a [f32]) -> impl Iterator<Item = &'a [f32]> + use<'a> {
-        samples.chunks(self.window())
+        let window = self.window();
+        let rest = samples.len() % window;
+        let is_left_out = rest < SAMPLES_OF_FRAME && samples.len() > window;
+        let end = samples.len() - if is_left_out { rest } else { 0 };
+        samples[..end].chunks(window)
     }
 
     /// The text of a window: samples in −1 to 1, [`LogMel::SAMPLE_RATE`] a second.

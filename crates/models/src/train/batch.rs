@@ -185,9 +185,14 @@ impl ImageBatch {
     ///
     /// # Panics
     ///
-    /// When the numbers of pixels and classes differ.
+    /// When there is no image, or none has pixels, or the numbers of pixels and classes differ.
     pub fn of_pixels(images: Tensor<4>, classes: &[u32], ignored: Option<u32>) -> Self {
         let ([batch, _, height, width], device) = (images.dims(), images.device());
+        assert!(batch > 0, "ImageBatch: there are no images");
+        assert!(
+            height * width > 0,
+            "ImageBatch: there are images of {height} × {width} pixels"
+        );
         assert!(
             classes.len() == batch * height * width,
             "ImageBatch: there are {batch} images of {height} × {width} pixels, but {} classes",

@@ -87,7 +87,7 @@ pub struct CheckpointFolder<C> {
     pub path: PathBuf,
     /// Everything that determines the run.
     pub config: C,
-    /// Files that using the model takes, such as its vocabulary, by name.
+    /// Files that using the model takes, such as its vocabulary, by name. The names `model`, `average` and `optimizer-…` are the trainer's.
     pub parts: BTreeMap<String, Vec<u8>>,
 }
 
@@ -102,6 +102,17 @@ struct Header<C> {
 }
 
 impl<C: Serialize> CheckpointFolder<C> {
+    /// Panics if the program has a part that would take the place of one of the trainer's.
+    pub(super) fn check_parts(&self) {
+        for name in self.parts.keys() {
+            let is_free = name != MODEL && name != AVERAGE && !name.starts_with("optimizer-");
+            assert!(
+                is_free,
+                "Trainer: a part of the program cannot be named {name}"
+            );
+        }
+    }
+
     /// Writes the newest checkpoint, which becomes the best one too if its validation loss is the lowest.
     ///
     /// # Errors

@@ -62,6 +62,10 @@ where
     C: Serialize,
 {
     /// Begins a run with the model that `init` makes on the autodiff device.
+    ///
+    /// # Panics
+    ///
+    /// When there are no optimizers.
     pub fn start(
         folder: CheckpointFolder<C>,
         config: TrainerConfig,
@@ -69,6 +73,7 @@ where
         scheduler: ModuleLrScheduler,
         init: impl FnOnce(&Device) -> M,
     ) -> Self {
+        assert!(config.optimizers > 0, "Trainer: there are no optimizers");
         let device = config.device.clone().autodiff();
         burn_attn::seed(&device, mix(config.seed, u64::MAX));
         let model = init(&device);
@@ -164,7 +169,8 @@ where
     ///
     /// # Panics
     ///
-    /// When the validation part has no batch, an epoch no step, or a step no sample; as [`Replicas::step`](super::Replicas::step).
+    /// When the validation part has no batch or no token to predict, an epoch no step, or a step no sample; when a part of the program has a
+    /// [name of the trainer's](CheckpointFolder::parts); as [`Replicas::step`](super::Replicas::step).
     pub fn run<D, E>(
         &mut self,
         data: &D,
@@ -175,8 +181,16 @@ where
         E: From<TrainError>,
     {
         let device = self.config.device.clone().inner();
-        let is_empty = data.validation(&device).next().is_none();
-        assert!(!is_empty, "Trainer: the validation part has no batch");
+        self.folder.check_parts();
+        let mut n_batches = 0;
+        let mut batches = data.validation(&device).inspect(|_| n_batches += 1);
+        let predicts = batches.any(|mut batch| batch.targets().count > 0);
+        drop(batches);
+        assert!(n_batches > 0, "Trainer: the validation part has no batch");
+        assert!(
+            predicts,
+            "Trainer: the validation part has no token to predict"
+        );
         let mut saved = (self.clock)();
         while !self.state.finished {
             let plan = data.steps(self.state.epoch);

@@ -21,7 +21,7 @@ pub trait TrainingData {
     /// A batch of training samples on a device.
     fn batch(&self, samples: &[usize], device: &Device) -> Self::Batch;
 
-    /// The batches of the validation part on a device, one or more.
+    /// The batches of the validation part on a device, one or more, with one token to predict or more.
     fn validation(&self, device: &Device) -> impl Iterator<Item = Self::Batch>;
 }
 

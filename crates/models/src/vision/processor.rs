@@ -73,6 +73,7 @@ impl ImageProcessor {
     ///
     /// When the file is missing, has a setting that is not supported, or does not say what the processor needs: `size` and `resample` if it
     /// resizes, `crop_size` if it crops, `image_mean` and `image_std` if it normalises. DETR has a default for `resample`.
+    /// When a file of a name on the Hub does not name its kind, and there is no `config.json`.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
         let folder = folder_with(source.as_ref(), Wanted::Preprocessor)?;
         let (path, mut fields) = preprocessor(&folder, "image_processor", EXPECTED)?;
@@ -92,7 +93,10 @@ impl ImageProcessor {
             is_square,
             crops,
             of_detr,
-        } = kind.unwrap_or_else(|| Kind::beside(&folder));
+        } = match kind {
+            Some(kind) => kind,
+            None => Kind::beside(&folder_with(source.as_ref(), Wanted::Config)?),
+        };
         // Fields of names, and of the form of results.
         file.ignore("processor_class data_format input_data_format return_tensors device");
         file.ignore("disable_grouping do_convert_rgb image_seq_length _valid_processor_keys _valid_kwargs_names");

@@ -1,9 +1,9 @@
 //! Reads a table from source to target: tensors of files become parameters of a model.
 
-use std::path::Path;
+use std::{any::Any, collections::BTreeMap, path::Path};
 
 use burn::{
-    module::{Module, ModuleMapper, Param},
+    module::{Module, ModuleMapper, Param, ParamId},
     tensor::{Bytes, DType, FloatDType, Tensor, TensorData},
 };
 
@@ -154,23 +154,27 @@ impl Weights {
             fit: &fit,
             dtype: self.options.dtype,
             path: Vec::new(),
+            before: BTreeMap::new(),
             error: None,
         };
         let loaded = model.clone().map(&mut loader);
-        if let Some(error) = loader.error {
-            return Err(error);
+        match loader.error {
+            None => *model = loaded,
+            // In Burn 0.22.1 clones share running statistics, which this gives their values back.
+            Some(_) => drop(loaded.map(&mut loader)),
         }
-        *model = loaded;
-        Ok(fit.not_loaded)
+        loader.error.map_or(Ok(fit.not_loaded), Err)
     }
 }
 
-/// Loads the parameters that it visits, until one cannot be read.
+/// Loads the parameters that it visits, until one cannot be read; from then on, gives them the values back that they had.
 struct Loader<'a> {
     plan: &'a Plan,
     fit: &'a Fit<'a>,
     dtype: Option<FloatDType>,
     path: Vec<String>,
+    /// What the loaded parameters were, each a `Tensor<D>`.
+    before: BTreeMap<ParamId, Box<dyn Any>>,
     error: Option<WeightsError>,
 }
 
@@ -223,8 +227,15 @@ impl ModuleMapper for Loader<'_> {
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let id = param.id;
         if self.error.is_some() {
-            return param;
+            let before = self
+                .before
+                .get(&id)
+                .and_then(|value| value.downcast_ref::<Tensor<D>>());
+            return before
+                .cloned()
+                .map_or(param, |value| Param::initialized(id, value));
         }
         let dtype = match self.dtype {
             Some(dtype) if !param.is_initialized() => dtype.into(),
@@ -239,7 +250,10 @@ impl ModuleMapper for Loader<'_> {
         };
         let data = TensorData::from_bytes_vec(numbers, param.lazy_shape(), dtype);
         let value = Tensor::from_data(data, (&param.lazy_device(), dtype));
-        let id = param.id;
+        if param.is_initialized() {
+            let value = || Box::new(param.base()) as Box<dyn Any>;
+            self.before.entry(id).or_insert_with(value);
+        }
         param.transform_for_load(value, id)
     }
 }

@@ -23,12 +23,12 @@ pub fn in_int8<M: Module>(model: M) -> M {
         .map(&mut Precision::Int8)
 }
 
-/// A model on `device` with its parameters in f32, whatever they were in. Those in int8 must be on flex.
+/// A model on `device` with its parameters in f32, whatever they were in, without autodiff. Those in int8 must be on flex.
 pub fn in_f32<M: Module>(model: M, device: &Device) -> M {
-    model.map(&mut Precision::F32).to_device(device)
+    apart(model).map(&mut Precision::F32).to_device(device)
 }
 
-/// The model with running statistics that no clone shares: Burn 0.22.1 would cast those of the clones too.
+/// The model with running statistics that no clone shares: Burn 0.22.1 would cast and move those of the clones too.
 fn apart<M: Module>(model: M) -> M {
     model.valid()
 }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::{
-    CHAT, COMMIT, fill_with, load, offline,
+    CHAT, COMMIT, ENDS, fill_with, load, offline,
     server::{Server, Serves},
     temporary,
 };
@@ -14,11 +14,18 @@ fn a_chat_gets_template_and_end_tokens() {
     for has_template in [true, false] {
         let model = temporary();
         let path = |file: &str| model.path().join(file);
-        let mut files = vec!["config.json", "model.safetensors", "tokenizer.json"];
+        let mut files = vec![
+            "config.json",
+            "model.safetensors",
+            "tokenizer.json",
+            "generation_config.json",
+        ];
         for file in &files[..2] {
             fs::copy(folder("llama").join(file), path(file)).expect("copied");
         }
         fs::write(path("tokenizer.json"), WORDS).expect("written");
+        let ends = r#"{"eos_token_id": 3}"#;
+        fs::write(path("generation_config.json"), ends).expect("written");
         if has_template {
             files.push("tokenizer_config.json");
             let config = r#"{"chat_template": "{{ messages[0].content }}"}"#;
@@ -38,6 +45,11 @@ fn a_chat_gets_template_and_end_tokens() {
             reason.contains("has no tokenizer.json of organisation/tiny"),
             "{reason}"
         );
+        // Beside a tokenizer alone, the files that name end tokens.
+        let alone = temporary();
+        let alone = ("HF_HUB_CACHE", alone.path());
+        let ends = (ENDS, Path::new("[2, 3]"));
+        assert_eq!(load("organisation/tiny", &[alone, ends, endpoint]), Ok(()));
         for cache in [&empty, &filled] {
             let cache = ("HF_HUB_CACHE", cache.path());
             let load = |variables: &[_]| load("organisation/tiny", variables);

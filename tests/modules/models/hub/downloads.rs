@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::{Map, Value, json};
 
 use super::{
-    COMMIT, PROGRESS, TOKENIZER, fill, load, offline, printed,
+    COMMIT, IMAGES, PROGRESS, TOKENIZER, fill, load, offline, printed,
     server::{Request, Server, Serves},
     temporary,
 };
@@ -276,6 +276,25 @@ fn a_tokenizer_is_downloaded_alone() {
     assert_eq!(load("organisation/tiny", &variables), Ok(()));
     let variables = [variables[0], (TOKENIZER, Path::new("1")), offline()];
     assert_eq!(load("organisation/tiny", &variables), Ok(()));
+}
+
+/// The configuration of the model names it where the settings of images do not.
+#[test]
+fn the_kind_of_a_processor_is_downloaded() {
+    let model = copied("clip", |_| {});
+    let settings =
+        json!({"size": 5, "crop_size": 4, "resample": 3, "image_mean": 0.5, "image_std": 0.5});
+    let path = model.path().join("preprocessor_config.json");
+    fs::write(path, settings.to_string()).expect("written");
+    let files = ["config.json", "preprocessor_config.json"];
+    let server = Server::start(COMMIT, model.path(), &files, Serves::Files);
+    let (cache, endpoint) = (temporary(), server.url());
+    let variables = [
+        ("HF_HUB_CACHE", cache.path()),
+        ("HF_ENDPOINT", Path::new(&endpoint)),
+        (IMAGES, Path::new("Some(ShorterSide(5))")),
+    ];
+    assert_eq!(load("tiny", &variables), Ok(()));
 }
 
 #[test]

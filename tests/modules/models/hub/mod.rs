@@ -16,6 +16,7 @@ use burn_attn_models::{
     pretrained::{self, Download},
     sentences::SentenceEncoder,
     speech::CtcVocabulary,
+    vision::ImageProcessor,
 };
 use burn_attn_tests::devices;
 use tempfile::TempDir;
@@ -26,6 +27,10 @@ use super::{assert_states, folder, sentences::assert_vectors, values};
 const NAME: &str = "BURN_ATTN_TEST_NAME";
 /// Set where the tokenizer alone is looked up.
 const TOKENIZER: &str = "BURN_ATTN_TEST_TOKENIZER";
+/// Set where a tokenizer and end tokens are looked up, to these tokens.
+const ENDS: &str = "BURN_ATTN_TEST_ENDS";
+/// Set where the processor of images is looked up, to the size that it has to give them.
+const IMAGES: &str = "BURN_ATTN_TEST_IMAGES";
 /// Set to the golden model that a sentence encoder has to be.
 const SENTENCES: &str = "BURN_ATTN_TEST_SENTENCES";
 /// Set where a chat is looked up, to whether the model has a template.
@@ -91,6 +96,17 @@ fn another_process() {
             Ok(_) => println!("\n{LOADED}"),
             Err(error) => println!("\nrefused: {error}"),
         };
+    }
+    if let Ok(ends) = env::var(ENDS) {
+        let tokenizer = pretrained::tokenizer(&name).expect("a tokenizer");
+        let found = pretrained::end_tokens(&name, &tokenizer).expect("end tokens");
+        assert_eq!(format!("{found:?}"), ends);
+        return println!("\n{LOADED}");
+    }
+    if let Ok(size) = env::var(IMAGES) {
+        let processor = ImageProcessor::from_pretrained(&name).expect("a processor");
+        assert_eq!(format!("{:?}", processor.size), size);
+        return println!("\n{LOADED}");
     }
     let device = devices::any();
     if let Ok(model) = env::var(SENTENCES) {

@@ -5,8 +5,11 @@ mod refused;
 
 use std::{fs, path::Path};
 
-use burn::tensor::TensorData;
-use burn_attn_models::sentences::{Prompt, SentenceEncoder};
+use burn::tensor::{DType, FloatDType, TensorData};
+use burn_attn_models::{
+    pretrained::LoadOptions,
+    sentences::{Prompt, SentenceEncoder},
+};
 use burn_attn_tests::{compare::assert_close_to_largest, devices, golden};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -134,6 +137,18 @@ fn vectors_are_those_of_sentence_transformers() {
             assert_eq!(none.dims(), [0, encoder.width()]);
         }
     }
+}
+
+#[test]
+fn no_texts_have_the_dtype_of_texts() {
+    let (copy, _) = assembled("mean");
+    let options = LoadOptions::new(&devices::any()).dtype(FloatDType::BF16);
+    let encoder = SentenceEncoder::from_pretrained(copy.path(), options).expect("a model");
+    let dtypes = [&[][..], &["cat"]].map(|texts: &[&str]| {
+        let vectors = encoder.encode(texts, Prompt::Text).expect("vectors");
+        vectors.dtype()
+    });
+    assert_eq!(dtypes, [DType::BF16; 2]);
 }
 
 #[test]

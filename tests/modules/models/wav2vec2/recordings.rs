@@ -64,7 +64,7 @@ fn recordings_are_normalised_as_by_the_reference() {
         forward(&[short, &[0.0, f32::NAN]], 16_000)
             .unwrap_err()
             .to_string(),
-        "sample 1 is NaN"
+        "recording 1: sample 1 is NaN"
     );
     assert_eq!(
         forward(&[short], 44_100).unwrap_err().to_string(),

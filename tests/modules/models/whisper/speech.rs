@@ -97,6 +97,18 @@ fn a_recording_is_cut_into_windows() {
     let samples = [recording(0), recording(1)].concat();
     let windows: Vec<&[f32]> = recognizer.windows(&samples).collect();
     assert_eq!(windows, [recording(0), recording(1)]);
+    // A rest of less than a frame is no window, unless it is all.
+    for (len, expected) in [
+        (16_319, &[16_000][..]),
+        (16_320, &[16_000, 320]),
+        (319, &[319]),
+    ] {
+        let lengths: Vec<usize> = recognizer
+            .windows(&samples[..len])
+            .map(<[f32]>::len)
+            .collect();
+        assert_eq!(lengths, expected);
+    }
     let error = recognizer.recognize(&samples).unwrap_err();
     assert_eq!(
         error.to_string(),
