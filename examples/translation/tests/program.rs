@@ -267,7 +267,7 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
 fn what_is_of_no_run_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("run")).unwrap();
-    for name in ["curve.svg", "attention.html"] {
+    for name in ["curve.svg", "attention.html", "best.checkpoint"] {
         let file = folder.path().join("run").join(name);
         fs::write(&file, "somebody else's").unwrap();
         let error =
