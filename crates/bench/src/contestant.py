@@ -168,7 +168,7 @@ def main():
             os._exit(0)
         _, exit_status = os.waitpid(child, 0)
         if exit_status != 0:
-            print(f"failed with status {exit_status}", flush=True)
+            print(f"failed with status {os.waitstatus_to_exitcode(exit_status)}", flush=True)
 
 
 main()

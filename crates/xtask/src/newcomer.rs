@@ -1,7 +1,8 @@
 //! The first steps of a user who has only Rust and the README: a project beside a fresh clone, with the lines that the README shows.
 
 use std::{
-    env, fs,
+    env::{self, consts::EXE_SUFFIX},
+    fs,
     path::Path,
     process::{self, Command},
 };
@@ -63,7 +64,8 @@ fn follow_in(folder: &Path, device: &str, build: &[&str]) -> Result<(), String> 
 
     let mut cargo = Command::new(CARGO);
     run(outside(cargo.current_dir(&project).args(build)))?;
-    run_on(device, &root().join(TARGET).join("debug/newcomer"))
+    let program = format!("debug/newcomer{EXE_SUFFIX}");
+    run_on(device, &root().join(TARGET).join(program))
 }
 
 /// Runs the program, and shows what it says.

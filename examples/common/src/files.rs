@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::error::Error;
+
 /// How the name of an unfinished file begins.
 pub const UNFINISHED: &str = ".unfinished-";
 
@@ -85,6 +87,45 @@ pub fn probe(path: &Path) -> Result<(), FileError> {
     };
     let removed = created.and_then(fs::remove_file);
     removed.map_err(FileError::of("write", path))
+}
+
+/// [`probe`] for the files of options, each with its name.
+///
+/// # Errors
+/// If a file cannot be written, is one of the `inputs`, or is that of two options, however their paths are written.
+pub fn probe_outputs<'a>(
+    options: &[(&str, &Option<PathBuf>)],
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), Error> {
+    let inputs: Vec<_> = inputs.into_iter().filter_map(|path| place(path)).collect();
+    let given = options.iter();
+    let given = given.filter_map(|&(option, path)| Some((option, path.as_ref()?)));
+    let mut places: Vec<(&str, PathBuf)> = Vec::new();
+    for (option, path) in given.clone() {
+        let Some(place) = place(path) else { continue };
+        let file = path.display();
+        if inputs.contains(&place) {
+            return Err(format!("{option} would overwrite {file}").into());
+        }
+        if let Some((other, _)) = places.iter().find(|(_, other)| *other == place) {
+            return Err(format!("{other} and {option} name the same file, {file}").into());
+        }
+        places.push((option, place));
+    }
+    let mut paths = given.map(|(_, path)| path);
+    Ok(paths.try_for_each(|path| probe(path))?)
+}
+
+/// Where a file is or will be, without links; `None` for what [`replace`] does not replace, such as a pipe.
+fn place(path: &Path) -> Option<PathBuf> {
+    match path.canonicalize() {
+        Ok(found) => found.is_file().then_some(found),
+        Err(_) => {
+            let path = Path::new(".").join(path);
+            let folder = path.parent()?.canonicalize().ok()?;
+            Some(folder.join(path.file_name()?))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -51,13 +51,21 @@ pub fn lock(folder: &Path) -> Result<Lock, Error> {
     Ok(Lock { _file: file })
 }
 
-/// Prepares the folder of a run: creates and locks it, removes what killed runs have left unfinished, and makes sure that
-/// checkpoints can be written, before hours of work depend on it.
+/// [Locks](lock) the folder of a run and [cleans](clean) it.
 ///
 /// # Errors
 /// If something is training there, or the folder cannot be written.
 pub fn prepare(folder: &Path) -> Result<Lock, Error> {
     let lock = lock(folder)?;
+    clean(folder)?;
+    Ok(lock)
+}
+
+/// Removes what killed runs have left unfinished in a locked folder, and makes sure that checkpoints can be written, before hours of work depend on it.
+///
+/// # Errors
+/// If the folder cannot be written.
+pub fn clean(folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).map_err(FileError::of("read", folder))? {
         let path = entry.map_err(FileError::of("read", folder))?.path();
         if name(&path).starts_with(UNFINISHED) {
@@ -66,8 +74,7 @@ pub fn prepare(folder: &Path) -> Result<Lock, Error> {
     }
     let probe = folder.join(format!("{UNFINISHED}probe"));
     let probed = fs::write(&probe, "").and_then(|()| fs::remove_file(&probe));
-    probed.map_err(FileError::of("write into", folder))?;
-    Ok(lock)
+    Ok(probed.map_err(FileError::of("write into", folder))?)
 }
 
 /// What it means that a folder could, or could not, be locked.

@@ -70,14 +70,16 @@ impl Pictures {
     /// # Errors
     /// If one cannot, or if both are one.
     pub fn probe(&self) -> Result<(), Error> {
-        if let (Some(html), Some(svg)) = (&self.html, &self.svg)
-            && html == svg
-        {
-            let problem = format!("--html and --svg name the same file, {}", html.display());
-            return Err(problem.into());
-        }
-        let mut paths = self.html.iter().chain(&self.svg);
-        Ok(paths.try_for_each(|path| files::probe(path))?)
+        self.probe_beside(None)
+    }
+
+    /// [`probe`](Self::probe) for pictures of what an input file has.
+    ///
+    /// # Errors
+    /// If a file cannot be written, or if two of the three are one.
+    pub fn probe_beside(&self, input: Option<&PathBuf>) -> Result<(), Error> {
+        let outputs = [("--html", &self.html), ("--svg", &self.svg)];
+        files::probe_outputs(&outputs, input)
     }
 
     /// [`probe`](Self::probe) for pictures of the first of `texts`, each of which is a `what`.

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     error::Error,
+    files::aside,
     lock::{self, Lock},
 };
 
@@ -63,7 +64,10 @@ impl RunFolder {
                 "there is a run here already: go on with it by --resume, or choose another --out",
             ));
         }
-        match self.results.iter().find(|name| has(name)) {
+        // Somebody's model, unless a run was killed between the two names of its first checkpoint.
+        let is_killed = aside(&self.path.join(NEWEST_CHECKPOINT)).exists();
+        let best = (!is_killed).then_some(&BEST_CHECKPOINT);
+        match self.results.iter().chain(best).find(|name| has(name)) {
             Some(name) => Err(self.refused(&format!(
                 "it has a {name} that is of no run: choose another --out"
             ))),
@@ -77,11 +81,12 @@ impl RunFolder {
     ///
     /// If there is a run already, or something else, and if the folder cannot be written into.
     pub fn start(&self) -> Result<Lock, Error> {
-        let lock = lock::prepare(&self.path)?;
+        let lock = lock::lock(&self.path)?;
         // Until it was locked, another run may have begun and ended.
         self.check_no_run()?;
-        // A run that was killed while it wrote its first checkpoint has left this file.
+        // A run that was killed while it wrote its first checkpoint has left this file, and the unfinished one that tells so.
         let _ = std::fs::remove_file(self.path.join(BEST_CHECKPOINT));
+        lock::clean(&self.path)?;
         Ok(lock)
     }
 

@@ -12,8 +12,8 @@ use serde::Serialize;
 pub use crate::display::Kind;
 use crate::{display::Display, error::Error, learner};
 
-/// Runs a training of so many epochs to its end, until Ctrl-C, or until `evaluated`, which is called after each epoch, says that it is enough. Returns whether it was
-/// Ctrl-C.
+/// Runs a training of so many epochs to its end, until Ctrl-C, or until `evaluated`, which is called after each epoch, says that it is enough. Returns whether Ctrl-C
+/// has left something to train.
 ///
 /// # Errors
 ///
@@ -39,18 +39,19 @@ where
     let mut is_stopped = false;
     let trained = trainer.run(data, |trainer, event| {
         display.show(trainer, event);
-        is_stopped = interrupter.should_stop();
         let flow = match event {
             Event::Evaluated => evaluated(trainer),
             Event::Step => ControlFlow::Continue(()),
         };
-        Ok(if is_stopped {
-            ControlFlow::Break(())
-        } else {
-            flow
+        is_stopped = interrupter.should_stop() && flow.is_continue() && !trainer.state.finished;
+        Ok(match is_stopped {
+            true => ControlFlow::Break(()),
+            false => flow,
         })
     });
     display.end();
+    // From here on Ctrl-C is the second one, which ends the program.
+    interrupter.stop(None);
     trained.map_err(|error: Error| match error.downcast_ref() {
         Some(TrainError::Diverged { .. }) => {
             format!("training stopped: {error}; try a lower --learning-rate").into()

@@ -81,7 +81,7 @@ impl Encoder {
             let found = number(&config, field, missing, range);
             found.map_err(|problem| unfit(source, problem))
         };
-        let std = number("initializer_range", 0.02, f64::MIN_POSITIVE..f64::INFINITY)?;
+        let std = number("initializer_range", 0.02, 0.0..f64::INFINITY)?;
         let mut head = LinearConfig::new(d_model, task.outputs)
             .with_initializer(Initializer::Normal { mean: 0.0, std })
             .init(device);
@@ -184,7 +184,11 @@ fn number(config: &Value, field: &str, missing: f64, range: Range<f64>) -> Resul
     let number = value.as_f64().filter(|number| range.contains(number));
     number.ok_or_else(|| {
         let Range { start, end } = range;
-        format!("{field} must be a number from {start} to below {end}, got {value}")
+        let range = match end.is_finite() {
+            true => format!("from {start} to below {end}"),
+            false => format!("from {start} on"),
+        };
+        format!("{field} must be a number {range}, got {value}")
     })
 }
 

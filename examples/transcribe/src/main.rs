@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), Error> {
-    cli.pictures.probe()?;
+    cli.pictures.probe_beside(cli.file.as_ref())?;
     let model = cli.model.as_deref().unwrap_or(Path::new(MODEL));
     if cli.model.is_none() && !model.exists() {
         return Err(format!(

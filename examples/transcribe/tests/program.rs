@@ -301,6 +301,10 @@ fn mistakes_have_a_sentence() {
         refused(with_model(here, &["text.wav"], &[])),
         "error: text.wav: it is not a WAV file\n"
     );
+    assert_eq!(
+        refused(with_model(here, &["text.wav", "--svg", "./text.wav"], &[])),
+        "error: --svg would overwrite ./text.wav\n"
+    );
     let silent = tone(0.0, spec(1, RATE, 16));
     assert_eq!(
         refused(with_model(here, &[], &silent)),

@@ -1,6 +1,6 @@
 //! What each command does.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn::module::Module;
 use burn::train::Interrupter;
@@ -43,8 +43,9 @@ pub fn run(command: Command, shared: &Shared, target: &TargetDevice) -> Result<u
             translate(&translator, text)
         }
         Command::Evaluate { data, test, search } => {
-            probe_outputs(shared)?;
             let translator = Translator::load(&shared.out, &target.device, search.beam)?;
+            let corpus = data.or_else(|| translator.config.data.file.clone());
+            files::probe_outputs(&outputs(shared), corpus.iter().chain(&test))?;
             let (split, tested_on) = match test {
                 Some(test) => {
                     let held_out = data::group_by_source(&data::read_tsv(&test)?);
@@ -56,7 +57,7 @@ pub fn run(command: Command, shared: &Shared, target: &TargetDevice) -> Result<u
                 }
                 None => {
                     let mut config = translator.config.clone();
-                    config.data.file = data.or(config.data.file);
+                    config.data.file = corpus;
                     (config.reload(&shared.out)?, HELD_OUT.into())
                 }
             };
@@ -100,22 +101,17 @@ fn train(args: Option<&TrainArgs>, shared: &Shared, target: &TargetDevice) -> Re
     Ok(0)
 }
 
-/// Makes sure that the files can be written that are written at the very end, and may be in the folder of the run.
-fn probe_outputs(shared: &Shared) -> Result<(), Error> {
-    let outputs = [&shared.report, &shared.translations];
-    outputs
-        .into_iter()
-        .flatten()
-        .try_for_each(|path| Ok(files::probe(path)?))
+/// The files that are written at the very end, which may be in the folder of the run.
+fn outputs(shared: &Shared) -> [(&'static str, &Option<PathBuf>); 2] {
+    [
+        ("--report", &shared.report),
+        ("--translations", &shared.translations),
+    ]
 }
 
 /// Refuses the files that a command does not write.
 fn refuse_outputs(shared: &Shared, command: &str) -> Result<(), Error> {
-    let outputs = [
-        ("--report", &shared.report),
-        ("--translations", &shared.translations),
-    ];
-    match outputs.into_iter().find(|(_, path)| path.is_some()) {
+    match outputs(shared).into_iter().find(|(_, path)| path.is_some()) {
         None => Ok(()),
         Some((option, _)) => Err(format!(
             "{option} is written by the demo, train and evaluate, not by {command}"
@@ -158,7 +154,7 @@ pub fn begin(
     decide_replicas(&mut config, args.replicas, target)?;
     (config.recipe.precision).check(&target.device, &target.name)?;
     let _lock = folder::of_run(&shared.out).start()?;
-    probe_outputs(shared)?;
+    files::probe_outputs(&outputs(shared), &args.data)?;
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &target.device, &shared.out)?;
     println(&format!(
@@ -182,8 +178,8 @@ pub fn resume(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome)
     // A folder that may be a typing error is not created.
     checkpoint::check(&shared.out)?;
     let _lock = lock::prepare(&shared.out)?;
-    probe_outputs(shared)?;
     let checkpoint = checkpoint::newest(&shared.out)?;
+    files::probe_outputs(&outputs(shared), &checkpoint.config.data.file)?;
     let precision = checkpoint.config.recipe.precision;
     precision.check(&target.device, &target.name)?;
     let split = checkpoint.config.reload(&shared.out)?;
@@ -236,7 +232,12 @@ pub fn report_run(
     shared: &Shared,
     target: &TargetDevice,
 ) -> Result<String, Error> {
-    let state = checkpoint::newest(&shared.out)?.state;
+    // A best checkpoint alone is a model that was handed on.
+    let checkpoint = match checkpoint::exists(&shared.out) {
+        true => checkpoint::newest(&shared.out),
+        false => checkpoint::best(&shared.out),
+    };
+    let state = checkpoint?.state;
     let scores = evaluate(translator, split)?;
     // Before anything is printed: the reader of the lines may be gone.
     if let Some(path) = &shared.translations {

@@ -234,11 +234,29 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
         found.lines().all(|line| line.split('\t').count() == 3),
         "{found}"
     );
-    let refused = refused(program(folder.path(), "run").args(["translate", "a", "--report", "r"]));
-    assert_eq!(
-        refused,
-        "error: --report is written by the demo, train and evaluate, not by translate\n"
-    );
+    let alone = folder.path().join("alone");
+    fs::create_dir(&alone).unwrap();
+    let best = folder.path().join("run/best.checkpoint");
+    fs::copy(best, alone.join("best.checkpoint")).unwrap();
+    let again = done(program(folder.path(), "alone").args(evaluate));
+    assert_eq!(again, scores);
+    for (args, problem) in [
+        (
+            &["translate", "a", "--report", "r"][..],
+            "--report is written by the demo, train and evaluate, not by translate",
+        ),
+        (
+            &["evaluate", "--report", "r", "--translations", "./r"],
+            "--report and --translations name the same file, ./r",
+        ),
+        (
+            &["evaluate", "--report", "pairs.tsv"],
+            "--report would overwrite pairs.tsv",
+        ),
+    ] {
+        let error = refused(program(folder.path(), "run").args(args));
+        assert_eq!(error, format!("error: {problem}\n"));
+    }
 
     done(program(folder.path(), "run").args(["explain", "1 uno"]));
     let page = fs::read_to_string(folder.path().join("run/attention.html")).unwrap();
@@ -267,7 +285,7 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
 fn what_is_of_no_run_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("run")).unwrap();
-    for name in ["curve.svg", "attention.html"] {
+    for name in ["curve.svg", "attention.html", "best.checkpoint"] {
         let file = folder.path().join("run").join(name);
         fs::write(&file, "somebody else's").unwrap();
         let error =

@@ -71,17 +71,14 @@ pub fn model<M: Looks>(folder: Option<&Path>, device: &Device) -> Result<M, Erro
 impl ImageArgs {
     /// Prints what a model sees in each image, and why an image cannot be read; returns the exit code.
     pub fn run<M: Looks>(&self) -> Result<u8, Error> {
-        if let (Some(picture), Some(svg)) = (&self.picture, &self.svg)
-            && picture == svg
+        let outputs = [("--picture", &self.picture), ("--svg", &self.svg)];
+        let count = self.images.len();
+        if count > 1
+            && let Some((option, _)) = outputs.iter().find(|(_, path)| path.is_some())
         {
-            let file = svg.display();
-            return Err(format!("--picture and --svg name the same file, {file}").into());
+            return Err(format!("{option} draws one image, but there are {count}").into());
         }
-        for (option, path) in [("--picture", &self.picture), ("--svg", &self.svg)] {
-            if let Some(path) = path {
-                self.probe(option, path)?;
-            }
-        }
+        files::probe_outputs(&outputs, &self.images)?;
         let device = devices::choose(self.device)?.device;
         let model: M = model(self.model.as_deref(), &device)?;
         let mut code = 0;
@@ -92,20 +89,6 @@ impl ImageArgs {
             }
         }
         Ok(code)
-    }
-
-    /// Makes sure that an option can write its file.
-    fn probe(&self, option: &str, path: &Path) -> Result<(), Error> {
-        if self.images.len() > 1 {
-            let count = self.images.len();
-            return Err(format!("{option} draws one image, but there are {count}").into());
-        }
-        let place = path.canonicalize().ok();
-        let same = |image: &PathBuf| place.is_some() && image.canonicalize().ok() == place;
-        if self.images.iter().any(same) {
-            return Err(format!("{option} would overwrite {}", path.display()).into());
-        }
-        Ok(files::probe(path)?)
     }
 
     fn look(&self, model: &impl Looks, path: &Path) -> Result<(), Error> {

@@ -134,7 +134,7 @@ fn train<D: TrainingTask>(args: &TrainArgs, task: &str) -> Result<u8, Error> {
     let epochs = trainer.folder.config.recipe.epochs;
     let go_on = |_: &Trainer<_, _>| ControlFlow::Continue(());
     let is_stopped = training::run(&mut trainer, &data, Kind::Other, epochs, go_on)?;
-    if is_stopped && !trainer.state.finished {
+    if is_stopped {
         println(&format!(
             "stopped; train {task} --resume --data {name} --out {} goes on after {}",
             folder.path.display(),

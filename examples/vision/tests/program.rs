@@ -300,8 +300,8 @@ fn what_cannot_be_recognised_has_a_sentence() {
         "error: --svg would overwrite ./7.png\n"
     );
     assert_eq!(
-        refuse(&["7.png", "--svg", "a", "--picture", "a"]),
-        "error: --picture and --svg name the same file, a\n"
+        refuse(&["7.png", "--svg", "./a", "--picture", "a"]),
+        "error: --picture and --svg name the same file, ./a\n"
     );
     // The others are recognised all the same.
     let seven = digit("7.png");

@@ -45,3 +45,31 @@ fn what_cannot_be_written_is_known_beforehand() {
     }
     assert!(names(folder.path()).is_empty());
 }
+
+#[test]
+fn outputs_are_neither_each_other_nor_inputs() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("sub")).unwrap();
+    let path = |name: &str| Some(folder.path().join(name));
+    let [a, b] = ["a", "b"].map(path);
+    let refused = |second: &Option<PathBuf>, input: &Option<PathBuf>| {
+        let outputs = [("--first", &a), ("--second", second)];
+        let error = probe_outputs(&outputs, input).err()?.to_string();
+        Some(error.replace(&folder.path().display().to_string(), "FOLDER"))
+    };
+    assert_eq!(refused(&b, &None), None);
+    assert_eq!(
+        refused(&path("sub/../a"), &None).unwrap(),
+        "--first and --second name the same file, FOLDER/sub/../a"
+    );
+    fs::write(folder.path().join("b"), "input").unwrap();
+    assert_eq!(
+        refused(&b, &path("sub/../b")).unwrap(),
+        "--second would overwrite FOLDER/b"
+    );
+    assert_eq!(names(folder.path()), ["b", "sub"]);
+    if cfg!(unix) {
+        let null = Some("/dev/null".into());
+        probe_outputs(&[("--first", &null), ("--second", &null)], &null).unwrap();
+    }
+}

@@ -129,7 +129,11 @@ fn with_new_head(task: Task, albert: bool, fields: Value) -> Result<Encoder, Str
 
 #[test]
 fn a_new_head_is_initialised_as_in_transformers() {
-    for (fields, std) in [(json!({}), 0.02), (json!({"initializer_range": 0.5}), 0.5)] {
+    for (fields, std) in [
+        (json!({}), 0.02),
+        (json!({"initializer_range": 0.5}), 0.5),
+        (json!({"initializer_range": 0}), 0.0),
+    ] {
         let encoder = with_new_head(QuestionAnswering::TASK, false, fields).unwrap();
         let bias = encoder.head.bias.as_ref().unwrap().val().into_data();
         assert_eq!(bias.iter::<f32>().collect::<Vec<_>>(), [0.0, 0.0]);
@@ -139,7 +143,7 @@ fn a_new_head_is_initialised_as_in_transformers() {
         let squares = weight.iter().map(|weight| f64::from(weight * weight));
         let found = (squares.sum::<f64>() / 48.0).sqrt();
         // Six times the deviation of such a sample's.
-        assert!((found / std - 1.0).abs() < 0.6, "{found}, not {std}");
+        assert!((found - std).abs() <= 0.6 * std, "{found}, not {std}");
     }
 }
 
@@ -191,6 +195,7 @@ fn a_configuration_of_no_head_is_refused() {
     for (field, value, range) in [
         ("classifier_dropout", json!(1.5), "0 to below 1"),
         ("classifier_dropout", json!("no"), "0 to below 1"),
+        ("initializer_range", json!(-0.5), "0 on"),
     ] {
         let refused = with_new_head(Sentiment::TASK, false, json!({field: value}));
         let sentence = format!("FOLDER: {field} must be a number from {range}, got {value}");

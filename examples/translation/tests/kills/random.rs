@@ -43,11 +43,9 @@ fn a_kill_between_the_two_names_of_a_checkpoint_changes_nothing() {
     let first = folder.join("first");
     fs::create_dir(&first).unwrap();
     for out in [&run, &first] {
-        fs::copy(
-            straight.join("best.checkpoint"),
-            out.join("best.checkpoint"),
-        )
-        .unwrap();
+        for name in [".unfinished-newest.checkpoint", "best.checkpoint"] {
+            fs::copy(straight.join("best.checkpoint"), out.join(name)).unwrap();
+        }
         assert_whole(out);
     }
     done(&mut resume(folder, "run"));

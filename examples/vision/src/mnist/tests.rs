@@ -30,6 +30,7 @@ fn a_file_is_whole_or_refused() {
     for (head, size, problem) in [
         ([0x801, 2, 28, 28], 2 * PIXELS, "is not a file of MNIST"),
         ([0x803, 2, 28, 27], 2 * PIXELS, "is not a file of MNIST"),
+        ([0x803, 0, 28, 28], 0, "is not a file of MNIST"),
         ([0x803, 2, 28, 28], 1000, "has 1000 bytes of 1568"),
     ] {
         write(images, &head, &pixels[..size]);
