@@ -340,6 +340,10 @@ fn masks_that_do_not_fit_leave_the_cache_alone() {
         "KvCache: positions of 1 sequences for 2"
     );
     assert_eq!(
+        sentence(|| module.forward_cached(input().positions(vec![vec![vec![0; 3]]]), &mut cache)),
+        "KvCache: positions of 1 sequences for 2"
+    );
+    assert_eq!(
         sentence(|| {
             let axes = vec![vec![vec![0, 1, 2]; 2]; 2];
             module.forward_cached(
