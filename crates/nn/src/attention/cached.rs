@@ -206,7 +206,7 @@ impl Heads {
         let place = |options: AttentionOptions, cache: &KvCache| match listed {
             Some(of_query) if options.counts_distances() => {
                 let of_key = cache.kept_positions(first, len_kv);
-                options.at_positions(of_query, &of_key, &query)
+                options.at_positions(of_query, &of_key, &query, len_kv)
             }
             _ => options,
         };
