@@ -6,8 +6,8 @@ use burn::tensor::{Float, Int, Tensor, kind::Basic};
 ///
 /// A function gets the entries of its block, in a shape that broadcasts to that of the scores, `[batch, heads_q, queries, keys]`, with every
 /// dimension of size 1 as it was given. A score function gets its floats, which may have gradients, expanded to that shape, in
-/// the precision of the scores: one number for each pair. What is computed from a tensor alone costs less before it is captured. The call of attention
-/// panics, with one sentence, for a tensor that does not fit the scores.
+/// the precision of the scores: one number for each pair. What is computed from a tensor alone costs less before it is captured. In a call without
+/// scores, tracked floats have no gradient. The call of attention panics, with one sentence, for a tensor that does not fit the scores.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
