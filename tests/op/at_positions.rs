@@ -1,7 +1,9 @@
 //! Windows and biases between positions of every kind, beside the same as dense tensors.
 
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
-use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, ops};
+use burn_attn::{
+    AttentionBias, AttentionMask, AttentionOptions, Captured, CausalAlignment, ScoreFunction, ops,
+};
 use burn_attn_tests::{
     compare::{assert_close, numbers},
     devices,
@@ -61,7 +63,10 @@ fn attend(options: AttentionOptions, device: &Device) -> TensorData {
 
 fn placed(options: AttentionOptions, [of_query, of_key]: &Lists, device: &Device) -> TensorData {
     let [query, _, _] = Case::usual("positions").operands(device, DType::F32);
-    attend(options.at_positions(of_query, of_key, &query), device)
+    attend(
+        options.at_positions(of_query, of_key, &query, LEN_KV),
+        device,
+    )
 }
 
 #[test]
@@ -153,13 +158,45 @@ fn short_distances_beside_a_union() {
     assert_eq!(actual, expected);
 }
 
+/// Of queries that are placed elsewhere, the short form of a captured tensor is refused as that of a bias is.
+#[test]
+fn short_distances_of_placed_queries() {
+    let device = devices::any();
+    let [query, key, value] = Case::usual("positions").operands(&device, DType::F32);
+    let short = || Tensor::<2>::zeros([HEADS, LEN_Q + LEN_KV - 1], &device);
+    let function = ScoreFunction::new("mine", |scores, pairs| {
+        let [numbers] = pairs.floats();
+        scores + numbers
+    });
+    let function = function.capture(Captured::by_distance(short()));
+    let causal = || AttentionOptions::default().causal();
+    for (options, name) in [
+        (
+            causal().bias(AttentionBias::distances(short())),
+            "a bias by distance",
+        ),
+        (
+            causal().score_function(function),
+            "captured tensor 0 of the function 'mine'",
+        ),
+    ] {
+        let options = options.placed(&query, LEN_KV, &[0]);
+        assert_eq!(
+            sentence(|| ops::attention(query.clone(), key.clone(), value.clone(), options)),
+            format!(
+                "attention: {name} [5, 17] does not fit 5 query heads, 7 queries and 11 keys, which need 35 distances"
+            )
+        );
+    }
+}
+
 #[test]
 fn positions_that_do_not_fit() {
     let device = devices::any();
     let [query, _, _] = Case::usual("positions").operands(&device, DType::F32);
     let window = || AttentionOptions::default().mask(AttentionMask::window(3, 1));
     let refused = |of_query: &[Vec<usize>], of_key: &[Vec<usize>]| {
-        sentence(|| window().at_positions(of_query, of_key, &query))
+        sentence(|| window().at_positions(of_query, of_key, &query, LEN_KV))
     };
     let keys = vec![(0..LEN_KV).collect::<Vec<_>>()];
     assert_eq!(
@@ -172,7 +209,16 @@ fn positions_that_do_not_fit() {
     );
     assert_eq!(
         refused(&[(0..LEN_Q).collect()], &[vec![0, 1], vec![0]]),
-        "attention: positions of [2, 1] keys were given for a batch of 2 with 2 each"
+        "attention: positions of [2, 1] keys were given for a batch of 2 with 11 each"
+    );
+    let queries = vec![(0..LEN_Q).collect::<Vec<_>>()];
+    assert_eq!(
+        refused(&queries, &[]),
+        "attention: positions of [] keys were given for a batch of 2 with 11 each"
+    );
+    assert_eq!(
+        refused(&queries, &[vec![3]]),
+        "attention: positions of [1] keys were given for a batch of 2 with 11 each"
     );
     assert_eq!(
         refused(&[vec![0, 1, 2, 3, 4, 5, (1 << 30) + 1]], &keys),

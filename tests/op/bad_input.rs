@@ -135,11 +135,13 @@ fn dense_masks_and_padding_that_do_not_fit() {
         of_mask(AttentionMask::visible(visible)),
         "attention: mask [1, 6, 4, 11] does not broadcast to the scores [2, 6, 5, 11] [batch, heads, len_q, len_kv]"
     );
-    let tokens = Tensor::<2, Int>::ones([2, 10], device);
-    assert_eq!(
-        of_mask(AttentionMask::padding(tokens, 0)),
-        "attention: mask [2, 1, 1, 10] does not broadcast to the scores [2, 6, 5, 11] [batch, heads, len_q, len_kv]"
-    );
+    for shape in [[2, 10], [2, 1], [1, 11]] {
+        let tokens = Tensor::<2, Int>::ones(shape, device);
+        assert_eq!(
+            of_mask(AttentionMask::causal().and(AttentionMask::padding(tokens, 0))),
+            format!("attention: a mask of padding {shape:?} does not fit batch 2 and 11 keys")
+        );
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{
 
 use burn::tensor::{DType, Device, Int, Tensor};
 use burn_attn::{
-    AttentionMask, AttentionOptions, CausalAlignment, MaskFunction, ScoreFunction, ops,
+    AttentionMask, AttentionOptions, Captured, CausalAlignment, MaskFunction, ScoreFunction, ops,
 };
 use burn_attn_tests::{devices, sentence};
 
@@ -187,9 +187,32 @@ fn tables_that_do_not_fit_are_refused() {
         sentence(|| function.clone().in_blocks(SCORES, [0, 4], &device)),
         "a block of a mask needs at least 1 query and 1 key, but has 0 and 4"
     );
-    let of_keys = burn_attn::Captured::per_key(Tensor::<2>::zeros([2, 10], &device));
+    let refused = |captured: Captured| {
+        let function = function.clone().capture(captured);
+        sentence(|| function.in_blocks(SCORES, 4, &device))
+    };
+    let numbers = |shape: [usize; 2]| Tensor::<2>::zeros(shape, &device);
     assert_eq!(
-        sentence(|| function.capture(of_keys).in_blocks(SCORES, 4, &device)),
+        refused(Captured::per_key(numbers([2, 10]))),
         "attention: captured tensor 0 of the function 'causal' [2, 1, 1, 10] does not broadcast to the scores [2, 6, 7, 11] [batch, heads, len_q, len_kv]"
     );
+    for (captured, needs) in [
+        (
+            Captured::per_key(numbers([2, 1])),
+            "[2, 1, 1, 1] needs one number for each of 11 keys",
+        ),
+        (
+            Captured::per_query(numbers([1, 1])),
+            "[1, 1, 1, 1] needs one number for each of 7 queries",
+        ),
+        (
+            Captured::per_head(Tensor::<1>::zeros([1], &device)),
+            "[1, 1, 1, 1] needs one number for each of 6 query heads",
+        ),
+    ] {
+        assert_eq!(
+            refused(captured),
+            format!("attention: captured tensor 0 of the function 'causal' {needs}")
+        );
+    }
 }

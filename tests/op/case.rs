@@ -2,11 +2,11 @@
 
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use burn_attn::{
-    AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window, alibi_slopes, ops,
+    AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, alibi_slopes, ops,
 };
 use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, Blocks, Broadcast, FirstKeys, Mask, Options, PositionMask,
-    Problem, Segments, oracle,
+    Problem, Segments, Window, oracle,
 };
 use burn_attn_tests::numbers::uniform_f64;
 

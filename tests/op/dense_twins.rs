@@ -2,9 +2,10 @@
 
 use burn::tensor::{Bool, BoolDType, DType, Int, Tensor, TensorData};
 use burn_attn::{
-    AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Window,
+    AttentionMask, AttentionOptions, BlockSize, CausalAlignment, MaskFunction,
     ops::backend::blockwise_attention,
 };
+use burn_attn_kernels_cpu::Window;
 use burn_attn_tests::{devices, numbers::uniform_f64};
 use proptest::prelude::*;
 
@@ -47,12 +48,28 @@ fn masks_of_two_types_of_bools_combine() {
         AttentionMask::masked(tensor)
     };
     let case = Case::usual("types of bools");
-    let run = |second| {
-        let mask = masked(1, BoolDType::Native).and(masked(2, second));
-        let options = AttentionOptions::default().mask(mask.clone());
+    let table = |seed, bools| {
+        let visible = Tensor::<4, Bool>::from_data(hidden(seed), (device, DType::Bool(bools)));
+        AttentionMask::visible_blocks(visible, [7, 1])
+    };
+    let function = |bools: BoolDType| {
+        AttentionMask::function(MaskFunction::new("of another type", move |pairs| {
+            let visible = pairs.distances().greater_equal_elem(-1);
+            let device = visible.device();
+            Tensor::from_data(visible.into_data(), (&device, DType::Bool(bools)))
+        }))
+    };
+    let outputs = |mask: AttentionMask| {
+        let options = AttentionOptions::default().mask(mask);
         let [q, k, v] = case.operands(device, DType::F32);
         let (blockwise, _) = blockwise_attention(q, k, v, options.clone().causal(), None);
         [bits(output_with(&case, device, options)), bits(blockwise)]
+    };
+    let run = |second| {
+        let dense = masked(1, BoolDType::Native).and(masked(2, second));
+        let tables = table(3, BoolDType::Native).and(table(4, second));
+        let functions = function(BoolDType::Native).and(function(second));
+        [dense, tables, functions].map(outputs)
     };
     assert_eq!(run(BoolDType::U8), run(BoolDType::Native));
 }

@@ -1,7 +1,7 @@
 //! Every option of the operation, alone and together.
 
-use burn_attn::{CausalAlignment, Window};
-use burn_attn_kernels_cpu::AttentionDropout;
+use burn_attn::CausalAlignment;
+use burn_attn_kernels_cpu::{AttentionDropout, Window};
 
 use crate::case::Case;
 

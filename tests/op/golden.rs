@@ -1,7 +1,8 @@
 //! What others compute: files made with PyTorch, whose README in `tests/golden/attention` says how.
 
 use burn::tensor::{DType, Element};
-use burn_attn::{CausalAlignment, RelativeBuckets, Window, alibi_slopes};
+use burn_attn::{CausalAlignment, RelativeBuckets, alibi_slopes};
+use burn_attn_kernels_cpu::Window;
 use burn_attn_tests::{
     compare::difference_to_largest, devices, golden::GoldenFile, numbers::uniform_f64,
 };

@@ -5,7 +5,7 @@ use burn_attn::{
     AttentionMask, AttentionOptions, Captured, CausalAlignment, MaskFunction, Pairs, ScoreFunction,
     ops,
 };
-use burn_attn_tests::{devices, sentence};
+use burn_attn_tests::{compare::numbers, devices, sentence};
 
 use crate::{
     case::Case,
@@ -126,7 +126,7 @@ fn cases() -> Vec<Case> {
     vec![
         Case::new("nothing else", SIZES),
         Case {
-            window: Some(burn_attn::Window {
+            window: Some(burn_attn_kernels_cpu::Window {
                 left: Some(4),
                 right: Some(2),
             }),
@@ -228,6 +228,21 @@ fn steps_show_functions() {
     let half = (steps.scores * 0.5).mask_fill(steps.hidden[0].1.clone(), 2.0);
     let half = (steps.scaled - half).abs().max().into_scalar::<f32>();
     assert!(half <= 1e-6, "off by {half}");
+}
+
+/// Scores beyond f16 whose scaled numbers are within it.
+#[test]
+fn steps_of_half_precision_are_in_f32() {
+    for (_, device) in devices::cpu() {
+        if !device.supports_dtype(DType::F16) {
+            continue;
+        }
+        let x = |len: usize| Tensor::<4>::full([2, 3, len, 64], 40.0, (&device, DType::F16));
+        let steps = ops::attention_steps(x(5), x(7), AttentionOptions::default());
+        let [scores, scaled] = [steps.scores, steps.scaled].map(|x| numbers(&x));
+        assert_eq!(scores, [102_400.0; 2 * 3 * 5 * 7]);
+        assert_eq!(scaled, [12_800.0; 2 * 3 * 5 * 7]);
+    }
 }
 
 /// Every part counts from the position that the whole mask names, in the steps as in the call.

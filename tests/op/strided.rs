@@ -1,7 +1,8 @@
 //! Training as models do it: several tiles and threads, operands that are views, an upstream gradient that is one too.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use burn_attn::{AttentionBias, AttentionOptions, CausalAlignment, Window, ops};
+use burn_attn::{AttentionBias, AttentionOptions, CausalAlignment, ops};
+use burn_attn_kernels_cpu::Window;
 use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
 
 use crate::{

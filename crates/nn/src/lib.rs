@@ -38,7 +38,7 @@ pub use ops::with_dropout_seed;
 pub use ops::{
     AttentionBias, AttentionDropout, AttentionMask, AttentionOptions, BlockSize, Captured,
     CausalAlignment, DropoutError, MaskFunction, Number, Pair, PairBlock, Pairs, RelativeBuckets,
-    RelativeBucketsError, ScoreForm, ScoreFunction, Shown, StatisticsOptions, VisibleForm, Window,
+    RelativeBucketsError, ScoreForm, ScoreFunction, Shown, StatisticsOptions, VisibleForm,
     alibi_slopes, seed,
 };
 pub use softcap::softcap;

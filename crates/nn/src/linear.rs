@@ -63,18 +63,19 @@ fn joined<const D: usize>(parts: Vec<Param<Tensor<D>>>, dim: usize) -> Param<Ten
     Param::uninitialized(ParamId::new(), draw, device, true, shape)
 }
 
-/// `linear` of `x`, `[batch, len, d_output]` of `[batch, len, d_input]`; `batch` and `len` may be 0. Panics when the width of an `x` with rows differs.
+/// `linear` of `x`, `[batch, len, d_output]` of `[batch, len, d_input]`; `batch` and `len` may be 0. Panics when the width of `x` differs.
 ///
 /// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, and one with an empty length divides by zero on
 /// ndarray.
 pub fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
-    let [batch, len, d_input] = x.dims();
-    let [_, d_output] = linear.weight.dims();
+    let [batch, len, width] = x.dims();
+    let [d_input, d_output] = linear.weight.dims();
     if batch == 0 || len == 0 {
+        assert_shape!(x, [_, _, d_input]);
         return Tensor::zeros([batch, len, d_output], (&x.device(), x.dtype()));
     }
     // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
-    let rows = x.reshape([batch * len, d_input]);
+    let rows = x.reshape([batch * len, width]);
     apply_to_rows(linear, rows).reshape([batch, len, d_output])
 }
 

@@ -16,7 +16,7 @@ use crate::{
 const SELECTED: usize = 65_535;
 
 /// The most positions between two tokens of a sequence: the integers of some devices have 32 bits.
-const FARTHEST: usize = 1 << 30;
+pub(crate) const FARTHEST: usize = 1 << 30;
 
 impl AttentionOptions {
     /// Whether a mask or a bias depends on the distance between query and key: a window, ALiBi, a relative bias, distances.
@@ -25,7 +25,7 @@ impl AttentionOptions {
         has_window || !self.bias.by_distance.is_empty()
     }
 
-    /// These options for tokens at any positions, one list for all sequences or one for each: windows and biases by distance
+    /// These options for the queries `like` and `len_kv` keys at any positions, one list for all sequences or one for each: windows and biases by distance
     /// count between the positions. A causal mask does not: it hides the keys that come later in their sequence.
     ///
     /// # Panics
@@ -44,8 +44,9 @@ impl AttentionOptions {
         query: &[Vec<usize>],
         key: &[Vec<usize>],
         like: &Tensor<4>,
+        len_kv: usize,
     ) -> Self {
-        let ([batch, heads, len_q, _], len_kv) = (like.dims(), key.first().map_or(0, Vec::len));
+        let [batch, heads, len_q, _] = like.dims();
         if !self.counts_distances() || [batch, len_q, len_kv].contains(&0) {
             return self;
         }

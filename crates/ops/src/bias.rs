@@ -18,7 +18,7 @@ use burn_attn_kernels_cpu::RelativeBuckets;
 /// ```
 ///
 /// PyTorch equivalent: a float `attn_mask` of `scaled_dot_product_attention`, or a `score_mod` of `flex_attention` that
-/// adds. All parts but a dense one need no memory of the size of the scores. The call of attention panics, with one sentence, if a
+/// adds. All parts but a dense one need no memory of the size of the scores. In a call without scores, tracked parts have no gradient. The call of attention panics, with one sentence, if a
 /// part does not fit its shapes or the buckets of a relative bias are not valid ([`RelativeBuckets::validate`]).
 #[derive(Clone, Debug, Default)]
 pub struct AttentionBias {

@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::BlockSize;
 
-use crate::composed::part::narrow_bool;
+use crate::composed::{of_device, part::narrow_bool};
 
 /// Which blocks of queries and keys are visible.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl VisibleBlocks {
         [len_q, len_kv]: [usize; 2],
     ) -> Tensor<4, Bool> {
         let [rows, columns] = size.table(len_q, len_kv);
-        let table = self.table.into_dispatch();
+        let table = of_device::<Dispatch>(self.table.into_dispatch());
         let table = repeat::<Dispatch>(table, 2, self.size.queries / size.queries, 0..rows);
         let table = repeat::<Dispatch>(table, 3, self.size.keys / size.keys, 0..columns);
         Tensor::from_dispatch(table)

@@ -9,7 +9,7 @@ use crate::{
     bias::{AttentionBias, DistancePart},
     blocks::VisibleBlocks,
     distance::all_distances,
-    function::captured::{Captured, Captures, Entries, Numbers},
+    function::captured::{Captures, Entries, Numbers},
     mask::AttentionMask,
     options::AttentionOptions,
 };
@@ -82,6 +82,12 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
 /// Panics unless every part of the mask fits the scores `[batch, heads, len_q, len_kv]`.
 pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
     let [batch, _, len_q, len_kv] = scores;
+    for padding in &mask.padding {
+        assert!(
+            *padding == [batch, len_kv],
+            "attention: a mask of padding {padding:?} does not fit batch {batch} and {len_kv} keys"
+        );
+    }
     if let Some(masked) = &mask.masked {
         broadcastable("mask", masked.dims(), scores);
     }
@@ -195,18 +201,25 @@ pub(crate) fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool
 /// Panics unless what a function has captured fits the scores.
 pub(crate) fn captured(captures: &Captures, scores: [usize; 4], has_offsets: bool) {
     let function = &captures.frame.name;
-    for (index, Captured { tensor, entries }) in captures.tensors.iter().enumerate() {
-        let dims = match tensor {
+    for (index, captured) in captures.tensors.iter().enumerate() {
+        let dims = match &captured.tensor {
             Numbers::Float(tensor) => tensor.dims(),
             Numbers::Int(tensor) => tensor.dims(),
         };
         let name = format!("captured tensor {index} of the function '{function}'");
-        match entries {
+        match captured.entries {
             Entries::Whole => {}
             Entries::Pairs => broadcastable(&name, dims, scores),
             Entries::Distances => {
                 distances(&name, [dims[1], dims[3]], scores, has_offsets);
             }
+        }
+        if let Some((dim, what)) = captured.each {
+            assert!(
+                dims[dim] == scores[dim],
+                "attention: {name} {dims:?} needs one number for each of {} {what}",
+                scores[dim]
+            );
         }
     }
 }

@@ -43,7 +43,7 @@ pub fn split_heads<const N: usize>(x: Tensor<3>, heads: [usize; N]) -> [Tensor<4
         !heads.contains(&0),
         "split_heads: every operand needs at least 1 head, but they have {heads:?}"
     );
-    if batch == 0 || len == 0 {
+    if [batch, len, width].contains(&0) {
         // A view of nothing divides by zero on ndarray.
         return heads.map(|heads| {
             Tensor::zeros([batch, heads, len, width / all], (&x.device(), x.dtype()))

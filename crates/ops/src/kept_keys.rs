@@ -70,6 +70,9 @@ impl Kept<'_> {
             segments.key = self.columns(segments.key.clone());
         }
         mask.masked = mask.masked.map(|masked| self.columns(masked));
+        mask.padding
+            .iter_mut()
+            .for_each(|shape| shape[1] = self.len);
         mask.key_lengths = mask.key_lengths.map(|lengths| self.lengths(lengths));
         for function in &mut mask.functions {
             let is_whole = self.together() == Some(0) && self.len == lengths[1];
@@ -132,7 +135,10 @@ impl Kept<'_> {
 
     /// What a function reads of the kept keys, and where they begin.
     fn captures(&self, captures: &mut Captures, [len_q, len_kv]: [usize; 2]) {
-        for Captured { tensor, entries } in &mut captures.tensors {
+        for Captured {
+            tensor, entries, ..
+        } in &mut captures.tensors
+        {
             *tensor = match (tensor.clone(), *entries) {
                 (Numbers::Float(tensor), Entries::Pairs) => Numbers::Float(self.columns(tensor)),
                 (Numbers::Int(tensor), Entries::Pairs) => Numbers::Int(self.columns(tensor)),

@@ -65,7 +65,7 @@ pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::tiled::{Number, Pair, PairBlock, ScoreForm, Shown, VisibleForm};
 pub use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, CausalAlignment, DropoutError, RelativeBuckets,
-    RelativeBucketsError, Window, alibi_slopes,
+    RelativeBucketsError, alibi_slopes,
 };
 pub use dropout::dropout;
 pub use function::{Captured, MaskFunction, Pairs, ScoreFunction};

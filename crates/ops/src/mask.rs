@@ -28,8 +28,8 @@ use crate::{
 /// | [`function`](Self::function) | a function of the indices of queries and keys | none |
 /// | [`or`](Self::or) | two masks | none, or a dense tensor |
 ///
-/// The parts in the first four rows, and some unions, are structural: an implementation can skip what they hide. Dimensions of size 1 are broadcast
-/// without a copy. The call of attention panics, with one sentence, if a tensor does not have the shape that its constructor names.
+/// The parts in the first four rows, and some unions, are structural: an implementation can skip what they hide. Dimensions of size 1 of dense
+/// masks and tables are broadcast without a copy. The call of attention panics, with one sentence, if a tensor does not have the shape that its constructor names.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -51,6 +51,8 @@ pub struct AttentionMask {
     pub(crate) segments: Option<Segments>,
     pub(crate) visible_blocks: Vec<VisibleBlocks>,
     pub(crate) masked: Option<Tensor<4, Bool>>,
+    /// The shapes of masks of padding in `masked`, which may not be broadcast: `[batch, len_kv]`.
+    pub(crate) padding: Vec<[usize; 2]>,
     pub(crate) functions: Vec<MaskFunction>,
     /// Pairs of masks, of which one has to show a key.
     pub(crate) unions: Vec<[AttentionMask; 2]>,
@@ -127,7 +129,10 @@ impl AttentionMask {
     ///
     /// Where all padding is at the end, [`key_lengths`](Self::key_lengths) takes less memory, and on flex and ndarray no time.
     pub fn mask_pad(padding: Tensor<2, Bool>) -> Self {
-        Self::masked(with_ones_behind(padding).permute([0, 2, 3, 1]))
+        Self {
+            padding: vec![padding.dims()],
+            ..Self::masked(with_ones_behind(padding).permute([0, 2, 3, 1]))
+        }
     }
 
     /// The `mask_attn` of Burn's attention inputs, `[batch or 1, len_q or 1, len_kv or 1]`: `true` hides a key from a query of its batch
@@ -237,6 +242,7 @@ impl AttentionMask {
     pub fn and(mut self, other: Self) -> Self {
         let named = self.common_alignment(&other);
         self.visible_blocks.extend(other.visible_blocks);
+        self.padding.extend(other.padding);
         let (segments, second_segments) = match (self.segments, other.segments) {
             (None, one) | (one, None) => (one, None),
             (first, second) => (first, second),
@@ -275,6 +281,7 @@ impl AttentionMask {
             segments,
             visible_blocks: self.visible_blocks,
             masked: merge(dense, second_segments, either_hides),
+            padding: self.padding,
             functions: self.functions.into_iter().chain(other.functions).collect(),
             unions: self.unions.into_iter().chain(other.unions).collect(),
         }

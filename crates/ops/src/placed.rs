@@ -13,6 +13,7 @@ use crate::{
     check,
     composed::{relative::relative_shift, statistics_dtype},
     distance::bias_at_positions,
+    function::captured::Entries,
 };
 
 impl AttentionOptions {
@@ -67,7 +68,11 @@ impl AttentionOptions {
             return self;
         }
         let is_numbers = |part: &DistancePart| matches!(part, DistancePart::Numbers(_));
-        let has_numbers = self.bias.by_distance.iter().any(is_numbers);
+        let captured_numbers = self.score_function.iter().any(|function| {
+            let mut floats = function.captures.floats();
+            floats.any(|(_, entries)| entries == Entries::Distances)
+        });
+        let has_numbers = captured_numbers || self.bias.by_distance.iter().any(is_numbers);
         // Numbers by distance have their zero where the default alignment has it.
         let is_causal = self.mask.by_position.causal.is_some() && self.mask.unions.is_empty();
         if let ([offset], true, false) = (offsets, is_causal, has_numbers) {
@@ -91,14 +96,14 @@ impl AttentionOptions {
             return self.query_offsets(Tensor::from_data(offsets.as_slice(), &device));
         }
         assert!(
-            !has_numbers,
-            "attention: a bias by distance has no entries for queries from {offsets:?} on: it has those for offsets from -{len_q} to \
-             {len_kv}, for {len_q} queries and {len_kv} keys"
-        );
-        assert!(
             !self.has_functions(),
             "attention: a function cannot count from queries from {offsets:?} on, but from offsets from -{len_q} to {len_kv}, for {len_q} \
              queries and {len_kv} keys"
+        );
+        assert!(
+            !has_numbers,
+            "attention: a bias by distance has no entries for queries from {offsets:?} on: it has those for offsets from -{len_q} to \
+             {len_kv}, for {len_q} queries and {len_kv} keys"
         );
         check::biases(&self.bias, [batch, heads, len_q, len_kv], true);
         let numbers = numbers_at(self.bias.clone(), query, offsets, lengths);

@@ -7,6 +7,7 @@ use burn::{
 
 use crate::{
     AttentionOptions,
+    at_positions::FARTHEST,
     attention::score_inputs,
     composed::{
         part::{Part, aligned},
@@ -73,12 +74,12 @@ pub struct AttentionStatistics {
     pub top_weights: Tensor<4>,
 }
 
-/// Statistics of the weights of [`attention_weights`](crate::attention_weights), without gradients. Panics as that does.
+/// Statistics of the weights of [`attention_weights`](crate::attention_weights), without gradients. Panics as that does, and when `max_distance` is more than 2³⁰.
 ///
 /// # Cost
 ///
 /// The operations of [`attention_weights`](crate::attention_weights) and `2 · batch · heads_q · len_q · len_kv · max_distance` more. The weights of a block of queries exist at a time: at most
-/// 65,536 of each head or those of one query, and beside them a matrix with `max_distance + 2` numbers for each pair of the block, so memory is linear in the lengths.
+/// 65,536 of each head or those of one query, and beside them a matrix with `max_distance + 2` numbers, or as many as the longer sequence has tokens, for each pair of the block, so memory is linear in the lengths.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -103,13 +104,22 @@ pub fn attention_statistics(
     let device = query.device();
     // Sums over many queries, and logarithms of small weights, are beyond half precision.
     let dtype: DType = statistics_dtype(query.dtype().into()).into();
-    let (bins, top_k) = (max_distance + 2, top_k.min(len_kv));
+    assert!(
+        max_distance <= FARTHEST,
+        "attention_statistics: max_distance must be at most {FARTHEST}, got {max_distance}"
+    );
+    let has_scores = ![batch, heads, len_q, len_kv].contains(&0);
+    // No distance is as large as the longer length.
+    let counted = match has_scores {
+        true => max_distance.min(len_q.max(len_kv)),
+        false => max_distance,
+    };
+    let top_k = top_k.min(len_kv);
     let inputs = score_inputs(query, key, options);
     let zeros = |columns: usize| Tensor::<3>::zeros([batch, heads, columns], (&device, dtype));
-    let mut sums = [zeros(1), zeros(1), zeros(1), zeros(bins)];
+    let mut sums = [zeros(1), zeros(1), zeros(1), zeros(counted + 2)];
     let (mut top_keys, mut top_weights) = (Vec::new(), Vec::new());
     let rows = (AREA / len_kv.max(1)).max(1);
-    let has_scores = ![batch, heads, len_q, len_kv].contains(&0);
     let inputs = has_scores.then(|| aligned::<Dispatch>(inputs));
     for first in (0..len_q).step_by(rows) {
         let Some(inputs) = &inputs else { break };
@@ -125,7 +135,7 @@ pub fn attention_statistics(
         let over_rows = |x: Tensor<4>| x.sum_dim(2).squeeze_dim::<3>(2);
         let pairs = part.queries.len() * len_kv;
         let flat = weights.clone().reshape([batch, heads, pairs]);
-        let one_hot = by_distance(&part, max_distance, &device);
+        let one_hot = by_distance(&part, counted, &device);
         let more = [
             over_rows(sees.float().cast(dtype)),
             over_rows((weights.clone() * bits).sum_dim(3)),
@@ -144,11 +154,16 @@ pub fn attention_statistics(
     let [sees, entropy, first_key, distances] = sums;
     let sees = sees.clamp_min(1.0);
     let mean = |sum: Tensor<3>| sum / sees.clone();
+    let distances = mean(distances);
+    let distances = match max_distance - counted {
+        0 => distances,
+        missing => Tensor::cat(vec![distances, zeros(missing)], 2),
+    };
     let shape = [batch, heads, len_q, top_k];
     AttentionStatistics {
         entropy: mean(entropy).squeeze_dim(2),
         first_key: mean(first_key).squeeze_dim(2),
-        distances: mean(distances),
+        distances,
         top_keys: match top_keys.is_empty() {
             true => Tensor::zeros(shape, &device),
             false => Tensor::cat(top_keys, 2),

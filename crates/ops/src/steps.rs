@@ -2,7 +2,7 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{Bool, Tensor},
+    tensor::{Bool, DType, Tensor},
 };
 
 use crate::{
@@ -20,14 +20,14 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AttentionSteps {
-    /// `query · keyᵀ`.
+    /// `query · keyᵀ`, in f32 or wider.
     pub scores: Tensor<4>,
-    /// The scores times the scale, changed by a score function (of 1 where a pair is hidden), and capped.
+    /// The scores times the scale, changed by a score function (of 1 where a pair is hidden), and capped, in f32 or wider.
     pub scaled: Tensor<4>,
     /// True where a part of the mask hides a key: `causal`, `window` (of what causality shows), `padding` (key lengths), `segments`, `blocks`, `mask` (dense), `function` and
     /// `union`, as far as the mask has them. A bias of −∞ hides as well.
     pub hidden: Vec<(&'static str, Tensor<4, Bool>)>,
-    /// `softmax(scaled + bias)` of what is not hidden, before dropout: [`attention_weights`].
+    /// `softmax(scaled + bias)` of what is not hidden, before dropout: [`attention_weights`], in the query's type.
     pub weights: Tensor<4>,
 }
 
@@ -45,15 +45,21 @@ pub fn attention_steps(
     let [batch, heads_q, len_q, dim_qk] = query.dims();
     let [_, heads_kv, len_kv, _] = key.dims();
     let members = heads_q / heads_kv;
+    let dtype: DType = statistics_dtype(query.dtype().into()).into();
     let shape = [batch, heads_q, len_q, len_kv];
     // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
     let scores: Tensor<4> = match shape.contains(&0) {
-        true => weights.zeros_like(),
+        true => weights.zeros_like().cast(dtype),
         false => {
             let grouped = query
                 .clone()
+                .cast(dtype)
                 .reshape([batch, heads_kv, members, len_q, dim_qk]);
-            let shared = key.clone().unsqueeze_dim::<5>(2).swap_dims(3, 4);
+            let shared = key
+                .clone()
+                .cast(dtype)
+                .unsqueeze_dim::<5>(2)
+                .swap_dims(3, 4);
             let shared = shared.expand([batch, heads_kv, members, dim_qk, len_kv]);
             grouped.matmul(shared).reshape(shape)
         }
@@ -78,12 +84,12 @@ pub fn attention_steps(
 
 /// The scores that the function of the options makes.
 fn by_function(query: Tensor<4>, key: Tensor<4>, options: AttentionOptions) -> Tensor<4> {
-    let dtype = query.dtype();
+    let dtype = statistics_dtype(query.dtype().into());
     let part = Part::whole(query.dims()[2], key.dims()[2]);
     let inputs = aligned::<Dispatch>(score_inputs(query, key, options));
-    let (_, terms) = scores::<Dispatch>(inputs, &part, statistics_dtype(dtype.into()));
+    let (_, terms) = scores::<Dispatch>(inputs, &part, dtype);
     let function = terms.function.expect("the options have a function");
-    Tensor::<4>::from_dispatch(function.result::<Dispatch>()).cast(dtype)
+    Tensor::from_dispatch(function.result::<Dispatch>())
 }
 
 /// What each part of the mask hides: weights of equal scores are 0 exactly where a key is hidden.

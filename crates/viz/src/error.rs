@@ -85,6 +85,12 @@ pub struct MapWeight {
     pub weight: f32,
 }
 
+/// The product of sizes that need not fit in memory.
+pub(crate) fn product<const N: usize>(sizes: [usize; N]) -> u128 {
+    let widened = sizes.iter().map(|&size| size as u128);
+    widened.fold(1, u128::saturating_mul)
+}
+
 impl fmt::Display for MapError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -113,10 +119,10 @@ impl fmt::Display for MapError {
                 "{hidden} flags do not say what is hidden of {queries} queries × {keys} keys = {} weights",
                 queries * keys
             ),
-            MapError::PixelCount { height, width, .. } if height * width == 0 => {
+            MapError::PixelCount { height, width, .. } if product([*height, *width]) == 0 => {
                 write!(out, "an image {height} high and {width} wide has no pixels")
             }
-            MapError::PatchCount { rows, columns, .. } if rows * columns == 0 => {
+            MapError::PatchCount { rows, columns, .. } if product([*rows, *columns]) == 0 => {
                 write!(out, "{rows} rows × {columns} columns are no patches")
             }
             MapError::PixelCount {
@@ -126,7 +132,7 @@ impl fmt::Display for MapError {
             } => write!(
                 out,
                 "{bytes} bytes are not the {} of an image {height} high and {width} wide, 3 for each pixel",
-                height * width * 3
+                product([*height, *width, 3])
             ),
             MapError::PatchCount {
                 weights,
@@ -135,7 +141,7 @@ impl fmt::Display for MapError {
             } => write!(
                 out,
                 "{weights} weights are not one for each of {rows} rows × {columns} columns = {} patches",
-                rows * columns
+                product([*rows, *columns])
             ),
             MapError::ClassCount {
                 classes,
@@ -144,7 +150,7 @@ impl fmt::Display for MapError {
             } => write!(
                 out,
                 "{classes} classes are not one for each of the {} pixels of an image {height} high and {width} wide",
-                height * width
+                product([*height, *width])
             ),
             MapError::PatchWeight { patch, weight } => write!(
                 out,

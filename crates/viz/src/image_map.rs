@@ -3,7 +3,7 @@
 mod svg;
 mod text;
 
-use crate::{MapError, color::Rgb};
+use crate::{MapError, color::Rgb, error::product};
 
 /// The longer side of a drawn image, at least (pixels): smaller images are enlarged.
 const LEAST: usize = 280;
@@ -88,7 +88,7 @@ impl ImageMap {
     /// A [`MapError`] if there are no pixels, or not as many.
     pub fn new(size: [usize; 2], pixels: Vec<u8>) -> Result<Self, MapError> {
         let [height, width] = size;
-        if pixels.is_empty() || pixels.len() != height * width * 3 {
+        if pixels.is_empty() || pixels.len() as u128 != product([height, width, 3]) {
             return Err(MapError::PixelCount {
                 bytes: pixels.len(),
                 height,
@@ -114,7 +114,7 @@ impl ImageMap {
     /// A [`MapError`] if there are no patches or not as many weights, or if a weight is not finite or is negative.
     pub fn attention(self, grid: [usize; 2], weights: Vec<f32>) -> Result<Self, MapError> {
         let [rows, columns] = grid;
-        if weights.is_empty() || weights.len() != rows * columns {
+        if weights.is_empty() || weights.len() as u128 != product(grid) {
             return Err(MapError::PatchCount {
                 weights: weights.len(),
                 rows,

@@ -186,6 +186,20 @@ fn offsets_that_do_not_fit() {
         sentence(|| module.forward(input().offset(-11))),
         "Rotary: 7 tokens from position -11 on reach a distance of 11 from position 0, but there are 11 positions"
     );
+    let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(5));
+    let config = MultiHeadAttentionConfig::new(15, 3).with_d_head(6);
+    let module = config.with_position(rotary).init(&device);
+    let of_device = |len_q| {
+        let [x, memory] = [len_q, 3].map(|len| tensor([2, len, 15], 4, &device));
+        let lengths = AttentionMask::key_lengths(Tensor::from_data([1, 3], &device));
+        let input = MultiHeadAttentionInput::cross_attention(x, memory).mask(lengths);
+        module.forward(input)
+    };
+    of_device(5);
+    assert_eq!(
+        sentence(|| of_device(7)),
+        "Rotary: 7 tokens from positions that only the device knows may reach a distance of 6 from position 0, but there are 5 positions"
+    );
     let module = MultiHeadAttentionConfig::new(15, 3)
         .with_causal(true)
         .init(&device);

@@ -59,7 +59,7 @@ fn padding_tokens() {
     let tokens = Tensor::<2, Int>::zeros([2, 10], &devices::any());
     assert_eq!(
         refused(AttentionMask::padding(tokens, 1)),
-        "attention: mask [2, 1, 1, 10] does not broadcast to the scores [2, 3, 7, 11] [batch, heads, len_q, len_kv]"
+        "attention: a mask of padding [2, 10] does not fit batch 2 and 11 keys"
     );
 }
 

@@ -12,6 +12,7 @@ use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
 const TOP: usize = 3;
@@ -171,6 +172,30 @@ fn of_the_operation_with_every_kind_of_operand() {
         trace.add("top_weights", statistics.top_weights);
         Expected::of(&weights).check("", &trace, &weights);
     }
+}
+
+#[test]
+fn distances_beyond_the_sequences_have_no_weight() {
+    let device = devices::any();
+    let of = |max_distance: usize| {
+        let [query, key] =
+            [(6, 5), (7, 11)].map(|(seed, len)| tensor([2, 3, len, 7], seed, &device));
+        let options = StatisticsOptions::new().max_distance(max_distance);
+        attention_statistics(query, key, AttentionOptions::default(), options).distances
+    };
+    let [few, many] = [10, 100_003].map(of);
+    assert_eq!(many.dims(), [2, 3, 100_005]);
+    let [first, rest] =
+        [(0, 12), (12, 99_993)].map(|(from, len)| many.clone().narrow(2, from, len));
+    assert_close("distances", &first.into_data(), &few.into_data(), 1e-6);
+    assert_eq!(rest.abs().max().into_scalar::<f32>(), 0.0);
+    assert_eq!(
+        sentence(|| of(usize::MAX)),
+        format!(
+            "attention_statistics: max_distance must be at most 1073741824, got {}",
+            usize::MAX
+        )
+    );
 }
 
 #[test]

@@ -354,6 +354,11 @@ fn positions_that_do_not_fit() {
         said(PositionEncoding::alibi(), vec![vec![0, 1]; 2].into()),
         "SelfAttention: 2 positions for the 3 tokens of sequence 0"
     );
+    // Also where nothing reads the axes.
+    assert_eq!(
+        said(PositionEncoding::None, vec![vec![vec![0; 3]]].into()),
+        "SelfAttention: positions of 1 sequences for 2"
+    );
     let x = || tensor([2, 3, WIDTH], 1, &device);
     let cross = CrossAttentionConfig::new(WIDTH, 1).init(&device);
     let input = || CrossAttentionInput::new(x(), x());
@@ -373,12 +378,12 @@ fn positions_that_do_not_fit() {
             .to_string(),
         "RotaryConfig: 6 pairs cannot be shared by axes Equal(4)"
     );
-    assert_eq!(
-        RotaryConfig::new()
-            .with_axes(RotaryAxes::Sections(vec![2, 3]))
-            .validate(12)
-            .expect_err("bad")
-            .to_string(),
-        "RotaryConfig: axes Sections[2, 3] do not add up to 6 pairs"
-    );
+    for sections in [vec![2, 3], vec![usize::MAX, 7]] {
+        let axes = RotaryAxes::Sections(sections.clone());
+        let config = RotaryConfig::new().with_axes(axes);
+        assert_eq!(
+            config.validate(12).expect_err("bad").to_string(),
+            format!("RotaryConfig: axes Sections{sections:?} do not add up to 6 pairs")
+        );
+    }
 }

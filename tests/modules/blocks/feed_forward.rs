@@ -257,6 +257,13 @@ fn empty_input_gives_empty_output() {
                     module.forward(Tensor::<3>::zeros(shape, &device)).dims(),
                     shape
                 );
+                let [batch, len, width] = shape;
+                let input = match activation.is_gated() {
+                    true => [batch, len, 2 * width],
+                    false => shape,
+                };
+                let x = Tensor::<3>::zeros(input, &device);
+                assert_eq!(activation.forward(x).dims(), shape);
             }
         }
     }

@@ -186,6 +186,19 @@ fn bad_input_has_its_sentence() {
         found.starts_with("assert_shape!(counted, [positions])"),
         "{found}"
     );
+    // Also without positions.
+    let empty = || Tensor::<2>::zeros([0, N_EXPERTS], &device);
+    let found = sentence(|| load_balancing_loss(&[empty()], 2, Some(none)));
+    assert!(
+        found.starts_with("assert_shape!(counted, [positions])"),
+        "{found}"
+    );
+    let found = sentence(|| load_balancing_loss(&[empty(), logits()], 2, None));
+    assert!(
+        found.starts_with("assert_shape!(logits, [positions, n_experts])"),
+        "{found}"
+    );
+    assert_eq!(numbers(&load_balancing_loss(&[empty()], 2, None)), [0.0]);
 }
 
 /// The experts of the two groups with the best ones, of eight in four groups.

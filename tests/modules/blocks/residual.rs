@@ -11,7 +11,7 @@ use burn_attn_tests::{
     compare::{assert_close, assert_same, numbers},
     devices,
     numbers::{alone, filled, tensor},
-    parameters,
+    parameters, sentence,
 };
 
 use super::{D_FF, D_MODEL, N_HEADS, PLACEMENTS};
@@ -265,8 +265,32 @@ fn residuals_that_cannot_be() {
                 .with_layer_scale(0.5),
             "layer_scale and stochastic_depth are for one sublayer at a time, but parallel layers with norm_placement Post add the sum of two",
         ),
+        (
+            block()
+                .with_parallel(true)
+                .with_norm_placement(NormPlacement::Post)
+                .with_dropout(0.1)
+                .with_feed_forward_residual_dropout(0.0),
+            "feed_forward_residual_dropout 0 differs from dropout 0.1, but parallel layers with norm_placement Post drop from the sum of two",
+        ),
     ] {
         let error = config(block).validate().expect_err("bad").to_string();
         assert_eq!(error, format!("TransformerLayerConfig: {reason}"));
+    }
+    let device = devices::any();
+    for (block, reason) in [
+        (
+            block().with_layer_scale(f64::NAN),
+            "layer_scale must be positive and finite, got NaN",
+        ),
+        (
+            block().with_stochastic_depth(1.0),
+            "stochastic_depth must be in [0, 1), got 1",
+        ),
+    ] {
+        assert_eq!(
+            sentence(|| block.residual(D_MODEL, &device)),
+            format!("BlockConfig: {reason}")
+        );
     }
 }

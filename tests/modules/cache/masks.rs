@@ -34,7 +34,7 @@ fn parts(device: &Device) -> Vec<(&'static str, Part)> {
         Box::new(move |from, to| AttentionContext::new().bias(bias(from, to)))
     }
     let scores = some(1, [2, 6, LEN, LEN], device);
-    let of_keys = some(2, [2, 1, 1, LEN], device);
+    let of_keys: Tensor<2, Bool> = some(2, [2, 1, 1, LEN], device).squeeze_dims(&[1, 2]);
     let ids: Vec<i32> = (0..2 * LEN as i32).map(|at| at / 5 % 3).collect();
     let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [2, LEN]), device);
     let keys = Tensor::<1, Int>::from_data([9, 14], device);
@@ -52,7 +52,7 @@ fn parts(device: &Device) -> Vec<(&'static str, Part)> {
         ),
         (
             "keys",
-            of_mask(move |_, to| AttentionMask::masked(of_keys.clone().narrow(3, 0, to))),
+            of_mask(move |_, to| AttentionMask::mask_pad(of_keys.clone().narrow(1, 0, to))),
         ),
         (
             "segments",
@@ -313,6 +313,10 @@ fn masks_that_do_not_fit_leave_the_cache_alone() {
             "attention: mask [2, 1, 3, 3] does not broadcast to the scores [2, 6, 3, 6] [batch, heads, len_q, len_kv]",
         ),
         (
+            AttentionMask::padding(Tensor::ones([2, 1], &device), 0),
+            "attention: a mask of padding [2, 1] does not fit batch 2 and 6 keys",
+        ),
+        (
             AttentionMask::key_lengths(Tensor::from_data([7, 1], &device)),
             "attention: the key length of batch item 0 is 7, but there are 6 keys",
         ),
@@ -333,6 +337,10 @@ fn masks_that_do_not_fit_leave_the_cache_alone() {
     }
     assert_eq!(
         sentence(|| module.forward_cached(input().positions(vec![vec![0, 1, 2]]), &mut cache)),
+        "KvCache: positions of 1 sequences for 2"
+    );
+    assert_eq!(
+        sentence(|| module.forward_cached(input().positions(vec![vec![vec![0; 3]]]), &mut cache)),
         "KvCache: positions of 1 sequences for 2"
     );
     assert_eq!(

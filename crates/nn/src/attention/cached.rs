@@ -120,6 +120,9 @@ impl Heads {
         let given = positions.as_ref();
         let given = given.filter(|given| has_distances || !matches!(given, Positions::PerAxis(_)));
         let listed = cache.new_positions(given, &counts, len_q);
+        if let Some(positions) = &positions {
+            positions.check("KvCache", [batch, len_q]);
+        }
         options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
         if drops_oldest {
             position.check_max_len("KvCache", cache.max_len());
@@ -203,7 +206,7 @@ impl Heads {
         let place = |options: AttentionOptions, cache: &KvCache| match listed {
             Some(of_query) if options.counts_distances() => {
                 let of_key = cache.kept_positions(first, len_kv);
-                options.at_positions(of_query, &of_key, &query)
+                options.at_positions(of_query, &of_key, &query, len_kv)
             }
             _ => options,
         };

@@ -85,7 +85,8 @@ impl AttentionContext {
     /// The positions of the tokens, or, with another sequence as keys, of the queries: see
     /// [`positions`](crate::positions). Default: a token's place in its sequence, after the tokens of a cache if there is one. The default
     /// is not the position after the last: where the tokens of a cache were given other positions than their places, as with padding on the
-    /// left, give the new tokens positions too.
+    /// left, give the new tokens positions too. A list of numbers is where each sequence starts; a list for each sequence has the position of
+    /// each of its tokens.
     ///
     /// [`MultiHeadAttention`](crate::MultiHeadAttention) takes them for its keys too if it has as many keys as queries and no
     /// [`key_positions`](Self::key_positions). An [`offset`](Self::offset) beside them makes `forward` panic. So does a window, ALiBi or a

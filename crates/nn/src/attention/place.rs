@@ -46,7 +46,10 @@ pub(super) fn at_positions(
         {
             (options, None)
         }
-        _ => (options.at_positions(&of_query, &of_key, query), None),
+        _ => (
+            options.at_positions(&of_query, &of_key, query, len_kv),
+            None,
+        ),
     }
 }
 

@@ -50,11 +50,12 @@ impl Positions {
         Self::Padded { offsets, lengths }
     }
 
-    /// Panics, in the name of `module`, unless these positions, if they are on one axis, fit `batch` sequences of `len` tokens.
+    /// Panics, in the name of `module`, unless these positions fit `batch` sequences of `len` tokens.
     pub(crate) fn check(&self, module: &str, sizes: [usize; 2]) {
         match self {
-            // An encoding with axes checks them.
-            Self::PerAxis(_) => {}
+            Self::PerAxis(axes) => axes
+                .iter()
+                .for_each(|axis| check_each(module, axis, sizes, ANY)),
             Self::PerToken(positions) => check_each(module, positions, sizes, ANY),
             _ => drop(self.table_rows(module, sizes, ANY)),
         }

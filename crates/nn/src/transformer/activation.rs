@@ -48,6 +48,11 @@ impl FeedForwardActivation {
         let (function, gated) = self.parts();
         let mut shape = x.dims();
         let rows = shape[..D - 1].iter().product();
+        // In a reshape, Burn takes 0 to mean the previous size.
+        if rows == 0 {
+            shape[D - 1] /= 1 + usize::from(gated);
+            return Tensor::zeros(shape, (&x.device(), x.dtype()));
+        }
         let y = activate(x.reshape([rows, shape[D - 1]]), None, function, gated);
         shape[D - 1] = y.dims()[1];
         y.reshape(shape)

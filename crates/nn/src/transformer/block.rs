@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     ConfigError, HeadsConfig, NormConfig, ProjectionBias, attention::heads_builders,
-    linear::kaiming_uniform,
+    error::expect_valid, linear::kaiming_uniform,
 };
 
 /// How every layer of a stack is built, apart from its sizes. The defaults are those of burn-nn 0.22.1's transformers:
@@ -108,8 +108,9 @@ heads_builders!(BlockConfig);
 impl BlockConfig {
     /// Builds the residual sum around a sublayer of this width, with the norms, the dropout, the layer scale and the stochastic depth of this
     /// block: for layers of other sublayers than those of a [`TransformerLayer`](crate::TransformerLayer). Panics when the norm is not valid,
-    /// a probability is not in `[0, 1)`, or the width is 0.
+    /// a probability is not in `[0, 1)`, the layer scale is not positive and finite, or the width is 0.
     pub fn residual(&self, d_model: usize, device: &Device) -> SublayerConnection {
+        expect_valid(self.check_residual("BlockConfig"));
         self.residual_with(true, self.dropout, d_model, device)
     }
 
@@ -146,7 +147,9 @@ impl BlockConfig {
         self.feed_forward_residual_dropout.unwrap_or(self.dropout)
     }
 
-    pub(super) fn check_dropout(&self, config: &'static str) -> Result<(), ConfigError> {
+    /// Fails if a number of the residual sums, or another probability, is out of range.
+    pub(super) fn check_residual(&self, config: &'static str) -> Result<(), ConfigError> {
+        ConfigError::check_finite_positive(config, &[("layer_scale", self.layer_scale)])?;
         ConfigError::check_dropout(config, self.dropout)?;
         let (attention, feed_forward) = (self.attention_dropout(), self.feed_forward_dropout());
         ConfigError::check_probability(config, "attention_dropout", attention)?;

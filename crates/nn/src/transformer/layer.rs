@@ -48,9 +48,7 @@ impl TransformerLayerConfig {
         let block = &self.block;
         self.heads().sizes(config, self.d_model, self.n_heads)?;
         ConfigError::check_positive(config, &[("d_ff", self.d_ff())])?;
-        let layer_scale = [("layer_scale", block.layer_scale)];
-        ConfigError::check_finite_positive(config, &layer_scale)?;
-        block.check_dropout(config)?;
+        block.check_residual(config)?;
         block.projection_bias().of_one_input(config)?;
         if let Some(d_memory) = self.d_memory {
             ConfigError::check_positive(config, &[("d_memory", d_memory)])?;
@@ -76,6 +74,17 @@ impl TransformerLayerConfig {
                 format!(
                     "layer_scale and stochastic_depth are for one sublayer at a time, but parallel layers with norm_placement {placement:?} \
                      add the sum of two"
+                )
+            },
+        )?;
+        let (dropout, of_network) = (block.dropout, block.feed_forward_residual_dropout());
+        ConfigError::check(
+            config,
+            !parallel || placement == NormPlacement::Pre || of_network == dropout,
+            || {
+                format!(
+                    "feed_forward_residual_dropout {of_network} differs from dropout {dropout}, but parallel layers with norm_placement \
+                     {placement:?} drop from the sum of two"
                 )
             },
         )?;

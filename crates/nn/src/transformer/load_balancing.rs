@@ -44,16 +44,18 @@ pub fn load_balancing_loss(
         (1..=n_experts).contains(&top_k),
         "load_balancing_loss: top_k must be between 1 and the {n_experts} experts, got {top_k}"
     );
-    if positions == 0 {
-        return Tensor::zeros([1], (&first.device(), wide(first.dtype())));
+    for logits in router_logits {
+        assert_shape!(logits, [positions, n_experts]);
     }
-    let counted = counted.map(|counted| {
+    if let Some(counted) = &counted {
         assert_shape!(counted, [positions]);
-        counted.unsqueeze_dim::<2>(1)
-    });
+    }
     let dtype = wide(first.dtype());
+    if positions == 0 {
+        return Tensor::zeros([1], (&first.device(), dtype));
+    }
     // Logits of padding may be NaN, which a product with 0 would keep.
-    let uncounted = counted.map(Tensor::bool_not);
+    let uncounted = counted.map(|counted| counted.unsqueeze_dim::<2>(1).bool_not());
     let of_counted = |x: Tensor<2>| match &uncounted {
         Some(uncounted) => {
             let uncounted = uncounted.clone().expand(x.dims());
@@ -63,7 +65,6 @@ pub fn load_balancing_loss(
     };
     let (mut used, mut share) = (Vec::new(), Vec::new());
     for logits in router_logits {
-        assert_shape!(logits, [positions, n_experts]);
         let logits = of_counted(logits.clone().cast(dtype));
         let chosen = chosen(logits.clone(), top_k).float().cast(dtype);
         used.push(of_counted(chosen).sum_dim(0));

@@ -11,7 +11,7 @@ use burn::{
 use burn_attn_kernels_cpu::PositionMask;
 
 use super::{
-    dtype::expand,
+    dtype::{expand, of_device},
     part::{Part, aligned_distances, clamped_offsets, narrow},
     position::either,
     relative::relative_shift,
@@ -79,7 +79,7 @@ pub(crate) fn hidden<B: Backend>(
             call.captures.frame.name
         );
         check_device("mask", visible.device(), &pairs.block);
-        routed::bool_primitive::<B, 4>(visible.bool_not())
+        of_device::<B>(routed::bool_primitive::<B, 4>(visible.bool_not()))
     });
     hidden.reduce(either::<B>)
 }

@@ -6,8 +6,8 @@ use burn::tensor::{Float, Int, Tensor, kind::Basic};
 ///
 /// A function gets the entries of its block, in a shape that broadcasts to that of the scores, `[batch, heads_q, queries, keys]`, with every
 /// dimension of size 1 as it was given. A score function gets its floats, which may have gradients, expanded to that shape, in
-/// the precision of the scores: one number for each pair. What is computed from a tensor alone costs less before it is captured. The call of attention
-/// panics, with one sentence, for a tensor that does not fit the scores.
+/// the precision of the scores: one number for each pair. What is computed from a tensor alone costs less before it is captured. In a call without
+/// scores, tracked floats have no gradient. The call of attention panics, with one sentence, for a tensor that does not fit the scores.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -23,6 +23,8 @@ use burn::tensor::{Float, Int, Tensor, kind::Basic};
 pub struct Captured {
     pub(crate) tensor: Numbers,
     pub(crate) entries: Entries,
+    /// The dimension of the scores to which the tensor is not broadcast, and what it counts.
+    pub(crate) each: Option<(usize, &'static str)>,
 }
 
 /// Floats or integers, with four dimensions.
@@ -96,35 +98,47 @@ pub trait IntoCaptured: Basic + Sized {
 
 impl IntoCaptured for Float {
     fn captured(tensor: Tensor<4>, entries: Entries) -> Captured {
-        let tensor = Numbers::Float(tensor);
-        Captured { tensor, entries }
+        Captured::new(Numbers::Float(tensor), entries)
     }
 }
 
 impl IntoCaptured for Int {
     fn captured(tensor: Tensor<4, Int>, entries: Entries) -> Captured {
-        let tensor = Numbers::Int(tensor.without_autodiff());
-        Captured { tensor, entries }
+        Captured::new(Numbers::Int(tensor.without_autodiff()), entries)
     }
 }
 
 impl Captured {
+    fn new(tensor: Numbers, entries: Entries) -> Self {
+        let each = None;
+        Self {
+            tensor,
+            entries,
+            each,
+        }
+    }
+
+    fn of_each(mut self, dim: usize, what: &'static str) -> Self {
+        self.each = Some((dim, what));
+        self
+    }
+
     /// One number per query head, `[heads_q]`. A function gets `[1, heads_q, 1, 1]`, or one for each pair.
     pub fn per_head<K: CapturedKind>(numbers: Tensor<1, K>) -> Self {
         let [heads] = numbers.dims();
-        K::captured(numbers.reshape([1, heads, 1, 1]), Entries::Pairs)
+        K::captured(numbers.reshape([1, heads, 1, 1]), Entries::Pairs).of_each(1, "query heads")
     }
 
     /// One number per query, `[batch or 1, len_q]`. A function gets `[batch or 1, 1, queries, 1]`, or one for each pair.
     pub fn per_query<K: CapturedKind>(numbers: Tensor<2, K>) -> Self {
         let numbers = with_ones_behind(numbers).permute([0, 2, 1, 3]);
-        K::captured(numbers, Entries::Pairs)
+        K::captured(numbers, Entries::Pairs).of_each(2, "queries")
     }
 
     /// One number per key, `[batch or 1, len_kv]`. A function gets `[batch or 1, 1, 1, keys]`, or one for each pair.
     pub fn per_key<K: CapturedKind>(numbers: Tensor<2, K>) -> Self {
         let numbers = with_ones_behind(numbers).permute([0, 2, 3, 1]);
-        K::captured(numbers, Entries::Pairs)
+        K::captured(numbers, Entries::Pairs).of_each(3, "keys")
     }
 
     /// Numbers of any dimensions of the scores, `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`, of which a function gets the queries

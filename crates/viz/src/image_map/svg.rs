@@ -12,9 +12,13 @@ impl ImageMap {
         let Drawn {
             tall, wide, whole, ..
         } = self.drawn();
-        // Several documents in one page each need their own name.
-        let hash = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619);
-        let name = format!("image-{:08x}", self.pixels.iter().fold(2_166_136_261, hash));
+        // Different images in one page need different names.
+        let hash = |hash: u32, number: u32| (hash ^ number).wrapping_mul(16_777_619);
+        let numbers = self.pixels.iter().map(|&byte| u32::from(byte));
+        let hash = numbers
+            .chain([self.size[0] as u32])
+            .fold(2_166_136_261, hash);
+        let name = format!("image-{hash:08x}");
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{whole}\" height=\"{tall}\" viewBox=\"0 0 {whole} {tall}\" role=\"img\">\n\
              <title>What a model saw in an image</title>\n<desc>{}</desc>\n<defs><g id=\"{name}\">{}</g></defs>\n",

@@ -100,6 +100,21 @@ fn numbers_that_do_not_fit_are_refused() {
         error([2, 3], 18, [2, 2], vec![1.0; 3]),
         "3 weights are not one for each of 2 rows × 2 columns = 4 patches"
     );
+    let all = usize::MAX as u128;
+    assert_eq!(
+        error([usize::MAX, 2], 3, [1, 1], vec![1.0]),
+        format!(
+            "3 bytes are not the {} of an image {all} high and 2 wide, 3 for each pixel",
+            6 * all
+        )
+    );
+    assert_eq!(
+        error([2, 3], 18, [usize::MAX, 2], vec![1.0; 3]),
+        format!(
+            "3 weights are not one for each of {all} rows × 2 columns = {} patches",
+            2 * all
+        )
+    );
     assert_eq!(
         error([2, 3], 18, [0, 2], vec![]),
         "0 rows × 2 columns are no patches"
@@ -174,6 +189,8 @@ from the smallest weight (0) to the largest one (1): · <0.05  ░ <0.25  ▒ <0
         drawn(&classes.clone().class_names(names.clone())),
         "classes of an image 2 pixels high and 4 wide\n··777733\n····33xx\nclasses: 7, 3, x\n"
     );
+    let background = classes.clone().classes(vec![0; 8], Some(0)).unwrap();
+    assert!(drawn(&background).ends_with("\nclasses: none\n"));
     names[2] = "sky".into();
     assert!(drawn(&classes.class_names(names)).ends_with("classes: a 7, b sky, c x\n"));
 }
@@ -205,4 +222,14 @@ fn an_svg_says_the_weight_of_every_patch() {
     let png = base64::engine::general_purpose::STANDARD;
     let png = base64::Engine::decode(&png, image).unwrap();
     assert_eq!(decoded(&png), ([2, 4], pixels));
+}
+
+#[test]
+fn images_of_the_same_pixels_and_another_size_have_another_name() {
+    let names = [[2, 4], [4, 2]].map(|size| {
+        let svg = ImageMap::new(size, vec![7; 24]).unwrap().to_svg();
+        let (_, name) = svg.split_once("<g id=\"").unwrap();
+        name.split_once('"').unwrap().0.to_string()
+    });
+    assert_ne!(names[0], names[1]);
 }

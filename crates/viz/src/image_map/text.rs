@@ -17,7 +17,7 @@ impl ImageMap {
     /// The panels beside the image, one below the other; the image itself is not drawn. A patch takes two columns of a line. Where that is wider than
     /// [`TextOptions::max_width`], a character has the largest weight of several patches, or the class of one of several pixels.
     ///
-    /// Without colours, a class is its [name](Self::class_names) if that is one character, else a letter; the background is `·`.
+    /// Without colours, a class is its [name](Self::class_names) if that is one character, else a letter, from the 53rd class on `?`; the background is `·`.
     pub fn to_text(&self, options: &TextOptions) -> String {
         let panels = self.panels[1..].iter().map(|panel| {
             let (mut title, cells, legend) = match &panel.layer {
@@ -73,9 +73,12 @@ impl ImageMap {
                 true => name(class),
                 false => format!("{} {}", symbol(class), name(class)),
             });
-        let legend: Vec<String> = meanings.collect();
+        let legend = match drawn.is_empty() {
+            true => "none".into(),
+            false => meanings.collect::<Vec<String>>().join(", "),
+        };
         let title = format!("classes of an image {height} pixels high and {width} wide");
-        (title, text, format!("classes: {}", legend.join(", ")))
+        (title, text, format!("classes: {legend}"))
     }
 }
 

@@ -74,8 +74,10 @@ impl RotaryAxes {
 
     /// Fails if the axes do not cover this many pairs.
     fn check(&self, pairs: usize) -> Result<(), String> {
+        let add = |sum: usize, &pairs: &usize| sum.checked_add(pairs);
+        let sum = |sections: &[usize]| sections.iter().try_fold(0, add);
         match self {
-            Self::Sections(sections) if sections.iter().sum::<usize>() != pairs => Err(format!(
+            Self::Sections(sections) if sum(sections) != Some(pairs) => Err(format!(
                 "axes Sections{sections:?} do not add up to {pairs} pairs"
             )),
             Self::Equal(axes) if *axes == 0 || !pairs.is_multiple_of(*axes) => Err(format!(

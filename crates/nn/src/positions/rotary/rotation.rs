@@ -168,6 +168,14 @@ impl Rotary {
                      positions"
                 );
             }
+        } else {
+            // Queries of a sequence with a key are at 1 − `len` or later; those of others, which see nothing, are clamped below.
+            assert!(
+                len <= max_len,
+                "Rotary: {len} tokens from positions that only the device knows may reach a distance of {} from position 0, but there are \
+                 {max_len} positions",
+                len - 1
+            );
         }
         if batch == 0 || n_heads == 0 || len == 0 {
             return x;
@@ -180,7 +188,6 @@ impl Rotary {
             return rotate(x, cos, sin, first_rows, self.layout);
         }
         let sign = positions.clone().sign().float().cast(self.sin.dtype());
-        // Positions that only the device knows are clamped, not checked.
         let rows = positions.abs().clamp_max(max_len as i64 - 1);
         let cos = self.cos.clone().select(0, rows.clone());
         let sin = self.sin.clone().select(0, rows) * sign.reshape([count, 1]);
