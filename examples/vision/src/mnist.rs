@@ -104,7 +104,9 @@ fn numbers(path: &Path, dims: &[u32]) -> Result<Vec<u8>, Error> {
     let magic = 0x0800 + 1 + dims.len() as u32;
     let header: Option<Vec<u32>> = (0..2 + dims.len()).map(word).collect();
     let count = match header.as_deref() {
-        Some([kind, count @ 1.., found @ ..]) if *kind == magic && found == dims => *count as usize,
+        Some([kind, count, found @ ..]) if *kind == magic && *count > 0 && found == dims => {
+            *count as usize
+        }
         _ => return Err(unfit("is not a file of MNIST").into()),
     };
     let size = count * dims.iter().product::<u32>() as usize;
