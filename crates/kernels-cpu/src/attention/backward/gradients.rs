@@ -48,7 +48,7 @@ pub struct Gradients<'a, T: Element> {
     pub distance_bias: Option<&'a mut [T::Real]>,
     /// `[heads_q]`
     pub sinks: Option<&'a mut [T::Real]>,
-    /// The shapes of what the score function has captured: contiguous, one tensor after the other.
+    /// The gradients of the numbers that the score function has captured: contiguous, one tensor after the other.
     pub captured: Option<&'a mut [T::Real]>,
 }
 
