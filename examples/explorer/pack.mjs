@@ -24,12 +24,13 @@ const page = fileURLToPath(new URL("page", import.meta.url));
 writeFileSync(join(page, "explorer.wasm.gz"), gzipSync(readFileSync(small), { level: 9 }));
 rmSync(small);
 
-// cargo lists what it compiled.
+// cargo lists what it compiled, the texts that are docs among it.
 const [, listed] = readFileSync(module.replace(/wasm$/, "d"), "utf8").split(": ");
 const sources = listed
   .trim()
   .split(/(?<!\\) /)
-  .map((path) => relative(ROOT, path.replaceAll("\\ ", " ")));
+  .map((path) => relative(ROOT, path.replaceAll("\\ ", " ")))
+  .filter((path) => !path.endsWith(".md"));
 const text = JSON.stringify(built(sources.sort()), null, 1);
 writeFileSync(BUILT, `${text}\n`);
 console.log(`page/explorer.wasm.gz, of ${sources.length} sources`);
