@@ -9,6 +9,7 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     Operand,
+    dropout::dropped,
     operands::dims,
     score::{scored, sum_of},
     scoring::{Config, Scoring},
@@ -154,8 +155,9 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let mut scored =
                     scored::<F, M, N>(queries, keys, scoring, place, &mut unit, false, config);
                 weights(&mut scored, &logsumexp);
+                let dropped = dropped::<M>(scoring, scored.pairs);
                 let gradients = score_gradients::<F, M, N>(
-                    &scored, upstream, values, &delta, scoring, &mut unit, false,
+                    &scored, &dropped, upstream, values, &delta, scoring, &mut unit, false,
                 );
                 #[unroll]
                 for i in 0..vectors_per_unit {

@@ -49,9 +49,20 @@ fn head_state<M: Numeric>(scoring: &Scoring<M>, batch: usize, head: usize) -> Ro
     next(next(seeded, batch as u32), head as u32)
 }
 
-/// Which weights of a unit are dropped: for every group of four columns, bit `row * 4 + column`.
+/// Which weights of a unit are dropped: for every group of four columns, bit `row * 4 + column`. Without dropout, nothing is hashed.
 #[cube]
-fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
+pub(crate) fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
+    let config = comptime!(pairs.config);
+    let mut bits = Array::<u32>::new(comptime!(config.tile.groups()));
+    if comptime!(config.dropout) {
+        hash_pairs::<M>(&mut bits, scoring, pairs);
+    }
+    bits
+}
+
+/// Fills in the bits of [`dropped`].
+#[cube]
+fn hash_pairs<M: Numeric>(bits: &mut Array<u32>, scoring: &Scoring<M>, pairs: Pairs) {
     let config = comptime!(pairs.config);
     let keys_in_rows = comptime!(pairs.keys_in_rows);
     let (place, row, column) = (pairs.place, pairs.row, pairs.column);
@@ -61,20 +72,23 @@ fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
     let of_keys = comptime!(groups / of_queries);
     let queries = comptime!(if keys_in_rows { 4 } else { tile.rows });
     let keys = comptime!(if keys_in_rows { tile.rows } else { 4 });
-    let mut bits = Array::<u32>::new(groups);
     #[unroll]
     for group in 0..groups {
         bits[group] = 0u32;
     }
     // Head and query are hashed at most once per row, not once per pair.
-    let first_head = head_state::<M>(scoring, place.batch, place.head);
+    let one_head = comptime!(config.queries >= tile.rows);
+    let (mut a, mut b) = (0u32.runtime(), 0u32.runtime());
+    if comptime!(one_head) {
+        let head = head_state::<M>(scoring, place.batch, place.head);
+        (a, b) = (head.a, head.b);
+    }
     #[unroll]
     for group_of_queries in 0..of_queries {
         for q in 0..queries {
-            let (mut a, mut b) = (first_head.a, first_head.b);
-            if comptime!(config.queries < tile.rows) {
-                let other = head_state::<M>(scoring, place.batch, head_of_row(place, q, config));
-                (a, b) = (other.a, other.b);
+            if comptime!(!one_head) {
+                let head = head_state::<M>(scoring, place.batch, head_of_row(place, q, config));
+                (a, b) = (head.a, head.b);
             }
             let first = select(
                 keys_in_rows,
@@ -95,35 +109,32 @@ fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
             }
         }
     }
-    bits
 }
 
 /// Sets dropped weights to zero, and scales the others.
 #[cube]
 pub(crate) fn drop_weights<M: Numeric>(
     weights: &mut Array<Four>,
+    dropped: &Array<u32>,
     scoring: &Scoring<M>,
-    pairs: Pairs,
+    #[comptime] config: Config,
 ) {
-    let config = comptime!(pairs.config);
     if comptime!(config.dropout) {
         #[unroll]
         for index in 0..comptime!(config.tile.vectors_per_unit()) {
             weights[index] *= Four::new(scoring.keep_scale);
         }
-        zero_dropped::<M>(weights, scoring, pairs);
+        zero_dropped(weights, dropped, config);
     }
 }
 
 #[cube]
-pub(crate) fn zero_dropped<M: Numeric>(
+pub(crate) fn zero_dropped(
     weights: &mut Array<Four>,
-    scoring: &Scoring<M>,
-    pairs: Pairs,
+    dropped: &Array<u32>,
+    #[comptime] config: Config,
 ) {
-    let config = comptime!(pairs.config);
     if comptime!(config.dropout) {
-        let dropped = dropped::<M>(scoring, pairs);
         let groups = comptime!(config.tile.groups());
         #[unroll]
         for index in 0..comptime!(config.tile.vectors_per_unit()) {

@@ -7,7 +7,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::drop_weights,
+    dropout::{drop_weights, dropped},
     score::{largest_of, mark_seen, scored, sum_of, zero_where},
     scoring::{Config, Scoring, lowest_finite},
     share::{batch_of_results, shared},
@@ -93,7 +93,8 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
                     sums[comptime!(row * parts * groups + part)] *= Four::new(rescale);
                 }
             }
-            drop_weights::<M>(&mut scored.scores, scoring, scored.pairs);
+            let dropped = dropped::<M>(scoring, scored.pairs);
+            drop_weights::<M>(&mut scored.scores, &dropped, scoring, config);
 
             let values = side::<F, N>(value, batch, site.head_kv, start, one);
             add_weighted_rows::<F, N>(

@@ -6,7 +6,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::drop_weights,
+    dropout::{drop_weights, dropped},
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
@@ -61,13 +61,15 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 sync_cube();
                 mark_seen(&scored.hidden, &mut unit);
 
+                // Once for both gradients.
+                let dropped = dropped::<M>(scoring, scored.pairs);
                 if comptime!(of_value.is_some()) {
                     let mut after_dropout = Array::<Four>::new(vectors_per_unit);
                     #[unroll]
                     for i in 0..vectors_per_unit {
                         after_dropout[i] = scored.scores[i];
                     }
-                    drop_weights::<M>(&mut after_dropout, scoring, scored.pairs);
+                    drop_weights::<M>(&mut after_dropout, &dropped, scoring, config);
                     add_weighted_rows::<F, N>(
                         &after_dropout,
                         upstream,
@@ -80,7 +82,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 if comptime!(of_key.is_some()) {
                     let delta = load_statistics(statistics, scored.pairs, DELTA);
                     let gradients = score_gradients::<F, M, N>(
-                        &scored, values, upstream, &delta, scoring, &mut unit, true,
+                        &scored, &dropped, values, upstream, &delta, scoring, &mut unit, true,
                     );
                     sync_cube();
                     add_weighted_rows::<F, N>(

@@ -8,6 +8,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
+    dropout::dropped,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
@@ -54,8 +55,9 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 scored::<F, M, N>(queries, keys, scoring, place, &mut unit, false, config);
             weights(&mut scored, &logsumexp);
             clear_flags(&mut unit);
+            let dropped = dropped::<M>(scoring, scored.pairs);
             let gradients = score_gradients::<F, M, N>(
-                &scored, upstream, values, &delta, scoring, &mut unit, true,
+                &scored, &dropped, upstream, values, &delta, scoring, &mut unit, true,
             );
             mark_seen(&scored.hidden, &mut unit);
             sync_cube();

@@ -79,6 +79,7 @@ pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>) {
 #[cube]
 pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
     weights: &Scored,
+    dropped: &Array<u32>,
     left: Side<'_, F, N>,
     right: Side<'_, F, N>,
     delta: &Array<f32>,
@@ -88,7 +89,14 @@ pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
 ) -> Array<Four> {
     let mut gradients = zeros(comptime!(weights.pairs.config.tile.vectors_per_unit()));
     dot_products(left, right, &mut gradients, unit);
-    to_score_gradients::<M>(weights, &mut gradients, delta, scoring, before_softcap);
+    to_score_gradients::<M>(
+        weights,
+        dropped,
+        &mut gradients,
+        delta,
+        scoring,
+        before_softcap,
+    );
     gradients
 }
 
@@ -96,6 +104,7 @@ pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
 #[cube]
 pub(crate) fn to_score_gradients<M: Numeric>(
     weights: &Scored,
+    dropped: &Array<u32>,
     gradients: &mut Array<Four>,
     delta: &Array<f32>,
     scoring: &Scoring<M>,
@@ -106,7 +115,7 @@ pub(crate) fn to_score_gradients<M: Numeric>(
     let config = comptime!(pairs.config);
     let groups = comptime!(config.tile.groups());
     let count = comptime!(config.tile.vectors_per_unit());
-    drop_weights::<M>(gradients, scoring, pairs);
+    drop_weights::<M>(gradients, dropped, scoring, config);
     #[unroll]
     for index in 0..count {
         let (i, group) = comptime!((index / groups, index % groups));

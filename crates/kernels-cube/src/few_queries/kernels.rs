@@ -7,7 +7,7 @@ use super::{
     shape::{KEYS, LANES, UNITS, pool},
 };
 use crate::{
-    dropout::drop_weights,
+    dropout::{drop_weights, dropped},
     score::{largest_of, score, sum_of, zero_where},
     scoring::{Config, Scoring},
     tile::{Four, side},
@@ -108,7 +108,8 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
         totals[i] = sum_of(weights);
     }
     reduce(&mut totals, &mut pool, rows, false);
-    drop_weights::<M>(&mut scores, scoring, pairs);
+    let dropped = dropped::<M>(scoring, pairs);
+    drop_weights::<M>(&mut scores, &dropped, scoring, config);
 
     // Weights are not negative: −1 marks a hidden key, whose value may be NaN.
     sync_cube();

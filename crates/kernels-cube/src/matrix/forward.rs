@@ -16,7 +16,7 @@ use super::{
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
-    dropout::{keep_scale, zero_dropped},
+    dropout::{dropped, keep_scale, zero_dropped},
     forward::{ended, store_statistics},
     score::{largest_of, mark_seen, scored_products, sum_of, zero_hidden},
     scoring::{Config, Scoring, lowest_finite},
@@ -134,7 +134,8 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
             sum += scored.scores[group];
         }
         total += sum_of(sum);
-        zero_dropped::<M>(&mut scored.scores, scoring, scored.pairs);
+        let dropped = dropped::<M>(scoring, scored.pairs);
+        zero_dropped(&mut scored.scores, &dropped, config);
 
         if comptime!(matrix.operands > 1) {
             if !scored.all_seen {

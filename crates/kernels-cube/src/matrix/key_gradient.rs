@@ -13,7 +13,7 @@ use super::{
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
-    dropout::{keep_scale, zero_dropped},
+    dropout::{dropped, keep_scale, zero_dropped},
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
@@ -118,13 +118,15 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 clear_unseen(&mut unit, &mut operands, 1usize, dim_v, matrix);
                 sync_cube();
             }
+            // Once for both gradients.
+            let dropped = dropped::<M>(scoring, scored.pairs);
             if comptime!(of_value.is_some()) {
                 let mut after_dropout = Array::<Four>::new(groups);
                 #[unroll]
                 for i in 0..groups {
                     after_dropout[i] = scored.scores[i];
                 }
-                zero_dropped::<M>(&mut after_dropout, scoring, scored.pairs);
+                zero_dropped(&mut after_dropout, &dropped, config);
                 #[unroll]
                 for i in 0..groups {
                     after_dropout[i] *= Four::new(comptime!(raised(matrix)));
@@ -150,7 +152,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                     matrix,
                 );
                 let delta = of_columns(&mut unit, DELTA, matrix);
-                to_score_gradients::<M>(&scored, &mut gradients, &delta, scoring, true);
+                to_score_gradients::<M>(&scored, &dropped, &mut gradients, &delta, scoring, true);
                 if comptime!(matrix.scaled) {
                     factor = fit(
                         &mut gradients,

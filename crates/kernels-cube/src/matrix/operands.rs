@@ -90,7 +90,8 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// `None` if units would copy different numbers of vectors or of columns, or if the tensor is not read in vectors of four.
+    /// `None` if units would copy different numbers of vectors, if the vectors of a unit would be in different columns, or if the tensor is not
+    /// read in vectors of four.
     fn of(matrix: Matrix, dim: usize, vector_size: usize) -> Option<Self> {
         let (units, of_row) = (matrix.planes() * matrix.plane, dim / 4);
         let count = matrix.columns * of_row;

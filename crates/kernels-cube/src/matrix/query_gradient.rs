@@ -13,6 +13,7 @@ use super::{
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
+    dropout::dropped,
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
@@ -111,7 +112,8 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
             dim_v,
             matrix,
         );
-        to_score_gradients::<M>(&scored, &mut gradients, &delta, scoring, true);
+        let dropped = dropped::<M>(scoring, scored.pairs);
+        to_score_gradients::<M>(&scored, &dropped, &mut gradients, &delta, scoring, true);
         if comptime!(matrix.scaled) {
             factor = fit(
                 &mut gradients,

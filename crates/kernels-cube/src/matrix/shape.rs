@@ -50,7 +50,8 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// The tile and the products of a call. `None` in f32, for the gradients of biases, and if the device has no matrix units for `elem`.
+    /// The tile and the products of a call. `None` in f32, for the gradients of biases, if matrix units are turned off, and if the
+    /// device has none for `elem`, planes of several sizes, or no room for a tile.
     pub(crate) fn of(
         properties: &DeviceProperties,
         problem: &Problem,
