@@ -36,7 +36,7 @@ impl Looks for ImageSegmenter {
     /// How much of the image each class has, the largest first, with their colours in the picture.
     fn look(&self, image: DynamicImage, draw: bool) -> Result<(String, Option<ImageMap>), Error> {
         let seen = self.processor.cropped(&image)?;
-        let classes = self.segment(&image)?;
+        let classes = self.segment(&image)?.concat();
         let background = self.labels.iter().position(|label| label == BACKGROUND);
         let mut counts = vec![0; self.labels.len()];
         for &class in &classes {

@@ -125,7 +125,7 @@ fn projections(part: &Part, inputs: &[Input], likes: [&Linear; 3]) -> Result<Tab
     };
     let biases = Table::new().row(all("bias"), "in_proj_bias");
     let d_inputs = likes.map(|like| like.weight.dims()[0]);
-    // One packed weight if all three inputs have the width `d_model`, else three weights.
+    // One packed weight if all three inputs have one width and there is no `q_proj_weight`, else three weights.
     if !part.has("q_proj_weight") && d_inputs == [d_inputs[0]; 3] {
         return Ok(biases.row(all("weight"), transposed("in_proj_weight")));
     }

@@ -71,11 +71,15 @@ impl Settings {
             let value = env::var(name).ok()?.trim().to_owned();
             Some(value).filter(|value| !value.is_empty())
         };
-        let path = |name: &str| text(name).map(PathBuf::from);
-        let caches = || {
-            let of_user = || env::home_dir().unwrap_or_default().join(".cache");
-            path("XDG_CACHE_HOME").unwrap_or_else(of_user)
+        let of_user = || env::home_dir().unwrap_or_default();
+        // Shells expand `~/`, but files of units and of variables do not, and the Python library does.
+        let path = |name: &str| {
+            text(name).map(|value| match value.strip_prefix("~/") {
+                Some(below) => of_user().join(below),
+                None => PathBuf::from(value),
+            })
         };
+        let caches = || path("XDG_CACHE_HOME").unwrap_or_else(|| of_user().join(".cache"));
         let home = path("HF_HOME").unwrap_or_else(|| caches().join("huggingface"));
         Self {
             // Without one, `hf-hub` looks for the file.

@@ -48,14 +48,15 @@
 //! `pytorch_model.bin`). Nothing is printed: `on_download` reports the progress. After an interrupted download, the next call keeps the
 //! files that were complete and begins the others again.
 //!
-//! That a model has no `modules.json` or no `tokenizer_config.json` is noted in the cache as the Python library notes it. Where that is not known, a sentence
-//! encoder, a `chat` or a `speech::CtcVocabulary` needs the network once, or the folder of the model instead of its name.
+//! That a model has no `modules.json`, no `tokenizer_config.json` or no `generation_config.json` is noted in the cache as the Python library notes it.
+//! Where that is not known, a sentence encoder, a `chat`, `end_tokens` or a `speech::CtcVocabulary` needs the network once, or the folder of the
+//! model instead of its name.
 //!
 //! | environment variable | meaning |
 //! | --- | --- |
 //! | `HF_HUB_CACHE` | the cache. Default: `hub` in `HF_HOME`, which is `huggingface` in `XDG_CACHE_HOME` or `~/.cache` by default |
 //! | `HF_HUB_OFFLINE` | if it is `1`, `ON`, `YES` or `TRUE`, nothing is downloaded |
-//! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME` |
+//! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME`, in which a `~` is not expanded for it |
 //! | `HF_ENDPOINT` | another server |
 
 mod choices;

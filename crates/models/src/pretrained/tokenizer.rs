@@ -48,7 +48,8 @@ pub fn tokenizer(source: impl AsRef<Path>) -> Result<Tokenizer, PretrainedError>
 ///
 /// # Errors
 ///
-/// When a file is there and cannot be read, when there is no such folder, or when the files of a name can be found neither in the cache nor on the Hub.
+/// When a file is there and cannot be read, when there is no such folder, or when the files of a name, `tokenizer.json` among them, can be found
+/// neither in the cache nor on the Hub.
 pub fn end_tokens(
     source: impl AsRef<Path>,
     tokenizer: &Tokenizer,

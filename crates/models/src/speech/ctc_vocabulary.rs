@@ -68,7 +68,7 @@ impl CtcVocabulary {
         let path = folder.join(TOKENIZER_CONFIG);
         let mut fields = object_if_any(&path, TOKENIZER)?;
         let mut added = BTreeMap::new();
-        // With this field, `transformers` reads none of the other files.
+        // With this field, `transformers` reads neither `special_tokens_map.json` nor `added_tokens.json`.
         if let Some(tokens) = fields.remove("added_tokens_decoder") {
             for (token, content) in tokens.as_object().into_iter().flatten() {
                 added.extend(token.parse().ok().zip(text_of(content).map(String::from)));

@@ -209,7 +209,7 @@ fn forced(file: &mut ConfigFile) -> Result<Option<Vec<Option<u32>>>> {
     Ok(forced.map(|forced| forced.into_iter().map(|(_, token)| token).collect()))
 }
 
-/// The language that the tokens after the start token name, if they name one; `None` if no tokens follow it, or
+/// The language that the first of `tokens`, which come after the start token, names, if it names one; `None` if no tokens follow this first one, or
 /// others than the beginning of `prompt`.
 fn spoken(
     tokens: &[Option<u32>],

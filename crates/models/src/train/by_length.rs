@@ -81,10 +81,11 @@ fn cut<const N: usize>(order: &[usize], lengths: &[[usize; N]], tokens: usize) -
     batches
 }
 
-/// Divides a batch into at most `count` shards of about as many tokens, none of them empty.
+/// Divides a batch into at most `count` shards of about as many tokens, none of them empty. If `together`, there are `count` of them or one.
 pub(super) fn shards(
     samples: &[usize],
     count: usize,
+    together: bool,
     tokens: impl Fn(usize) -> usize,
 ) -> Vec<&[usize]> {
     let total: usize = samples.iter().map(|&sample| tokens(sample)).sum();
@@ -107,7 +108,10 @@ pub(super) fn shards(
         }
         rest = tail;
     }
-    shards
+    match together && !samples.is_empty() && shards.len() < count {
+        true => vec![samples],
+        false => shards,
+    }
 }
 
 #[cfg(test)]

@@ -165,7 +165,9 @@ impl<C: Serialize> CheckpointFolder<C> {
             }
             fs::rename(&aside, &newest).map_err(TrainError::of("write", &newest))
         });
-        if written.is_err() {
+        // Beside a best checkpoint without a newest one, it says of which run that is.
+        let is_first = !newest.exists() && self.path.join(BEST_CHECKPOINT).exists();
+        if written.is_err() && !is_first {
             // If the file cannot be removed either, only the first failure is reported.
             let _ = fs::remove_file(&aside);
         }

@@ -53,7 +53,7 @@ pub struct Replicas {
     /// Empty for replicas that share the threads of one device.
     devices: Vec<Device>,
     /// Runs while devices exchange gradients among themselves.
-    exchange: Option<DistributedContext>,
+    pub(super) exchange: Option<DistributedContext>,
 }
 
 impl Replicas {

@@ -65,7 +65,7 @@ where
     ///
     /// # Panics
     ///
-    /// When there are no optimizers.
+    /// When there are no optimizers, or the model is not on the first device of [replicas on devices](super::Replicas::on).
     pub fn start(
         folder: CheckpointFolder<C>,
         config: TrainerConfig,
@@ -75,6 +75,14 @@ where
     ) -> Self {
         assert!(config.optimizers > 0, "Trainer: there are no optimizers");
         let device = config.device.clone().autodiff();
+        if let Some(first) = config.replicas.devices().first() {
+            assert!(
+                *first == device,
+                "Trainer: the model is on {:?}, but the first device of the replicas is {:?}",
+                device.inner(),
+                first.clone().inner()
+            );
+        }
         burn_attn::seed(&device, mix(config.seed, u64::MAX));
         let model = init(&device);
         // Burn creates parameters when they are first used: use them before the seed changes.

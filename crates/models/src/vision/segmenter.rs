@@ -24,7 +24,7 @@ use crate::{
 /// let segmenter = ImageSegmenter::from_pretrained(name, &Device::default())?;
 /// let image = DynamicImage::new_rgb8(640, 480);
 /// let classes = segmenter.segment(&image)?;
-/// println!("{} at the top left", segmenter.labels[classes[0]]);
+/// println!("{} at the top left", segmenter.labels[classes[0][0]]);
 /// # Ok::<(), burn_attn_models::vision::VisionError>(())
 /// ```
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl ImageSegmenter {
         })
     }
 
-    /// The class of every pixel of the [cropped](ImageProcessor::cropped) image, row by row.
+    /// The class of every pixel of the [cropped](ImageProcessor::cropped) image, `[height][width]`.
     ///
     /// # Errors
     ///
@@ -76,10 +76,13 @@ impl ImageSegmenter {
     /// # Cost
     ///
     /// The cost of [`ImageProcessor::forward`] and [`Segformer::segment`].
-    pub fn segment(&self, image: &DynamicImage) -> Result<Vec<usize>, VisionError> {
+    pub fn segment(&self, image: &DynamicImage) -> Result<Vec<Vec<usize>>, VisionError> {
         let device = self.model.stages[0].patches.projection.weight.device();
         let images = self.processor.forward(image, &device)?;
-        let classes = self.model.segment(images).into_data();
-        Ok(classes.iter::<i64>().map(|class| class as usize).collect())
+        let classes = self.model.segment(images);
+        let [_, _, width] = classes.dims();
+        let classes = classes.into_data();
+        let classes: Vec<usize> = classes.iter::<i64>().map(|class| class as usize).collect();
+        Ok(classes.chunks(width).map(<[usize]>::to_vec).collect())
     }
 }

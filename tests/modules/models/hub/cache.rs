@@ -26,6 +26,19 @@ fn a_name_is_looked_up_where_the_variables_say() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_tilde_is_the_home_folder() {
+    let home = temporary();
+    fill(&home.path().join("models/hub"), "main");
+    let variables = [
+        ("HOME", home.path()),
+        ("HF_HOME", Path::new("~/models")),
+        offline(),
+    ];
+    assert_eq!(load("organisation/tiny", &variables), Ok(()));
+}
+
 #[test]
 fn a_revision_is_a_reference_or_a_commit() {
     let cache = temporary();

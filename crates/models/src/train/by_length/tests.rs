@@ -63,7 +63,7 @@ fn shards_have_about_as_many_tokens() {
     let tokens = [3, 3, 3, 9, 9, 1];
     let samples: Vec<usize> = (0..tokens.len()).collect();
     let lens = |count| -> Vec<usize> {
-        let shards = shards(&samples, count, |sample| tokens[sample]);
+        let shards = shards(&samples, count, false, |sample| tokens[sample]);
         shards.iter().map(|shard| shard.len()).collect()
     };
     assert_eq!(lens(1), [6]);
@@ -71,4 +71,19 @@ fn shards_have_about_as_many_tokens() {
     assert_eq!(lens(3), [3, 1, 2]);
     // Never an empty one.
     assert_eq!(lens(60), [1; 6]);
+}
+
+/// Devices that exchange gradients wait for each other, so a batch that has too few samples for them goes to the first.
+#[test]
+fn all_devices_have_a_shard_or_one_device_has() {
+    let lens = |tokens: &[usize]| -> Vec<usize> {
+        let samples: Vec<usize> = (0..tokens.len()).collect();
+        let shards = shards(&samples, 3, true, |sample| tokens[sample]);
+        shards.iter().map(|shard| shard.len()).collect()
+    };
+    assert_eq!(lens(&[5, 5, 5]), [1; 3]);
+    assert_eq!(lens(&[5, 5]), [2]);
+    // One sample outweighs the others.
+    assert_eq!(lens(&[100, 1, 1]), [3]);
+    assert!(lens(&[]).is_empty());
 }

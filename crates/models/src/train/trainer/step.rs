@@ -71,7 +71,8 @@ where
         seed: u64,
     ) -> (Tensor<1>, Option<usize>, GradientsParams, usize) {
         let replicas = &self.config.replicas;
-        let shards = shards(samples, replicas.count(), |sample| data.tokens(sample));
+        let (count, together) = (replicas.count(), replicas.exchange.is_some());
+        let shards = shards(samples, count, together, |sample| data.tokens(sample));
         let device = |replica| replicas.devices().get(replica);
         let mut batches: Vec<B> = (0..)
             .zip(shards)
