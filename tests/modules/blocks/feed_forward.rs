@@ -265,6 +265,15 @@ fn empty_input_gives_empty_output() {
                 let x = Tensor::<3>::zeros(input, &device);
                 assert_eq!(activation.forward(x).dims(), shape);
             }
+            let x = Tensor::<3>::zeros([2, 3, 0], &device);
+            assert_eq!(activation.forward(x).dims(), [2, 3, 0]);
         }
     }
+}
+
+#[test]
+#[should_panic(expected = "5")]
+fn half_a_gate_is_refused_without_tokens() {
+    let x = Tensor::<3>::zeros([0, 7, 5], &devices::any());
+    FeedForwardActivation::SwiGlu.forward(x);
 }

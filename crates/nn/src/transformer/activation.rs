@@ -48,14 +48,20 @@ impl FeedForwardActivation {
         let (function, gated) = self.parts();
         let mut shape = x.dims();
         let rows = shape[..D - 1].iter().product();
+        let columns = shape[D - 1];
+        let (device, dtype) = (x.device(), x.dtype());
         // In a reshape, Burn takes 0 to mean the previous size.
-        if rows == 0 {
-            shape[D - 1] /= 1 + usize::from(gated);
-            return Tensor::zeros(shape, (&x.device(), x.dtype()));
-        }
-        let y = activate(x.reshape([rows, shape[D - 1]]), None, function, gated);
+        let is_empty = rows == 0 || columns == 0;
+        let x = match is_empty {
+            true => Tensor::zeros([rows, columns], (&device, dtype)),
+            false => x.reshape([rows, columns]),
+        };
+        let y = activate(x, None, function, gated);
         shape[D - 1] = y.dims()[1];
-        y.reshape(shape)
+        match is_empty {
+            true => Tensor::zeros(shape, (&device, dtype)),
+            false => y.reshape(shape),
+        }
     }
 
     /// The activation itself, which for a gated unit is that of the gate; and whether there is a gate.

@@ -64,8 +64,8 @@ impl<S: MixerState> LayerCache<S> {
 
 /// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer that has its own, the keys and values of its tokens, or what else
 /// its mixer keeps of them, and those of the memory if the stack has cross-attention. Made by
-/// [`TransformerStack::cache`](crate::TransformerStack::cache). Each method calls that of [`KvCache`], which documents the cost, or of another
-/// [`MixerState`] for every layer, and panics if a layer refuses.
+/// [`TransformerStack::cache`](crate::TransformerStack::cache). A method that changes the cache calls that of [`KvCache`], which documents the
+/// cost, or of another [`MixerState`] for every layer, and panics if a layer refuses.
 ///
 /// Decoding in all its steps; the [crate's page](crate#speculative-decoding) has speculative decoding with tokens.
 ///
