@@ -32,6 +32,11 @@ impl AttentionOptions {
     /// `first[b]` on. Where fewer than `len` follow, what the mask says of the others means nothing.
     ///
     /// A table of blocks becomes a dense mask, unless every `first[b]` is the same and the beginning of a block.
+    ///
+    /// # Panics
+    ///
+    /// When a mask, a bias or a tensor of a function differs between keys, and there is no sequence, `len` is above `len_kv`, or a `first[b]` is
+    /// not below it. [`check_scores`](Self::check_scores) says in a sentence whether they fit `len_q` and `len_kv`: call it before.
     pub fn of_kept_keys(
         mut self,
         first: &[usize],

@@ -78,8 +78,9 @@ pub struct AttentionStatistics {
 ///
 /// # Cost
 ///
-/// The operations of [`attention_weights`](crate::attention_weights) and `2 · batch · heads_q · len_q · len_kv · max_distance` more. The weights of a block of queries exist at a time: at most
-/// 65,536 of each head or those of one query, and beside them a matrix with `max_distance + 2` numbers, or as many as the longer sequence has tokens, for each pair of the block, so memory is linear in the lengths.
+/// The operations of [`attention_weights`](crate::attention_weights) and `2 · batch · heads_q · len_q · len_kv · d` more, where `d` is `max_distance`
+/// or the longer length, whichever is smaller. The weights of a block of queries exist at a time: at most 65,536 of each head or those of one query,
+/// and beside them a matrix with `d + 2` numbers for each pair of the block. The result has `batch · heads_q · (max_distance + 2)` numbers.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};

@@ -21,7 +21,7 @@ pub fn printable(text: &str, longest: usize) -> String {
     UNPRINTABLE.replace_all(&cut, "\u{fffd}").into_owned()
 }
 
-/// A text of several lines, or a piece of one: each line as [`printable`] makes it, of any length. Line ends become line feeds.
+/// A text of several lines: each line as [`printable`] makes it, of any length. Line ends become line feeds.
 pub fn printable_lines(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let lines: Vec<String> = text
@@ -29,6 +29,27 @@ pub fn printable_lines(text: &str) -> String {
         .map(|line| printable(line, usize::MAX))
         .collect();
     lines.join("\n")
+}
+
+/// A text that comes in pieces.
+#[derive(Default)]
+pub struct Pieces {
+    /// Whether the last piece ended with a carriage return, which may be half of a line end.
+    is_in_line_end: bool,
+}
+
+impl Pieces {
+    /// The next piece, as [`printable_lines`] makes the whole text. A carriage return at its end waits for the next piece;
+    /// at the end of the text it is left out.
+    pub fn printable(&mut self, piece: &str) -> String {
+        let mut text = String::from(if self.is_in_line_end { "\r" } else { "" });
+        text += piece;
+        self.is_in_line_end = text.ends_with('\r');
+        if self.is_in_line_end {
+            text.pop();
+        }
+        printable_lines(&text)
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use example_common::{
     devices,
     error::{Error, tokenizer_failed},
     exit, input,
-    text::printable_lines,
+    text::{Pieces, printable_lines},
 };
 use tokenizers::Tokenizer;
 
@@ -36,8 +36,9 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
     args.pictures.probe()?;
     exit::print(&printable_lines(&args.prompt));
     let options = options(args.tokens, temperature, args.seed);
+    let mut pieces = Pieces::default();
     let written = continued(&model, &tokenizer, prompt, &options, |text| {
-        exit::print(&printable_lines(text));
+        exit::print(&pieces.printable(text));
     })?;
     println!();
     if args.pictures.are_wanted() {

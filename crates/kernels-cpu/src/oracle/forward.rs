@@ -16,7 +16,7 @@ use crate::{InputError, Problem, math};
 pub struct Forward {
     /// The weighted sums of the values.
     pub output: Vec<f64>,
-    /// The logarithm of the softmax denominator, sink included; −∞ without a visible key and a sink.
+    /// The logarithm of the softmax denominator, sink included; −∞ if there is neither a visible key nor a sink.
     pub logsumexp: Vec<f64>,
     /// The weights before dropout, 0 for hidden keys. A row adds up to 1, to less with a sink, to 0 if hidden.
     pub weights: Vec<f64>,

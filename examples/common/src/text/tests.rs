@@ -12,6 +12,13 @@ fn lines_stay_lines() {
 }
 
 #[test]
+fn a_line_end_may_come_in_two_pieces() {
+    let mut pieces = Pieces::default();
+    let printed = ["a\r", "\nb\r", "", "c\r", "\r\n", "\r"].map(|piece| pieces.printable(piece));
+    assert_eq!(printed.concat(), "a\nb\u{fffd}c\u{fffd}\n");
+}
+
+#[test]
 fn no_text_reaches_the_terminal_as_a_command() {
     assert_eq!(
         printable("a\r\n\u{1b}[31mb\u{9b}\u{202e}\u{2028}\tc", 99),

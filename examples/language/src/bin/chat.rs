@@ -11,7 +11,7 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     pictures::Pictures,
-    text::printable_lines,
+    text::{Pieces, printable_lines},
 };
 use language::{
     Error,
@@ -117,8 +117,9 @@ fn answered(
     options: &GenerateOptions,
 ) -> Result<(), Error> {
     let started = Instant::now();
+    let mut pieces = Pieces::default();
     let turn = conversation.say(text, options, |piece| {
-        exit::print(&printable_lines(piece));
+        exit::print(&pieces.printable(piece));
         true
     })?;
     println!();
