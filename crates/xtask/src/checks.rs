@@ -67,13 +67,9 @@ pub fn run(options: &[String]) -> Result<(), String> {
     }
     explorer::check()?;
     book::check()?;
-    let test = |which: &str| on_the_cpu(cargo(&format!("test {members} {features} {which}")));
-    if !asked("--vulkan") {
-        return command::run(&mut test(""));
-    }
-    // Lavapipe compiles kernels for short vectors in about half the time, but lists matrix units only with long ones.
-    run_tests(&mut test("--lib --test op -- tests::matrix half_precision"))?;
-    command::run(test("").env("LP_NATIVE_VECTOR_WIDTH", "128"))
+    command::run(&mut on_the_cpu(cargo(&format!(
+        "test {members} {features}"
+    ))))
 }
 
 /// The README's example on wgpu, and a million random calls beside the oracle.
