@@ -80,7 +80,7 @@ pub struct AttentionStatistics {
 ///
 /// The operations of [`attention_weights`](crate::attention_weights) and `2 · batch · heads_q · len_q · len_kv · d` more, where `d` is `max_distance`
 /// or the longer length, whichever is smaller. The weights of a block of queries exist at a time: at most 65,536 of each head or those of one query,
-/// and beside them a matrix with `d + 2` numbers for each pair of the block. The result has `batch · heads_q · (max_distance + 2)` numbers.
+/// and beside them a matrix with `d + 2` numbers for each pair of the block. `distances` has `batch · heads_q · (max_distance + 2)` numbers.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};

@@ -9,7 +9,7 @@ use example_common::{
     devices,
     error::{Error, tokenizer_failed},
     exit, input,
-    text::{Pieces, printable_lines},
+    text::Pieces,
 };
 use tokenizers::Tokenizer;
 
@@ -34,9 +34,9 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
         .into());
     }
     args.pictures.probe()?;
-    exit::print(&printable_lines(&args.prompt));
-    let options = options(args.tokens, temperature, args.seed);
     let mut pieces = Pieces::default();
+    exit::print(&pieces.printable(&args.prompt));
+    let options = options(args.tokens, temperature, args.seed);
     let written = continued(&model, &tokenizer, prompt, &options, |text| {
         exit::print(&pieces.printable(text));
     })?;

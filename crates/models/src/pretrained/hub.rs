@@ -72,11 +72,13 @@ impl Settings {
             Some(value).filter(|value| !value.is_empty())
         };
         let of_user = || env::home_dir().unwrap_or_default();
-        // Shells expand `~/`, but files of units and of variables do not, and the Python library does.
+        // Shells expand `~`, but files of units and of variables do not, and the Python library does.
         let path = |name: &str| {
-            text(name).map(|value| match value.strip_prefix("~/") {
-                Some(below) => of_user().join(below),
-                None => PathBuf::from(value),
+            text(name).map(|value| match value.strip_prefix('~') {
+                Some(below) if below.is_empty() || below.starts_with('/') => {
+                    of_user().join(below.trim_start_matches('/'))
+                }
+                _ => PathBuf::from(value),
             })
         };
         let caches = || path("XDG_CACHE_HOME").unwrap_or_else(|| of_user().join(".cache"));

@@ -56,7 +56,7 @@
 //! | --- | --- |
 //! | `HF_HUB_CACHE` | the cache. Default: `hub` in `HF_HOME`, which is `huggingface` in `XDG_CACHE_HOME` or `~/.cache` by default |
 //! | `HF_HUB_OFFLINE` | if it is `1`, `ON`, `YES` or `TRUE`, nothing is downloaded |
-//! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME`, in which a `~` is not expanded for it |
+//! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME`; in folders a leading `~` is your own folder, but not for this file |
 //! | `HF_ENDPOINT` | another server |
 
 mod choices;

@@ -209,8 +209,8 @@ fn forced(file: &mut ConfigFile) -> Result<Option<Vec<Option<u32>>>> {
     Ok(forced.map(|forced| forced.into_iter().map(|(_, token)| token).collect()))
 }
 
-/// The language that the first of `tokens`, which come after the start token, names, if it names one; `None` if no tokens follow this first one, or
-/// others than the beginning of `prompt`.
+/// The language that the first of `tokens`, which come after the start token, names: `Some(None)` if the file leaves it open. `None` if it is no language,
+/// or no tokens follow it, or others than the beginning of `prompt`.
 fn spoken(
     tokens: &[Option<u32>],
     languages: &BTreeMap<String, u32>,

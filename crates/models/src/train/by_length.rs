@@ -81,13 +81,17 @@ fn cut<const N: usize>(order: &[usize], lengths: &[[usize; N]], tokens: usize) -
     batches
 }
 
-/// Divides a batch into at most `count` shards of about as many tokens, none of them empty. If `together`, there are `count` of them or one.
+/// Divides a batch into at most `count` shards of about as many tokens, none of them empty. If `together`, there are `count` of them, or one where there
+/// are fewer samples.
 pub(super) fn shards(
     samples: &[usize],
     count: usize,
     together: bool,
     tokens: impl Fn(usize) -> usize,
 ) -> Vec<&[usize]> {
+    if together && samples.len() < count {
+        return samples.chunks(count).collect();
+    }
     let total: usize = samples.iter().map(|&sample| tokens(sample)).sum();
     let mut shards = Vec::new();
     let (mut rest, mut before) = (samples, 0);
@@ -96,7 +100,13 @@ pub(super) fn shards(
         while let Some(&sample) = rest.get(end) {
             let after = before + tokens(sample);
             // The sample whose middle is beyond the shard's end belongs to the next.
-            if shard < count && (before + after) * count > 2 * total * shard {
+            let is_beyond = shard < count && (before + after) * count > 2 * total * shard;
+            let is_needed_later = rest.len() - end == count - shard;
+            let ends = match together {
+                true => is_needed_later || (end > 0 && is_beyond),
+                false => is_beyond,
+            };
+            if ends {
                 break;
             }
             before = after;
@@ -108,10 +118,7 @@ pub(super) fn shards(
         }
         rest = tail;
     }
-    match together && !samples.is_empty() && shards.len() < count {
-        true => vec![samples],
-        false => shards,
-    }
+    shards
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ impl<C: Serialize> CheckpointFolder<C> {
     ///
     /// # Errors
     ///
-    /// When anything cannot be written. The older checkpoints are untouched then.
+    /// When anything cannot be written. The newest checkpoint is untouched then; the best one may be the new one already.
     pub(super) fn write<M: Module>(
         &self,
         state: &State,
@@ -158,16 +158,18 @@ impl<C: Serialize> CheckpointFolder<C> {
             .map_err(|error| TrainError::of("write", &aside)(error.into()))?;
         file.push(b'\n');
         file.append(&mut body);
+        let mut is_best = false;
         let written = write_synced(&aside, &file).and_then(|()| {
             // The best one first: killed in between, a resumed run writes both again.
             if state.is_best() {
                 self.write_best(&aside, &file)?;
+                is_best = true;
             }
             fs::rename(&aside, &newest).map_err(TrainError::of("write", &newest))
         });
-        // Beside a best checkpoint without a newest one, it says of which run that is.
-        let is_first = !newest.exists() && self.path.join(BEST_CHECKPOINT).exists();
-        if written.is_err() && !is_first {
+        // Beside the best checkpoint that was just written, without a newest one, it says of which run that is.
+        let is_kept = is_best && !newest.exists();
+        if written.is_err() && !is_kept {
             // If the file cannot be removed either, only the first failure is reported.
             let _ = fs::remove_file(&aside);
         }

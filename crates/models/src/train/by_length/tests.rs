@@ -73,7 +73,7 @@ fn shards_have_about_as_many_tokens() {
     assert_eq!(lens(60), [1; 6]);
 }
 
-/// Devices that exchange gradients wait for each other, so a batch that has too few samples for them goes to the first.
+/// Devices that exchange gradients wait for each other, so a batch that has fewer samples than devices goes to the first.
 #[test]
 fn all_devices_have_a_shard_or_one_device_has() {
     let lens = |tokens: &[usize]| -> Vec<usize> {
@@ -84,6 +84,8 @@ fn all_devices_have_a_shard_or_one_device_has() {
     assert_eq!(lens(&[5, 5, 5]), [1; 3]);
     assert_eq!(lens(&[5, 5]), [2]);
     // One sample outweighs the others.
-    assert_eq!(lens(&[100, 1, 1]), [3]);
+    assert_eq!(lens(&[100, 1, 1]), [1; 3]);
+    assert_eq!(lens(&[1, 1, 100]), [1; 3]);
+    assert_eq!(lens(&[1, 100, 1, 1, 1]), [1, 1, 3]);
     assert!(lens(&[]).is_empty());
 }

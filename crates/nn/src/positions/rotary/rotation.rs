@@ -160,7 +160,7 @@ impl Rotary {
                 return self.forward(x, &positions);
             }
             for &offset in offsets {
-                let last = offset.saturating_add(len as i64 - 1);
+                let last = offset.saturating_add(len.saturating_sub(1) as i64);
                 let farthest = offset.unsigned_abs().max(last.unsigned_abs());
                 assert!(
                     farthest < max_len as u64,
