@@ -213,6 +213,9 @@ proptest! {
             ..structural.clone()
         };
         for device in devices::all() {
+            if devices::is_sampled(&device) && (len_q + len_kv) % 4 != 0 {
+                continue;
+            }
             prop_assert_eq!(bits(output(&structural, &device)), bits(output(&dense, &device)));
         }
     }

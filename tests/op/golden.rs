@@ -145,7 +145,10 @@ fn the_operation_computes_what_pytorch_computes() {
             (DType::F64, 1e-13),
             (DType::F32, 16.0 * f64::from(f32::EPSILON)),
         ] {
-            for device in devices::with(dtype) {
+            let mut devices = devices::with(dtype);
+            // There the operation agrees with the oracle, and the oracle with these files.
+            devices.retain(|device| !devices::is_sampled(device));
+            for device in devices {
                 let what = format!("{name} on {device:?} in {dtype:?}");
                 check(&what, &file, case.run(&device, dtype), tolerance);
             }

@@ -79,7 +79,9 @@ fn biases_given_one_after_the_other_are_added() {
 fn key_lengths_may_be_of_a_type_too_narrow_to_count_the_keys() {
     let case = Case::new("narrow lengths", [2, 1, 1, 3, 300, 2, 5]);
     for device in devices::all() {
-        for attention in [attention_with_logsumexp, composed_attention] {
+        let bodies = [attention_with_logsumexp, composed_attention];
+        let count = if devices::is_sampled(&device) { 1 } else { 2 };
+        for attention in bodies.into_iter().take(count) {
             let run = |dtype| {
                 let lengths = TensorData::from([100_i64, 7]).convert_dtype(dtype);
                 let lengths = Tensor::<1, Int>::from_data(lengths, (&device, dtype));

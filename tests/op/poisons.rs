@@ -82,21 +82,30 @@ fn poison_reaches_only_who_sees_it() {
             continue;
         }
         // A driver in software takes a second for each of the longer ones, of which there are hundreds.
-        let runs = |poison: &Poison| on_cpu || poison.sizes.iter().product::<usize>() < 300_000;
-        // One problem has several poisons, one after the other.
+        let is_sampled = devices::is_sampled(&device);
+        let runs =
+            |poison: &Poison| !is_sampled || poison.sizes.iter().product::<usize>() < 300_000;
+        // One problem has several poisons, one after the other. It compiles kernels of its own: where samples are enough, every third is taken.
+        let mut last_problem = (0, None);
         let mut last_clean: Option<(Case, Numbers)> = None;
         for poison in poisons().into_iter().filter(runs) {
             let reaches = poison.reaches;
             let [clean, dirty] = cases(poison);
+            let clean = Case {
+                name: String::new(),
+                ..clean
+            };
+            if last_problem.1.as_ref() != Some(&clean) {
+                last_problem = (last_problem.0 + 1, Some(clean.clone()));
+            }
+            if is_sampled && last_problem.0 % 3 != 1 {
+                continue;
+            }
             let run = |case: &Case| all(case.run_by(body, &device, F32));
             let actual = run(&dirty);
             // What is compared with: results without the poison, or what the oracle says of those with it.
             let (clean, oracle) = match reaches {
                 Reaches::Nothing => {
-                    let clean = Case {
-                        name: String::new(),
-                        ..clean
-                    };
                     let known = last_clean.take().filter(|(case, _)| *case == clean);
                     let (_, results) = last_clean.insert(known.unwrap_or_else(|| {
                         let results = run(&clean);

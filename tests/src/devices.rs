@@ -33,7 +33,14 @@ pub fn named() -> Vec<Named> {
     cpu.collect()
 }
 
-/// The same without their names.
+/// Those on which the suites take all of their calls.
+pub fn unsampled() -> Vec<Named> {
+    let mut devices = named();
+    devices.retain(|(_, device)| !is_sampled(device));
+    devices
+}
+
+/// [`named`] without the names.
 pub fn all() -> Vec<Device> {
     unnamed(named())
 }
@@ -53,6 +60,13 @@ fn unnamed(devices: Vec<Named>) -> Vec<Device> {
 /// Whether it is one of the CPU backends.
 pub fn is_cpu(device: &Device) -> bool {
     cpu().iter().any(|(_, cpu)| cpu == device)
+}
+
+/// Whether the suites take only some of their calls on this device: everywhere but on the CPU, unless `BURN_ATTN_LONG` is 1, as in `cargo run-checks --long`.
+/// A driver in software compiles for seconds what a CPU computes in milliseconds.
+pub fn is_sampled(device: &Device) -> bool {
+    let is_long = std::env::var_os("BURN_ATTN_LONG").is_some_and(|value| value == "1");
+    !is_cpu(device) && !is_long && cfg!(not(feature = "remote"))
 }
 
 #[cfg(feature = "ndarray")]

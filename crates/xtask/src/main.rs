@@ -33,8 +33,8 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
   --asan   also test the CPU kernels under the address sanitizer (needs a nightly compiler and llvm-symbolizer)
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
-  --long   also compare a million random calls on flex with the oracle (a release build, then minutes), and run the README's example on
-           wgpu (shares the build of --newcomer)
+  --long   also compare a million random calls on flex with the oracle (a release build, then minutes), take all calls of the suites on
+           wgpu (shares the build of --wgpu), and run the README's example there (shares the build of --newcomer)
   --explorer also build what the explorer's page runs in the browser (minutes; needs a compiler for wasm32 and binaryen)
   --package  also build the packages that would be published, each from its files (asks the registry; shares the build of --newcomer)
   --sizes  only print the lines of Rust of every crate

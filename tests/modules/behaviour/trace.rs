@@ -198,7 +198,7 @@ fn nothing_has_empty_steps() {
 
 #[test]
 fn grouped_heads_with_softcap_scale_and_other_widths() {
-    for (_, device) in devices::named() {
+    for (_, device) in devices::unsampled() {
         let attention = SelfAttentionConfig::new(14, 6)
             .with_n_kv_heads(Some(2))
             .with_d_head(Some(4))
@@ -221,7 +221,7 @@ fn grouped_heads_with_softcap_scale_and_other_widths() {
 
 #[test]
 fn cross_attention_and_attention_of_three_sequences() {
-    for (_, device) in devices::named() {
+    for (_, device) in devices::unsampled() {
         let x = || tensor::<3>([2, 5, 15], 4, &device);
         let memory = || tensor::<3>([2, 7, 11], 5, &device);
         let cross = CrossAttentionConfig::new(15, 3).with_d_memory(Some(11));
@@ -324,7 +324,7 @@ fn layers_and_stacks_name_what_they_add_up() {
 
 #[test]
 fn the_translator_from_tokens_to_logits() {
-    for (_, device) in devices::named() {
+    for (_, device) in devices::unsampled() {
         for position in [AbsolutePosition::Sinusoidal, AbsolutePosition::None] {
             let config = Seq2SeqConfig::new(19)
                 .with_d_model(12)

@@ -68,7 +68,7 @@ fn assert_encoder(what: &str, name: &str, output: TransformerStackOutput, values
 fn states_vectors_and_logits_are_the_references() {
     for model in models() {
         let values = model.values();
-        for (backend, device) in devices::named() {
+        for (backend, device) in devices::unsampled() {
             let loaded = model.load(&device);
             let (vision, text) = (&loaded.vision, &loaded.text);
             let tokens = Tensor::<2, Int>::from_data(values.data("tokens"), &device);
@@ -162,7 +162,7 @@ fn an_encoder_alone_is_that_of_the_whole_model() {
 fn an_encoder_alone_is_the_references() {
     let open = |name: &str| GoldenFile::open(&format!("models/{name}/values"));
     let [of_images, of_texts] = ["clip_vision", "clip_text"].map(open);
-    for (backend, device) in devices::named() {
+    for (backend, device) in devices::unsampled() {
         let vision = ClipVision::from_pretrained(folder("clip_vision"), &device).unwrap();
         let text = ClipText::from_pretrained(folder("clip_text"), &device).unwrap();
         let pixels: Tensor<4> = of_images.tensor("images", &device);

@@ -14,6 +14,49 @@ use crate::{
     supports::{Pass, is_in_software},
 };
 
+/// What a split may change: sizes, ranges of tiles that differ from tile to tile, some of them empty, tensors and numbers of every kind, and tiles that a
+/// table hides as a whole, of which some splits have more than others.
+fn cases() -> [Case; 6] {
+    [
+        Case::new([1, 1, 1, 5, 200, 64, 64]),
+        Case::new([2, 4, 1, 70, 100, 40, 20]),
+        Case {
+            causal: Some(CausalAlignment::BottomRight),
+            lengths: true,
+            padding_is_nan: true,
+            sinks: true,
+            ..Case::new([2, 4, 2, 100, 150, 16, 16])
+        },
+        Case {
+            window: Some(Window {
+                left: Some(20),
+                right: Some(5),
+            }),
+            offsets: Some(-3),
+            lengths: true,
+            first_keys: Some(true),
+            padding_is_nan: true,
+            ..Case::new([2, 2, 1, 100, 150, 16, 16])
+        },
+        Case {
+            masked: Some([true; 4]),
+            bias: Some([true, true, false, true]),
+            alibi: true,
+            sinks: true,
+            softcap: Some(0.7),
+            dropout: Some(0.3),
+            interleaved: Some(8),
+            ..Case::new([2, 4, 2, 70, 90, 16, 24])
+        },
+        Case {
+            blocks: Some([64, 64]),
+            lengths: true,
+            padding_is_nan: true,
+            ..Case::new([2, 4, 2, 100, 330, 16, 16])
+        },
+    ]
+}
+
 fn split(case: &Case) {
     for splits in [2, 5] {
         check(&Case {
@@ -23,56 +66,17 @@ fn split(case: &Case) {
     }
 }
 
-/// In f32 and, if the device has matrix units, in half precision.
-fn of_all_products(case: &Case) {
-    split(case);
-    for case in in_halves(case) {
-        split(&case);
-    }
+#[test]
+fn every_case_in_f32() {
+    cases().iter().for_each(split);
 }
 
 #[test]
-fn sizes() {
-    for sizes in [[1, 1, 1, 5, 200, 64, 64], [2, 4, 1, 70, 100, 40, 20]] {
-        of_all_products(&Case::new(sizes));
-    }
-}
-
-/// Ranges of tiles that differ from tile to tile, some of them empty.
-#[test]
-fn positions() {
-    of_all_products(&Case {
-        causal: Some(CausalAlignment::BottomRight),
-        lengths: true,
-        padding_is_nan: true,
-        sinks: true,
-        ..Case::new([2, 4, 2, 100, 150, 16, 16])
-    });
-    of_all_products(&Case {
-        window: Some(Window {
-            left: Some(20),
-            right: Some(5),
-        }),
-        offsets: Some(-3),
-        lengths: true,
-        first_keys: Some(true),
-        padding_is_nan: true,
-        ..Case::new([2, 2, 1, 100, 150, 16, 16])
-    });
-}
-
-#[test]
-fn tensors_and_numbers() {
-    of_all_products(&Case {
-        masked: Some([true; 4]),
-        bias: Some([true, true, false, true]),
-        alibi: true,
-        sinks: true,
-        softcap: Some(0.7),
-        dropout: Some(0.3),
-        interleaved: Some(8),
-        ..Case::new([2, 4, 2, 70, 90, 16, 24])
-    });
+fn every_case_on_matrix_units() {
+    cases()
+        .iter()
+        .flat_map(in_halves)
+        .for_each(|case| split(&case));
 }
 
 #[test]
@@ -84,17 +88,6 @@ fn the_same_bits_every_time() {
     };
     let [first, second] = [(); 2].map(|()| computed(&case));
     assert_eq!(first, second);
-}
-
-/// Tiles that a table hides as a whole: some splits have more of them than others.
-#[test]
-fn masks_of_whole_tiles() {
-    of_all_products(&Case {
-        blocks: Some([64, 64]),
-        lengths: true,
-        padding_is_nan: true,
-        ..Case::new([2, 4, 2, 100, 330, 16, 16])
-    });
 }
 
 /// The splits that calls choose, in every pass but the forward pass of few queries.
