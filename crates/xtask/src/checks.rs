@@ -67,14 +67,29 @@ pub fn run(options: &[String]) -> Result<(), String> {
     }
     explorer::check()?;
     book::check()?;
-    command::run(&mut on_the_cpu(cargo(&format!(
-        "test {members} {features}"
-    ))))
+    let test = |which: &str| on_the_cpu(cargo(&format!("test {members} {features} {which}")));
+    if !asked("--vulkan") {
+        return command::run(&mut test(""));
+    }
+    // Lavapipe compiles for longer than it computes: without optimisation in 0.6 to 0.9 of the time, and for short vectors in about half, but it lists
+    // matrix units only with long ones.
+    let test = |which: &str| {
+        let mut test = test(which);
+        test.env("GALLIVM_PERF", "nopt");
+        test
+    };
+    run_tests(&mut test(
+        "--lib --test op -- tests::matrix on_matrix_units half_precision",
+    ))?;
+    command::run(test("").env("LP_NATIVE_VECTOR_WIDTH", "128"))
 }
 
-/// The README's example on wgpu, and a million random calls beside the oracle.
+/// The README's example on wgpu, the calls that suites on wgpu leave out, and a million random calls beside the oracle.
 fn long() -> Result<(), String> {
     newcomer::on_wgpu()?;
+    let suites =
+        "test --workspace --exclude burn-attn-bench --features wgpu --test op --test modules";
+    run_tests(on_the_cpu(cargo(suites)).env("BURN_ATTN_LONG", "1"))?;
     let test = "test --release --test op random_calls_agree_with_the_oracle -- --nocapture";
     run_tests(on_the_cpu(cargo(test)).env("BURN_ATTN_CASES", "1000000"))
 }
