@@ -18,13 +18,14 @@ const GENERAL: [Body; 4] = [
     Body::Composed,
 ];
 
-/// Every implementation that computes in `dtype`: what each backend has, and the general bodies, which are the same operations everywhere: on devices with
-/// samples, [`f32_agrees_with_the_oracle`] alone runs one of them.
+/// Every implementation that computes in `dtype`: what each backend has, and the general bodies. They are the same operations everywhere, so elsewhere than
+/// on the CPU one of them is enough; where samples are, [`f32_agrees_with_the_oracle`] alone runs it.
 pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
     let bodies = |device: Device| {
-        let general = match devices::is_sampled(&device) {
-            true => &[],
-            false => &GENERAL[..],
+        let general = match (devices::is_cpu(&device), devices::is_sampled(&device)) {
+            (true, _) => &GENERAL[..],
+            (false, true) => &[],
+            (false, false) => &[Body::Blockwise(7)],
         };
         let bodies = [Body::Backend].into_iter().chain(general.iter().copied());
         bodies
