@@ -40,6 +40,10 @@ pub fn in_halves(case: &Case) -> Vec<Case> {
         }
     }
     if cases.is_empty() {
+        assert!(
+            std::env::var_os("BURN_ATTN_NEEDS_MATRIX_UNITS").is_none(),
+            "the device has no matrix units"
+        );
         eprintln!("skipped: the device has no matrix units");
     }
     cases
@@ -57,8 +61,8 @@ fn sizes() {
         [1, 2, 1, 130, 65, 64, 64],
         [2, 4, 2, 70, 100, 40, 20],
         [1, 2, 2, 33, 40, 7, 3],
-        // One case beyond 128 numbers: in drivers in software compile time grows faster than dim, and wider heads differ in nothing else.
-        [1, 2, 1, 33, 40, 80, 144],
+        // One case beyond 128 numbers, in one operand: in drivers in software compile time grows faster than dim, and wider heads differ in nothing else.
+        [1, 2, 1, 33, 40, 24, 144],
     ] {
         of_halves(&Case::new(sizes));
     }
@@ -138,7 +142,7 @@ fn wide_heads() {
         dropout: Some(0.3),
         lengths: true,
         padding_is_nan: true,
-        ..Case::new([2, 2, 1, 70, 90, 80, 96])
+        ..Case::new([2, 2, 1, 70, 90, 80, 24])
     });
 }
 
@@ -168,11 +172,11 @@ fn the_same_bits_every_time() {
 fn gradients_out_of_range() {
     of_halves(&Case {
         upstream: 32768.0,
-        ..Case::new([1, 1, 1, 3, 2, 64, 64])
+        ..Case::new([4, 8, 8, 3, 2, 16, 64])
     });
     of_halves(&Case {
         upstream: 1.0 / 8192.0,
         keys: 256.0,
-        ..Case::new([1, 1, 1, 40, 1000, 64, 64])
+        ..Case::new([1, 1, 1, 40, 1000, 16, 16])
     });
 }

@@ -72,7 +72,7 @@ fn every_case_in_f32() {
 }
 
 #[test]
-fn every_case_on_matrix_units() {
+fn every_case_in_half_precision() {
     cases()
         .iter()
         .flat_map(in_halves)
