@@ -152,6 +152,7 @@ fn halves(steps: &[Vec<Item>]) -> Vec<Item> {
     half(0).chain(half(BATCH / 2)).collect()
 }
 
+/// On the CPU: a driver in software compiles for minutes. `half_precision` has two devices on wgpu, whose gradients are added up.
 #[test]
 fn two_devices_follow_one() {
     for (name, device) in devices::unsampled() {

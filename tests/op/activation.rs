@@ -125,11 +125,9 @@ fn layers_of_few_and_many_rows() {
     for (dtype, tolerance) in PRECISIONS {
         for device in devices::with(dtype) {
             let sizes = [[3, 64, 66], [17, 64, 66], [40, 300, 34], [130, 20, 10]];
-            // Burn compiles several products for each size before it chooses one.
-            let sizes = match devices::is_sampled(&device) {
-                true => &sizes[1..2],
-                false => &sizes[..],
-            };
+            // Burn compiles several products for each size before it chooses one: where samples are enough, each of two sizes has half of the layers.
+            let is_sampled = devices::is_sampled(&device);
+            let sizes = if is_sampled { &sizes[..2] } else { &sizes };
             for &[rows, depth, width] in sizes {
                 let (x, weight) = (uniform_f64(1, rows * depth), uniform_f64(2, depth * width));
                 let product = |row: usize, column: usize| -> f64 {
@@ -142,6 +140,9 @@ fn layers_of_few_and_many_rows() {
                     .collect();
                 for activation in activations(dtype) {
                     for (gated, bias) in [(false, 0), (false, width), (true, 0), (true, width)] {
+                        if is_sampled && (gated == (bias > 0)) == (rows == 3) {
+                            continue;
+                        }
                         let bias = uniform_f64(3, bias);
                         let expected = expected(&product, &bias, width, activation, gated);
                         let actual = activated_linear(

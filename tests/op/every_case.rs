@@ -285,7 +285,7 @@ fn sequences_with_places_of_their_own() -> Vec<Case> {
     ]
 }
 
-/// The smallest cases of what the composed body computed wrongly on wgpu: one head with both distance biases, one key that some
+/// The smallest cases of what the composed body computed wrongly on wgpu, where the blockwise body takes them: one head with both distance biases, one key that some
 /// queries see, and gradients of more than 65,535 terms.
 pub fn wrong_on_wgpu_once() -> [Case; 5] {
     let causal = |case| Case {

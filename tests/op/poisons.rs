@@ -85,7 +85,8 @@ fn poison_reaches_only_who_sees_it() {
         let is_sampled = devices::is_sampled(&device);
         let runs =
             |poison: &Poison| !is_sampled || poison.sizes.iter().product::<usize>() < 300_000;
-        // One problem has several poisons, one after the other. It compiles kernels of its own: where samples are enough, every third is taken.
+        // One problem has several poisons, one after the other. It compiles kernels of its own: where samples are enough, one of three is taken, of each three
+        // another: problems that follow each other differ in their options.
         let mut last_problem = (0, None);
         let mut last_clean: Option<(Case, Numbers)> = None;
         for poison in poisons().into_iter().filter(runs) {
@@ -98,7 +99,8 @@ fn poison_reaches_only_who_sees_it() {
             if last_problem.1.as_ref() != Some(&clean) {
                 last_problem = (last_problem.0 + 1, Some(clean.clone()));
             }
-            if is_sampled && last_problem.0 % 3 != 1 {
+            let number = last_problem.0;
+            if is_sampled && (number + number / 3) % 3 != 1 {
                 continue;
             }
             let run = |case: &Case| all(case.run_by(body, &device, F32));
