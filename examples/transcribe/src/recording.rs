@@ -45,6 +45,9 @@ fn header(reader: &mut impl Read) -> Result<(Vec<u8>, bool), Error> {
     if !(riff.starts_with(b"RIFF") && riff.ends_with(b"WAVE")) {
         return Err("it is not a WAV file".into());
     }
+    let riff_len = u32::from_le_bytes(riff[4..8].try_into()?);
+    // What the length of the file counts: "WAVE" and the chunks up to here (bytes).
+    let mut before: u64 = 4;
     let mut format = Vec::new();
     loop {
         let mut chunk = [0; 8];
@@ -61,7 +64,9 @@ fn header(reader: &mut impl Read) -> Result<(Vec<u8>, bool), Error> {
                     return Err("it has no format before its samples".into());
                 };
                 let block = u32::from(u16::from_le_bytes(block.try_into()?)).max(1);
-                let is_unknown = len == 0 || len >= UNKNOWN;
+                // A length of 0 is true where the file says that other chunks follow.
+                let is_last = u64::from(riff_len) <= before + 8 || riff_len >= UNKNOWN;
+                let is_unknown = len >= UNKNOWN || len == 0 && is_last;
                 let len = if is_unknown { u32::MAX - LONGEST } else { len };
                 let len = len / block * block;
                 let size = (format.len() as u32).to_le_bytes();
@@ -73,6 +78,7 @@ fn header(reader: &mut impl Read) -> Result<(Vec<u8>, bool), Error> {
         }
         // Chunks begin at even places.
         skip(reader, u64::from(len % 2))?;
+        before += 8 + u64::from(len) + u64::from(len % 2);
     }
 }
 

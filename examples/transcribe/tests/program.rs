@@ -131,7 +131,7 @@ fn all_kinds_of_files_have_the_same_sound() {
     }
 }
 
-/// `wav` with a chunk of metadata of an odd length before the samples, and this length of the samples.
+/// `wav` with a chunk of metadata before the samples, and this length of the samples; a recorder that does not know it writes 0 for all that follows.
 fn with_metadata(wav: &[u8], metadata: usize, length: u32) -> Vec<u8> {
     let data = wav
         .windows(4)
@@ -143,6 +143,12 @@ fn with_metadata(wav: &[u8], metadata: usize, length: u32) -> Vec<u8> {
     bytes.extend(vec![b'd'; metadata + metadata % 2]);
     bytes.extend(b"data");
     bytes.extend(length.to_le_bytes());
+    let riff = if length == 0 {
+        bytes.len() as u32 - 8
+    } else {
+        length
+    };
+    bytes[4..8].copy_from_slice(&riff.to_le_bytes());
     bytes.extend(&wav[data + 8..]);
     bytes
 }
@@ -161,6 +167,13 @@ fn headers_of_recorders_are_read() {
         let found = windows(&with_metadata(&wav, metadata, length), RATE);
         assert!(found == expected, "{metadata} bytes, length {length}");
     }
+    // No samples, and the file says that another chunk follows.
+    let mut empty = with_metadata(&tone(0.0, spec(1, RATE, 16)), 7, 0);
+    empty.extend(b"LIST\x04\0\0\0abcd");
+    let riff = empty.len() as u32 - 8;
+    empty[4..8].copy_from_slice(&riff.to_le_bytes());
+    assert!(windows(&empty, RATE).is_empty());
+
     let mut eight = spec(8, RATE, 32);
     let floats = windows(&with_metadata(&tone(0.5, eight), 3, u32::MAX), RATE);
     eight.sample_format = SampleFormat::Int;
