@@ -24,6 +24,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -41,6 +42,12 @@ RECIPE = ["--schedule", "noam", "--learning-rate", "0.001", "--warmup", "1000"]
 # No decay to an end: on a shared machine the number of steps per hour varies by a factor of two.
 BEST = RECIPE + ["--batch-tokens", "1400", "--average", "400"]
 SIDES = ["pytorch", "same", "best"]
+# What prints nothing: what Unicode calls default-ignorable, and control characters other than white space.
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 # The file from which the translator resumes.
 NEWEST = "newest.checkpoint"
 READY = [b"training on", b"going on from"]
@@ -60,9 +67,8 @@ def composed(text):
 
 
 def key(text):
-    """What sentences have in common that look the same, nearly as the translator compares them."""
-    visible = (c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf"))
-    return " ".join(unicodedata.normalize("NFC", "".join(visible)).split())
+    """What sentences have in common that look the same, as the translator compares them."""
+    return " ".join(unicodedata.normalize("NFC", INVISIBLE.sub("", text)).split())
 
 
 def write(path, text):
