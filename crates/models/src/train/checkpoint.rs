@@ -158,18 +158,18 @@ impl<C: Serialize> CheckpointFolder<C> {
             .map_err(|error| TrainError::of("write", &aside)(error.into()))?;
         file.push(b'\n');
         file.append(&mut body);
-        let mut is_best = false;
+        // An unfinished one that an earlier write kept is kept again.
+        let mut is_kept = aside.exists();
         let written = write_synced(&aside, &file).and_then(|()| {
             // The best one first: killed in between, a resumed run writes both again.
             if state.is_best() {
                 self.write_best(&aside, &file)?;
-                is_best = true;
+                is_kept = true;
             }
             fs::rename(&aside, &newest).map_err(TrainError::of("write", &newest))
         });
         // Beside the best checkpoint that was just written, without a newest one, it says of which run that is.
-        let is_kept = is_best && !newest.exists();
-        if written.is_err() && !is_kept {
+        if written.is_err() && (!is_kept || newest.exists()) {
             // If the file cannot be removed either, only the first failure is reported.
             let _ = fs::remove_file(&aside);
         }
