@@ -83,10 +83,10 @@ impl Plan {
                 out.chunks_exact_mut(length).enumerate(),
                 |(head_kv, out), _: &mut [T::Real]| {
                     out.fill(T::Real::default());
-                    for (task, sums) in partial.chunks_exact(per_task).enumerate() {
-                        if task / self.chunks % p.heads_kv == head_kv {
-                            add(out, &sums[skip..][..length]);
-                        }
+                    let heads = (head_kv..p.batch * p.heads_kv).step_by(p.heads_kv);
+                    for task in heads.flat_map(|head| head * self.chunks..(head + 1) * self.chunks)
+                    {
+                        add(out, &partial[task * per_task + skip..][..length]);
                     }
                 },
             );
