@@ -24,7 +24,8 @@ use burn::tensor::{Device, Int, Tensor};
 ///
 /// The key length of a sequence is what `lengths` of the input or [`AttentionMask::key_lengths`](crate::AttentionMask::key_lengths)
 /// says, otherwise `len_kv`. Other masks may hide padding too, but say nothing about lengths. So a sequence gets the same result in
-/// a batch and alone.
+/// a batch and alone. Lengths of a mask are known to the device alone: a rotary encoding then takes at most as many queries as it has positions, where
+/// those of an input tell it how far each sequence reaches.
 ///
 /// With a negative offset, the first queries stand before the first key: a causal mask hides all keys from them, so their heads
 /// give zeros, and a rotary encoding turns them by negative angles.

@@ -160,10 +160,10 @@ impl Rotary {
                 return self.forward(x, &positions);
             }
             for &offset in offsets {
-                let last = offset.saturating_add(len.saturating_sub(1) as i64);
+                let last = offset.saturating_add(len as i64 - 1);
                 let farthest = offset.unsigned_abs().max(last.unsigned_abs());
                 assert!(
-                    farthest < max_len as u64,
+                    len == 0 || farthest < max_len as u64,
                     "Rotary: {len} tokens from position {offset} on reach a distance of {farthest} from position 0, but there are {max_len} \
                      positions"
                 );
