@@ -6,7 +6,7 @@ use crate::{
     score::zero_where,
     scoring::{Config, Scoring},
     tile::Four,
-    visible::{Pairs, head_of_row, query_of_row},
+    visible::{Pairs, Place, head_of_row, query_of_row},
 };
 
 /// The hash of a key in [`burn_attn_kernels_cpu::AttentionDropout`]: `word` is the key xor `a`, `middle` is `b`. With 0 as `middle`, `mix`.
@@ -49,7 +49,7 @@ fn head_state<M: Numeric>(scoring: &Scoring<M>, batch: usize, head: usize) -> Ro
     next(next(seeded, batch as u32), head as u32)
 }
 
-/// Which weights of a unit are dropped: for every group of four columns, bit `row * 4 + column`. Without dropout, nothing is hashed.
+/// Which weights of a unit are dropped, where rows are queries: for every group of four columns, bit `row * 4 + column`. Without dropout, nothing is hashed.
 #[cube]
 pub(crate) fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
     let config = comptime!(pairs.config);
@@ -64,14 +64,9 @@ pub(crate) fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u
 #[cube]
 fn hash_pairs<M: Numeric>(bits: &mut Array<u32>, scoring: &Scoring<M>, pairs: Pairs) {
     let config = comptime!(pairs.config);
-    let keys_in_rows = comptime!(pairs.keys_in_rows);
     let (place, row, column) = (pairs.place, pairs.row, pairs.column);
     let tile = comptime!(config.tile);
     let groups = comptime!(tile.groups());
-    let of_queries = comptime!(if keys_in_rows { groups } else { 1 });
-    let of_keys = comptime!(groups / of_queries);
-    let queries = comptime!(if keys_in_rows { 4 } else { tile.rows });
-    let keys = comptime!(if keys_in_rows { tile.rows } else { 4 });
     #[unroll]
     for group in 0..groups {
         bits[group] = 0u32;
@@ -83,32 +78,88 @@ fn hash_pairs<M: Numeric>(bits: &mut Array<u32>, scoring: &Scoring<M>, pairs: Pa
         let head = head_state::<M>(scoring, place.batch, place.head);
         (a, b) = (head.a, head.b);
     }
-    #[unroll]
-    for group_of_queries in 0..of_queries {
-        for q in 0..queries {
-            if comptime!(!one_head) {
-                let head = head_state::<M>(scoring, place.batch, head_of_row(place, q, config));
-                (a, b) = (head.a, head.b);
+    for q in 0..tile.rows {
+        if comptime!(!one_head) {
+            let head = head_state::<M>(scoring, place.batch, head_of_row(place, q, config));
+            (a, b) = (head.a, head.b);
+        }
+        let state = next(RowState { a, b }, (row + query_of_row(q, config)) as u32);
+        #[unroll]
+        for group in 0..groups {
+            let key = column + comptime!(tile.skip(group));
+            for k in 0..4usize {
+                if is_dropped::<M>(state, key + k, scoring) {
+                    bits[group] |= 1u32 << (q * 4 + k) as u32;
+                }
             }
-            let first = select(
-                keys_in_rows,
-                column + comptime!(tile.skip(group_of_queries)),
-                row,
-            );
-            let state = next(RowState { a, b }, (first + query_of_row(q, config)) as u32);
-            #[unroll]
-            for group_of_keys in 0..of_keys {
-                let group = comptime!(group_of_queries + group_of_keys);
-                let key = select(keys_in_rows, row, column + comptime!(tile.skip(group)));
-                for k in 0..keys {
-                    if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
-                        let bit = select(keys_in_rows, k * 4 + q, q * 4 + k);
-                        bits[group] |= 1u32 << bit as u32;
+        }
+    }
+}
+
+#[cube]
+fn is_dropped<M: Numeric>(row: RowState, key: usize, scoring: &Scoring<M>) -> bool {
+    hash(key as u32 ^ row.a, row.b) >> 1 < scoring.threshold
+}
+
+/// The states of the queries that are a tile's columns, two numbers each, for all units of a cube.
+#[cube]
+pub(crate) fn column_states(#[comptime] config: Config) -> Shared<[u32]> {
+    Shared::<[u32]>::new_slice(comptime!(if config.dropout {
+        2 * config.tile.size
+    } else {
+        1
+    }))
+}
+
+/// Hashes the queries from `first` on into [`column_states`]. Needs a barrier before, and one after.
+#[cube]
+pub(crate) fn load_column_states<M: Numeric>(
+    states: &mut Shared<[u32]>,
+    scoring: &Scoring<M>,
+    place: Place,
+    first: usize,
+    #[comptime] config: Config,
+) {
+    if comptime!(config.dropout) {
+        let at = UNIT_POS as usize;
+        // A cube has at least as many units as columns.
+        if at < comptime!(config.tile.size) {
+            let head = head_state::<M>(scoring, place.batch, place.head);
+            let state = next(head, (first + at) as u32);
+            states[at * 2] = state.a;
+            states[at * 2 + 1] = state.b;
+        }
+    }
+}
+
+/// [`dropped`] where rows are keys and columns are queries from `first` on, which [`load_column_states`] has hashed.
+#[cube]
+pub(crate) fn dropped_of_columns<M: Numeric>(
+    states: &Shared<[u32]>,
+    first: usize,
+    scoring: &Scoring<M>,
+    pairs: Pairs,
+) -> Array<u32> {
+    let config = comptime!(pairs.config);
+    let tile = comptime!(config.tile);
+    let mut bits = Array::<u32>::new(comptime!(tile.groups()));
+    if comptime!(config.dropout) {
+        #[unroll]
+        for group in 0..comptime!(tile.groups()) {
+            bits[group] = 0u32;
+            let own = pairs.column - first + comptime!(tile.skip(group));
+            for q in 0..4usize {
+                let at = (own + q) * 2;
+                let (a, b) = (states[at], states[at + 1]);
+                for k in 0..tile.rows {
+                    if is_dropped::<M>(RowState { a, b }, pairs.row + k, scoring) {
+                        bits[group] |= 1u32 << (k * 4 + q) as u32;
                     }
                 }
             }
         }
     }
+    bits
 }
 
 /// Sets dropped weights to zero, and scales the others.

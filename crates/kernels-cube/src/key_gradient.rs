@@ -6,7 +6,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::{drop_weights, dropped},
+    dropout::{column_states, drop_weights, dropped_of_columns, load_column_states},
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
@@ -42,6 +42,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let mut unit = unit(tile);
     let mut key_sums = zeros(comptime!(vectors_per_unit * key_parts));
     let mut value_sums = zeros(comptime!(vectors_per_unit * value_parts));
+    let mut states = column_states(config);
 
     for member in 0..site.group {
         let head = head_kv * site.group + member;
@@ -58,11 +59,12 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 let logsumexp = load_statistics(statistics, scored.pairs, LOGSUMEXP);
                 weights(&mut scored, &logsumexp);
                 clear_flags(&mut unit);
+                load_column_states::<M>(&mut states, scoring, place, start, config);
                 sync_cube();
                 mark_seen(&scored.hidden, &mut unit);
 
                 // Once for both gradients.
-                let dropped = dropped::<M>(scoring, scored.pairs);
+                let dropped = dropped_of_columns::<M>(&states, start, scoring, scored.pairs);
                 if comptime!(of_value.is_some()) {
                     let mut after_dropout = Array::<Four>::new(vectors_per_unit);
                     #[unroll]

@@ -75,9 +75,9 @@ impl Tile {
         len.div_ceil(self.size)
     }
 
-    /// Bytes of shared memory of a cube, the flags of seen columns included.
+    /// Bytes of shared memory of a cube, a flag and two numbers of each column included.
     pub(crate) fn bytes(self) -> usize {
-        16 * self.pool() + 4 * self.size
+        16 * self.pool() + 12 * self.size
     }
 }
 

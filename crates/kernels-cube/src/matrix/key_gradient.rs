@@ -13,7 +13,7 @@ use super::{
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
-    dropout::{dropped, keep_scale, zero_dropped},
+    dropout::{column_states, dropped_of_columns, keep_scale, load_column_states, zero_dropped},
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
@@ -62,6 +62,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let mut factor = f32::new(0.0);
     let mut value_sums = zero_sums(dim_v, matrix);
 
+    let mut states = column_states(config);
     let mut ahead = none_ahead(matrix);
     for member in 0..site.group {
         let head = head_kv * site.group + member;
@@ -79,6 +80,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
             let upstream = side::<F, N>(output_gradient, batch, head, start, one);
             put_tile::<F, N>(source, number, &ahead, &mut unit, &mut operands, config);
             load_column_statistics(statistics, place, start, &mut unit, matrix);
+            load_column_states::<M>(&mut states, scoring, place, start, config);
             let from = number + 1;
             number =
                 fetch_tile::<F, M, N>(source, scoring, place, from, end, own, &mut ahead, config);
@@ -119,7 +121,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 sync_cube();
             }
             // Once for both gradients.
-            let dropped = dropped::<M>(scoring, scored.pairs);
+            let dropped = dropped_of_columns::<M>(&states, start, scoring, scored.pairs);
             if comptime!(of_value.is_some()) {
                 let mut after_dropout = Array::<Four>::new(groups);
                 #[unroll]

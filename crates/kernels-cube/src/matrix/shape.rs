@@ -169,10 +169,10 @@ impl Matrix {
         self.statistics() + self.columns / 2
     }
 
-    /// Bytes of shared memory, flags included.
+    /// Bytes of shared memory, a flag and two numbers of each column included.
     fn bytes(self) -> usize {
         let halves = self.all_operands() + self.weights();
-        16 * self.pool() + 8 * halves + 4 * (self.columns + self.planes())
+        16 * self.pool() + 8 * halves + 12 * self.columns + 4 * self.planes()
     }
 
     /// Parts as wide as the tile that cover a row of `dim` numbers.
