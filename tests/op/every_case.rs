@@ -285,8 +285,8 @@ fn sequences_with_places_of_their_own() -> Vec<Case> {
     ]
 }
 
-/// The smallest cases of what the composed body computed wrongly on wgpu, where the blockwise body takes them: one head with both distance biases, one key that some
-/// queries see, and gradients of more than 65,535 terms.
+/// The smallest cases of what the composed body computed wrongly on wgpu, where the blockwise body takes them: one head with both distance
+/// biases, one key that some queries see, and gradients of more than 65,535 terms.
 pub fn wrong_on_wgpu_once() -> [Case; 5] {
     let causal = |case| Case {
         causal: Some(CausalAlignment::BottomRight),

@@ -62,8 +62,8 @@ pub fn is_cpu(device: &Device) -> bool {
     cpu().iter().any(|(_, cpu)| cpu == device)
 }
 
-/// Whether the suites take only some of their calls on this device: everywhere but on the CPU, unless `BURN_ATTN_LONG` is 1, as in `cargo run-checks --long`, or a server is tested.
-/// A driver in software compiles for seconds what a CPU computes in milliseconds.
+/// Whether the suites take only some of their calls on this device: everywhere but on the CPU, unless `BURN_ATTN_LONG` is 1, as in `cargo run-checks --long`,
+/// or a server is tested. A driver in software compiles for seconds what a CPU computes in milliseconds.
 pub fn is_sampled(device: &Device) -> bool {
     let is_long = std::env::var_os("BURN_ATTN_LONG").is_some_and(|value| value == "1");
     !is_cpu(device) && !is_long && cfg!(not(feature = "remote"))

@@ -35,9 +35,9 @@ impl AttentionOptions {
     ///
     /// # Panics
     ///
-    /// Where a mask, a bias or a tensor of a function differs between keys, `first` must name a sequence, `len` has to be from 1 to `len_kv`, and each `first[b]` below `len_kv`: with
-    /// others this panics, or the result means nothing. [`check_scores`](Self::check_scores) says in a sentence whether they fit `len_q` and `len_kv`: call
-    /// it before.
+    /// Where a mask, a bias or a tensor of a function differs between keys, `first` must name a sequence, `len` has to be
+    /// from 1 to `len_kv`, and each `first[b]` below `len_kv`: with others this panics, or the result means nothing.
+    /// [`check_scores`](Self::check_scores) says in a sentence whether they fit `len_q` and `len_kv`: call it before.
     pub fn of_kept_keys(
         mut self,
         first: &[usize],
