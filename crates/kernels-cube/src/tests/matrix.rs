@@ -142,7 +142,7 @@ fn wide_heads() {
         dropout: Some(0.3),
         lengths: true,
         padding_is_nan: true,
-        ..Case::new([2, 2, 1, 70, 90, 24, 80])
+        ..Case::new([2, 2, 1, 70, 90, 80, 96])
     });
 }
 
