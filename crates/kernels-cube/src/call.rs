@@ -12,6 +12,7 @@ use crate::{
     matrix::shape::Matrix,
     operands::{dims, optional},
     scoring::{Config, ScoringLaunch},
+    split::tile_of_heads,
     supports::{FARTHEST, LARGEST_TENSOR, Pass, has_room, supports},
     tile::Tile,
 };
@@ -64,11 +65,16 @@ impl<'a> Call<'a> {
 
     fn of(client: &'a Client, inputs: &'a Inputs, problem: Problem, pass: Pass) -> Self {
         let elem = inputs.query.elem;
-        let (tile, matrix) = match Matrix::of(client.properties(), &problem, elem, pass) {
-            Some((tile, matrix)) => (tile, Some(matrix)),
+        let of_heads = match pass {
+            Pass::Forward => tile_of_heads(client, &problem, elem),
+            _ => None,
+        };
+        let of_head = || Some((Matrix::of(client.properties(), &problem, elem, pass)?, 1));
+        let (tile, matrix, heads) = match of_heads.or_else(of_head) {
+            Some(((tile, matrix), heads)) => (tile, Some(matrix), heads),
             None => {
                 let tile = Tile::of(client, &problem, pass);
-                (tile.expect("the call is supported"), None)
+                (tile.expect("the call is supported"), None, 1)
             }
         };
         let config = Config {
@@ -77,6 +83,7 @@ impl<'a> Call<'a> {
             parts_qk: tile.cover(problem.dim_qk),
             parts_v: tile.cover(problem.dim_v),
             queries: tile.rows,
+            heads,
             softcap: inputs.softcap.is_some(),
             dropout: inputs.dropout.is_some(),
             keys_in_rows: pass == Pass::KeyAndValue,
@@ -107,6 +114,12 @@ impl<'a> Call<'a> {
         let tiles_q = p.len_q.div_ceil(self.config.tile_queries());
         let tiles_kv = p.len_kv.div_ceil(self.config.tile_keys());
         [p.batch, p.heads_q, tiles_q, tiles_kv]
+    }
+
+    /// Cubes of queries per tile and split: one for every `config.heads` heads that share keys.
+    pub(crate) fn heads_of_grid(&self) -> usize {
+        let p = &self.problem;
+        p.batch * p.heads_kv * p.group_size().div_ceil(self.config.heads)
     }
 
     pub(crate) fn scoring<M: Numeric>(&self) -> ScoringLaunch<M> {

@@ -84,8 +84,7 @@ impl Call<'_> {
         size: VectorSize,
     ) {
         let inputs = self.inputs;
-        let heads = self.problem.batch * self.problem.heads_q;
-        let cubes = || self.cubes(self.tiles()[2] * self.splits, heads);
+        let cubes = || self.cubes(self.tiles()[2] * self.splits, self.heads_of_grid());
         macro_rules! launch {
             ($kernel:ident) => {
                 // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
@@ -273,8 +272,7 @@ impl<'a> Backward<'a> {
 
     fn query(&self, gradient: &Operand) {
         let call = &self.call;
-        let heads = call.problem.batch * call.problem.heads_q;
-        let cubes = call.cubes(call.tiles()[2] * call.splits, heads);
+        let cubes = call.cubes(call.tiles()[2] * call.splits, call.heads_of_grid());
         let parts = call.parts_of(gradient);
         let types = self.types(&parts);
         match call.config.matrix {

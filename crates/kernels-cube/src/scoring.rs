@@ -26,6 +26,9 @@ pub(crate) struct Config {
     pub(crate) parts_v: usize,
     /// Rows of a unit per head. Fewer than `rows` only in [`few_queries`](crate::few_queries), where the rest belong to the next heads.
     pub(crate) queries: usize,
+    /// Heads that share keys and have all their queries in one tile; 1 elsewhere than in [`few_queries`](crate::few_queries) and in the forward
+    /// pass on matrix units.
+    pub(crate) heads: usize,
     pub(crate) softcap: bool,
     pub(crate) dropout: bool,
     /// Whether rows of tiles are keys.

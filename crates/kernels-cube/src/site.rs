@@ -19,8 +19,39 @@ pub(crate) struct Site<'a, F: Float, N: Size> {
     /// The first query.
     pub(crate) first: usize,
     pub(crate) share: Share,
-    /// The queries, whose factor is the scale.
+    /// The queries of the first head, whose factor is the scale.
     pub(crate) queries: Side<'a, F, N>,
+}
+
+/// The heads of a cube: `head` is the first of those that share the keys of `head_kv`.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Heads {
+    pub(crate) batch: usize,
+    pub(crate) head_kv: usize,
+    pub(crate) head: usize,
+}
+
+/// The heads of this cube, in a grid with a cube for every `config.heads` heads that share keys. The last cube of a group may recompute heads of
+/// the cube before, and write the same bits.
+#[cube]
+pub(crate) fn heads_of_cube<F: Float, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    key: &Tensor<Vector<F, N>>,
+    #[comptime] config: Config,
+) -> Heads {
+    let own = comptime!(config.heads);
+    let heads_kv = key.shape(1);
+    let group = query.shape(1) / heads_kv;
+    let of_group = group.div_ceil(own);
+    let cube = head_of_cube(key.shape(0) * heads_kv * of_group);
+    let head_of_batch = cube / of_group;
+    let head_kv = head_of_batch % heads_kv;
+    Heads {
+        batch: head_of_batch / heads_kv,
+        head_kv,
+        head: head_kv * group + (cube % of_group * own).min(group - own),
+    }
 }
 
 /// Where this cube works. The last tile goes first: with a causal mask it has the most keys.
@@ -32,16 +63,15 @@ pub(crate) fn site<'a, F: Float, M: Numeric, N: Size>(
     #[comptime] config: Config,
 ) -> Site<'a, F, N> {
     let size = comptime!(config.tile_queries());
-    let heads = query.shape(1);
     let len_q = query.shape(2);
-    let head_of_batch = head_of_cube(query.shape(0) * heads);
-    let (batch, head) = (head_of_batch / heads, head_of_batch % heads);
+    let heads = heads_of_cube::<F, N>(query, key, config);
+    let (batch, head) = (heads.batch, heads.head);
     let tiles = len_q.div_ceil(size);
     let share = share(tiles, config);
     let first = (tiles - 1 - share.tile) * size;
     Site::<'a, F, N> {
         place: place::<M>(scoring, batch, head, len_q, key.shape(2)),
-        head_kv: head / (heads / key.shape(1)),
+        head_kv: heads.head_kv,
         first,
         share,
         queries: side::<F, N>(query, batch, head, first, scoring.scale),

@@ -1,16 +1,19 @@
 //! Splits: where a call has too few tiles for a device, several cubes share the other side of each tile. Another kernel merges their results,
 //! always in the same order.
 
-use cubecl::{ir::ElemType, prelude::*};
+use burn_attn_kernels_cpu::Problem;
+use cubecl::{client::Client, ir::ElemType, prelude::*};
 
 use crate::{
     Operand,
     call::Call,
+    few_queries::shape::MOST_ROWS,
     forward::normalized,
+    matrix::shape::Matrix,
     operands::{dims, optional},
     scoring::lowest_finite,
     supports::{MOST_TILES, Pass, is_in_software, largest_scratch},
-    tile::UNTILED_UNITS,
+    tile::{Tile, UNTILED_UNITS},
 };
 
 /// Cubes that keep a large device busy, two for each of 132 multiprocessors. The device is not asked, so that a call gives the same bits on
@@ -29,13 +32,47 @@ thread_local! {
     pub(crate) static FORCED_SPLITS: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
 }
 
+/// The tile of a forward pass on matrix units in which several heads of a group have all their queries, so that their keys are read once, and how
+/// many heads these are: as many as fit while there are enough cubes. `None` if one head fits, and if kernels of [`few_queries`] have as many rows.
+///
+/// [`few_queries`]: crate::few_queries
+pub(crate) fn tile_of_heads(
+    client: &Client,
+    problem: &Problem,
+    elem: ElemType,
+) -> Option<((Tile, Matrix), usize)> {
+    let group = problem.group_size();
+    let are_enough = |heads: usize| {
+        #[cfg(test)]
+        if FORCED_SPLITS.get().is_some() {
+            return true;
+        }
+        let cubes = problem.batch * problem.heads_kv * group.div_ceil(heads);
+        2 * cubes > ENOUGH || cubes * (problem.len_kv / LEAST_ROWS) >= ENOUGH
+    };
+    // From one cube per group on, heads are spread evenly over the cubes.
+    (1..group)
+        .map(|cubes| group.div_ceil(cubes))
+        .filter(|&heads| heads * problem.len_q > MOST_ROWS && are_enough(heads))
+        .find_map(|heads| {
+            let rows = heads * problem.len_q;
+            let as_one = Problem {
+                len_q: rows,
+                ..*problem
+            };
+            let found = Matrix::of(client.properties(), &as_one, elem, Pass::Forward);
+            let (tile, matrix) = found.filter(|(tile, _)| rows <= tile.height)?;
+            Some(((tile, matrix), heads))
+        })
+}
+
 #[allow(unsafe_code, reason = "launches without bounds checks")]
 impl Call<'_> {
     /// How many cubes share a tile.
     pub(crate) fn splits_of(&self, pass: Pass) -> usize {
         let p = &self.problem;
         let [_, _, tiles_q, tiles_kv] = self.tiles();
-        let own = p.batch * p.heads_q * tiles_q;
+        let own = self.heads_of_grid() * tiles_q;
         // Tiles, tiles of the other side, rows of the other side, and elements of a split's results.
         let (tiles, others, rows, elements) = match pass {
             // A split also has two statistics of each row.

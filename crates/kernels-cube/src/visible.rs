@@ -54,9 +54,17 @@ pub(crate) fn pairs(
     #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) -> Pairs {
+    let mut place = place;
+    let mut row = row + unit.y * config.tile.rows;
+    // The tile has all queries of the first head, then those of the next. Rows behind the last head are hidden.
+    if comptime!(config.heads > 1) {
+        let head = row / place.len_q;
+        row = select(head < config.heads, row % place.len_q, place.len_q);
+        place.head += head.min(comptime!(config.heads - 1));
+    }
     Pairs {
         place,
-        row: row + unit.y * config.tile.rows,
+        row,
         column: column + unit.x * 4,
         keys_in_rows,
         config,
@@ -185,7 +193,12 @@ pub(crate) fn tile_is_visible<M: Numeric>(
     key: usize,
     #[comptime] config: Config,
 ) -> bool {
-    let (height, size) = comptime!((config.tile_queries(), config.tile_keys()));
+    let size = comptime!(config.tile_keys());
+    let mut height = comptime!(config.tile_queries()).runtime();
+    // Rows behind the last head may see anything: no result is theirs.
+    if comptime!(config.heads > 1) {
+        height = place.len_q;
+    }
     let position = place.offset + query as i32;
     let mut visible = key as i32 >= position + height as i32 - 1 - scoring.left
         && (key + size) as i32 - 1 <= position + scoring.right;

@@ -10,8 +10,9 @@ use crate::{
     dropout::{drop_weights, dropped},
     score::{largest_of, score, sum_of, zero_where},
     scoring::{Config, Scoring},
+    site::heads_of_cube,
     tile::{Four, side},
-    visible::{Pairs, has_visible, head_of_cube, place, tiles_of_keys},
+    visible::{Pairs, has_visible, place, tiles_of_keys},
 };
 
 /// Numbers that a unit reduces in one step, and groups of them.
@@ -37,19 +38,12 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
 ) {
     let rows = comptime!(config.tile.rows);
     let queries = comptime!(config.queries);
-    let own_heads = comptime!(rows / queries);
     let unit = UNIT_POS as usize;
     let heads = query.shape(1);
-    let heads_kv = key.shape(1);
-    let group = heads / heads_kv;
     let len_kv = key.shape(2);
     let dim_v = value.shape(3);
-    let of_group = group.div_ceil(own_heads);
-    let cube = head_of_cube(key.shape(0) * heads_kv * of_group);
-    let batch = cube / of_group / heads_kv;
-    let head_kv = cube / of_group % heads_kv;
-    // The last cube of a group may recompute heads of the cube before, and write the same bits.
-    let head = head_kv * group + (cube % of_group * own_heads).min(group - own_heads);
+    let own = heads_of_cube::<F, N>(query, key, config);
+    let (batch, head_kv, head) = (own.batch, own.head_kv, own.head);
     let head_of_batch = batch * heads + head;
     let number = CUBE_POS_X as usize;
     let start = number * KEYS;

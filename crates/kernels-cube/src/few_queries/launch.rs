@@ -18,6 +18,10 @@ impl Call<'_> {
         if FORCED.get().is_some() {
             return None;
         }
+        // On matrix units more rows share the keys of a cube.
+        if self.config.heads > 1 {
+            return None;
+        }
         let p = &self.problem;
         let scratch = [self.splits_of_keys(), p.dim_v.max(2)]
             .into_iter()
@@ -31,6 +35,7 @@ impl Call<'_> {
                     tile: tile(heads, p.len_q),
                     matrix: None,
                     queries: p.len_q,
+                    heads,
                     split: false,
                     ..self.config
                 },
@@ -55,8 +60,6 @@ impl Call<'_> {
         let inputs = self.inputs;
         let p = &self.problem;
         let (batch, heads_q, len_q, dim_v) = (p.batch, p.heads_q, p.len_q, p.dim_v);
-        let of_group = p.group_size().div_ceil(self.config.tile.rows / len_q);
-        let cubes = batch * p.heads_kv * of_group;
         let splits = self.splits_of_keys();
         let sums = self.scratch(&[splits * batch, heads_q, len_q, dim_v]);
         let statistics = self.scratch(&[splits * batch, heads_q, len_q, 2]);
@@ -67,7 +70,7 @@ impl Call<'_> {
         unsafe {
             partial::launch_unchecked(
                 self.client,
-                self.cubes(splits, cubes),
+                self.cubes(splits, self.heads_of_grid()),
                 cube_dim,
                 size,
                 inputs.query.arg(),

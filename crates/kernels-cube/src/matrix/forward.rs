@@ -60,13 +60,20 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     let groups = comptime!(tile.groups());
     let (dim_qk, dim_v) = comptime!((matrix.dim_qk, matrix.dim_v));
     let site = site::<F, M, N>(query, key, scoring, config);
-    let (place, first) = (site.place, site.first);
-    let (batch, head) = (place.batch, place.head);
+    let (place, first, batch) = (site.place, site.first, site.place.batch);
     let one = f32::new(1.0);
     let mut unit = unit_of_plane(tile, matrix);
     let mut operands = operands::<F>(matrix);
     let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
-    let queries = own_rows::<F, N>(site.queries, &mut unit, &mut operands, dim_qk, matrix);
+    let heads = comptime!(config.heads);
+    let queries = own_rows::<F, N>(
+        site.queries,
+        &mut unit,
+        &mut operands,
+        heads,
+        dim_qk,
+        matrix,
+    );
     let mut sums = zero_sums(dim_v, matrix);
     let mut base = lowest_finite();
     let mut total = f32::new(0.0);
@@ -169,18 +176,17 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     }
 
     let total = reduce_row(total, &mut unit, false, matrix);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
     let result = ended(
         above(base, matrix),
         total,
         sinks,
-        head,
+        own.place.head,
         minus_infinity,
         config,
     );
     let factor = result.factor * keep_scale::<M>(scoring, config);
-    let to_batch = batch_of_results(site.share, batch, query.shape(0), config);
-    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
-    own.place.batch = to_batch;
     #[unroll]
     for part in 0..comptime!(matrix.parts(dim_v)) {
         let mut numbers = part_of_sums(&mut sums, &mut unit, part, dim_v, matrix);
@@ -193,7 +199,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
         store_rows::<O>(&numbers, factor, output, own, part, 1usize);
     }
     if unit.x == 0 && own.row < place.len_q {
-        let at = (to_batch * query.shape(1) + head) * place.len_q + own.row;
-        store_statistics(logsumexp, at, result, total, config);
+        let of_heads = (own.place.batch * query.shape(1) + own.place.head) * place.len_q;
+        store_statistics(logsumexp, of_heads + own.row, result, total, config);
     }
 }

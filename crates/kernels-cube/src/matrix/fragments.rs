@@ -6,7 +6,7 @@ use cubecl::{
 };
 
 use super::{
-    operands::{Halves, Operands, load_operand, rows_from},
+    operands::{Halves, Operands, load_heads, load_operand, rows_from},
     shape::Matrix,
 };
 use crate::tile::{Four, Side, Tile, Unit};
@@ -32,22 +32,29 @@ pub(crate) fn first_row(#[comptime] matrix: Matrix) -> usize {
     PLANE_POS as usize * comptime!(matrix.m)
 }
 
-/// This plane's rows of the tile that begins at the first of `rows`, as the left side of products. Overwrites the operands.
+/// This plane's rows of the tile that begins at the first of `rows`, or of a tile of all rows of `heads` heads, as the left side of products.
+/// Overwrites the operands.
 #[cube]
 pub(crate) fn own_rows<F: Float, N: Size>(
     rows: Side<'_, F, N>,
     unit: &mut Unit,
     operands: &mut Operands<F>,
+    #[comptime] heads: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
 ) -> Fragments<F> {
     let stride = comptime!(matrix.stride(dim));
     sync_cube();
-    #[unroll]
-    for piece in 0..comptime!(matrix.rows / matrix.columns) {
-        let skip = comptime!(piece * matrix.columns);
-        let to = comptime!(skip * stride);
-        load_operand::<F, N>(rows_from(rows, skip), true, unit, operands, to, dim, matrix);
+    if comptime!(heads > 1) {
+        load_heads::<F, N>(rows, operands, heads, dim, matrix);
+    } else {
+        #[unroll]
+        for piece in 0..comptime!(matrix.rows / matrix.columns) {
+            let skip = comptime!(piece * matrix.columns);
+            let to = comptime!(skip * stride);
+            let rows = rows_from(rows, 0usize, skip);
+            load_operand::<F, N>(rows, true, unit, operands, to, dim, matrix);
+        }
     }
     sync_cube();
     let mut own = Sequence::<cmma::Matrix<F>>::new();

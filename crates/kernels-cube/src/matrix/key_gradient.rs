@@ -54,9 +54,9 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let mut unit = unit_of_plane(tile, matrix);
     let mut operands = operands::<F>(matrix);
     let keys = side::<F, N>(key, batch, head_kv, first, one);
-    let keys = own_rows::<F, N>(keys, &mut unit, &mut operands, dim_qk, matrix);
+    let keys = own_rows::<F, N>(keys, &mut unit, &mut operands, 1usize, dim_qk, matrix);
     let values = side::<F, N>(value, batch, head_kv, first, one);
-    let values = own_rows::<F, N>(values, &mut unit, &mut operands, dim_v, matrix);
+    let values = own_rows::<F, N>(values, &mut unit, &mut operands, 1usize, dim_v, matrix);
     let mut key_sums = zero_sums(dim_qk, matrix);
     let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let mut factor = f32::new(0.0);

@@ -64,15 +64,16 @@ fn load_halves<F: Float, N: Size>(
     halves
 }
 
-/// A side that begins `skip` rows later.
+/// A side that begins some heads and some rows later.
 #[cube]
 pub(crate) fn rows_from<'a, F: Float, N: Size>(
     rows: Side<'a, F, N>,
-    #[comptime] skip: usize,
+    heads: usize,
+    skip: usize,
 ) -> Side<'a, F, N> {
     Side::<'a, F, N> {
         tensor: rows.tensor,
-        base: rows.base,
+        base: rows.base + heads * rows.tensor.stride(1),
         stride: rows.stride,
         first: rows.first + skip,
         end: rows.end,
@@ -284,6 +285,28 @@ pub(crate) fn load_operand<F: Float, N: Size>(
     let mut read = no_rows(dim, matrix);
     read_rows(rows, &mut read, dim, matrix);
     write_rows(rows, &read, all_seen, unit, operands, first, dim, matrix);
+}
+
+/// Puts all rows of `heads` heads into shared memory, from the head of `rows` on, one head behind the other, and zeros behind the last. Needs a
+/// barrier before, and one after.
+#[cube]
+pub(crate) fn load_heads<F: Float, N: Size>(
+    rows: Side<'_, F, N>,
+    operands: &mut Operands<F>,
+    #[comptime] heads: usize,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let of_row = comptime!(dim / 4);
+    let mut at = UNIT_POS as usize;
+    while at < comptime!(matrix.rows * of_row) {
+        let (row, quad) = (at / of_row, at % of_row);
+        let head = row / rows.end;
+        let of_head = rows_from(rows, head.min(comptime!(heads - 1)), 0usize);
+        let read = load_halves(of_head, row % rows.end, quad * 4, head < heads);
+        operands.rows[row * comptime!(matrix.stride(dim)) + quad] = read;
+        at += comptime!(matrix.planes() * matrix.plane);
+    }
 }
 
 /// Sets the rows of operand `number` that no row of the tile sees to zero. Needs a barrier before, and one after.

@@ -50,8 +50,15 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
     let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
     let delta = load_statistics(statistics, own, DELTA);
-    let queries = own_rows::<F, N>(site.queries, &mut unit, &mut operands, dim_qk, matrix);
-    let upstream = own_rows::<F, N>(upstream, &mut unit, &mut operands, dim_v, matrix);
+    let queries = own_rows::<F, N>(
+        site.queries,
+        &mut unit,
+        &mut operands,
+        1usize,
+        dim_qk,
+        matrix,
+    );
+    let upstream = own_rows::<F, N>(upstream, &mut unit, &mut operands, 1usize, dim_v, matrix);
     let mut sums = zero_sums(dim_qk, matrix);
     let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let mut factor = f32::new(0.0);

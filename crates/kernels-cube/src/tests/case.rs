@@ -49,6 +49,8 @@ pub struct Case {
     pub tile: Option<Tile>,
     /// Splits in place of the call's.
     pub splits: Option<usize>,
+    /// Whether the backward pass runs, too.
+    pub gradients: bool,
 }
 
 impl Case {
@@ -85,6 +87,7 @@ impl Case {
             elem: F32,
             tile: None,
             splits: None,
+            gradients: true,
         }
     }
 }
@@ -114,6 +117,11 @@ pub struct All {
     pub output: Vec<f64>,
     pub logsumexp: Vec<f64>,
     pub gradients: Vec<(&'static str, Vec<f64>)>,
+}
+
+fn present<T>(pairs: [(&'static str, Option<T>); 6]) -> Vec<(&'static str, T)> {
+    let present = |(name, gradient)| Some((name, gradient?));
+    pairs.into_iter().filter_map(present).collect()
 }
 
 /// Results of the oracle and of the kernels, `None` without an adapter.
@@ -299,6 +307,9 @@ fn both(case: &Case) -> Option<[All; 2]> {
         logsumexp: read(&client, &logsumexp),
         ..All::default()
     };
+    if !case.gradients {
+        return Some([expected, actual]);
+    }
 
     let output_gradient = times(problem.output_elements(), 8, case.upstream);
     let logsumexp_gradient = times(problem.query_rows(), 9, case.upstream);
@@ -309,18 +320,14 @@ fn both(case: &Case) -> Option<[All; 2]> {
         Some(&logsumexp_gradient),
     )
     .unwrap();
-    let pairs = [
+    expected.gradients = present([
         ("query", Some(gradients.q)),
         ("key", Some(gradients.k)),
         ("value", Some(gradients.v)),
         ("bias", gradients.bias),
         ("slopes", gradients.alibi),
         ("sinks", gradients.sinks),
-    ];
-    expected.gradients = pairs
-        .into_iter()
-        .filter_map(|(name, gradient)| Some((name, gradient?)))
-        .collect();
+    ]);
     let upstream = Upstream {
         output,
         logsumexp,
@@ -352,18 +359,14 @@ fn both(case: &Case) -> Option<[All; 2]> {
         };
         gradient.chunks(axis.len()).map(of_head).collect()
     };
-    let pairs = [
+    actual.gradients = present([
         ("query", places.query.map(|place| read(&client, &place))),
         ("key", places.key.map(|place| read(&client, &place))),
         ("value", places.value.map(|place| read(&client, &place))),
         ("bias", places.bias.map(|place| read(&client, &place))),
         ("slopes", places.distance_bias.as_ref().map(of_slopes)),
         ("sinks", places.sinks.map(|place| read(&client, &place))),
-    ];
-    actual.gradients = pairs
-        .into_iter()
-        .filter_map(|(name, gradient)| Some((name, gradient?)))
-        .collect();
+    ]);
     Some([expected, actual])
 }
 

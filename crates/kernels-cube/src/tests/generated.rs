@@ -119,6 +119,9 @@ fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
     with("_segments", &|it| it.segments = ints(&[1, 256]));
     with("_softcap", &|it| it.softcap = Some(30.0));
     with("_dropout", &|it| it.dropout = Some(dropout));
+    with("_heads", &|it| {
+        it.query = unwritten(client, F32, &[1, 8, 5, 64]);
+    });
     options
 }
 
@@ -136,6 +139,9 @@ fn kernel(
     let (tile, matrix) = Matrix::of(device, &call.problem, F16, pass).unwrap();
     call.config.tile = tile;
     call.config.matrix = Some(matrix);
+    if pass == Pass::Forward {
+        call.config.heads = call.problem.group_size();
+    }
     let upstream = tensor().arg();
     macro_rules! kernel {
         ($kernel:ident, $products:expr, $($own:expr),+) => {{

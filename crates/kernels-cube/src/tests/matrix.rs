@@ -5,9 +5,9 @@ use cubecl::ir::{ElemType, FloatKind, features::MmaConfig};
 
 use super::{
     case::{Case, check, computed},
-    device::client,
+    device::{client, forced},
 };
-use crate::{matrix::shape::Matrix, supports::Pass};
+use crate::{matrix::shape::Matrix, split::tile_of_heads, supports::Pass};
 
 /// The case in each type of half precision that the device's matrix units multiply. Fails if the call would not use them.
 pub fn in_halves(case: &Case) -> Vec<Case> {
@@ -144,6 +144,57 @@ fn wide_heads() {
         padding_is_nan: true,
         ..Case::new([2, 2, 1, 70, 90, 80, 96])
     });
+}
+
+/// Tiles that have a few queries of several heads, with one and with two splits. In the last case three cubes have seven heads, two of them twice.
+#[test]
+fn tiles_of_several_heads() {
+    let cases = [
+        (8, Case::new([1, 8, 1, 5, 130, 64, 64])),
+        (
+            4,
+            Case {
+                masked: Some([true; 4]),
+                bias: Some([true; 4]),
+                alibi: true,
+                sinks: true,
+                softcap: Some(0.7),
+                dropout: Some(0.3),
+                lengths: true,
+                padding_is_nan: true,
+                ..Case::new([2, 8, 2, 5, 90, 16, 24])
+            },
+        ),
+        (
+            3,
+            Case {
+                window: Some(Window {
+                    left: Some(40),
+                    right: Some(0),
+                }),
+                offsets: Some(60),
+                first_keys: Some(true),
+                interleaved: Some(8),
+                ..Case::new([2, 7, 1, 20, 100, 16, 16])
+            },
+        ),
+    ];
+    let Some(client) = client() else { return };
+    for (heads, case) in cases {
+        for splits in [1, 2] {
+            let case = Case {
+                splits: Some(splits),
+                gradients: false,
+                ..case.clone()
+            };
+            for case in in_halves(&case) {
+                let of = || tile_of_heads(&client, &case.problem, case.elem);
+                let found = forced(None, case.splits, of).map(|(_, heads)| heads);
+                assert_eq!(found, Some(heads), "{:?}", case.problem);
+                check(&case);
+            }
+        }
+    }
 }
 
 /// Kept weights count a thousandfold.

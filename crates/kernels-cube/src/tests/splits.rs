@@ -142,20 +142,38 @@ fn gradients_of_biases_within_a_row_of_tiles() {
 #[test]
 fn a_call_has_enough_cubes() {
     let Some(client) = client() else { return };
-    let cubes = |[heads_q, heads_kv, len_q, len_kv]: [usize; 4], pass| {
-        let tensor = |heads, len| unwritten(&client, F32, &[1, heads, len, 64]);
+    // Cubes, and heads of a cube.
+    let of_call = |[heads_q, heads_kv, len_q, len_kv]: [usize; 4], pass, elem| {
+        let tensor = |heads, len| unwritten(&client, elem, &[1, heads, len, 64]);
         let (query, key) = (tensor(heads_q, len_q), tensor(heads_kv, len_kv));
         let inputs = Inputs::new(query, key.clone(), key, 0.1);
         let call = Call::new(&client, &inputs, pass);
         let [_, _, tiles_q, tiles_kv] = call.tiles();
         let tiles = match pass {
             Pass::KeyAndValue => heads_kv * tiles_kv,
-            _ => heads_q * tiles_q,
+            _ => call.heads_of_grid() * tiles_q,
         };
-        tiles * call.splits
+        (tiles * call.splits, call.config.heads)
     };
+    let cubes = |sizes, pass| of_call(sizes, pass, F32).0;
     for len_q in [5, 63] {
         assert!(cubes([8, 1, len_q, 8192], Pass::Forward) >= 264);
+    }
+    // On matrix units, as many heads are in a cube as leave enough cubes, and as fit.
+    for case in in_halves(&Case::new([1, 8, 1, 5, 8192, 64, 64])) {
+        for (sizes, expected) in [
+            ([8, 1, 5, 8192], 1),
+            ([8, 1, 63, 8192], 1),
+            ([8, 1, 5, 16_896], 4),
+            ([8, 1, 5, 33_792], 8),
+            ([32, 8, 5, 8192], 4),
+            ([64, 8, 8, 8192], 8),
+            ([64, 8, 40, 8192], 1),
+        ] {
+            let (cubes, heads) = of_call(sizes, Pass::Forward, case.elem);
+            assert_eq!(heads, expected, "{sizes:?}");
+            assert!(cubes >= 264, "{sizes:?}: {cubes}");
+        }
     }
     for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
         assert!(cubes([8, 1, 1024, 1024], pass) >= 264, "{pass:?}");
