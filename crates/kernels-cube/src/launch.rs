@@ -28,9 +28,6 @@ use crate::{
 /// The widest head whose gradients of key and value fit into registers together.
 const WIDEST_OF_TWO_SUMS: usize = 128;
 
-/// The widest head whose gradients of key and value fit into fragments together.
-const WIDEST_OF_TWO_FRAGMENTS: usize = 64;
-
 /// Writes the output `[batch, heads_q, len_q, dim_v]`, of the query's type, and the logsumexp `[batch, heads_q, len_q]`, in f32.
 ///
 /// # Errors
@@ -85,8 +82,9 @@ impl Call<'_> {
     ) {
         let inputs = self.inputs;
         let cubes = || self.cubes(self.tiles()[2] * self.splits, self.heads_of_grid());
+        let types = [inputs.query.elem, self.mask_elem(), output.elem];
         macro_rules! launch {
-            ($kernel:ident) => {
+            ($kernel:ident, $types:expr) => {
                 // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
                 unsafe {
                     $kernel::launch_unchecked(
@@ -103,14 +101,14 @@ impl Call<'_> {
                         logsumexp.arg(),
                         f32::NEG_INFINITY,
                         self.config,
-                        [inputs.query.elem, self.mask_elem(), output.elem],
+                        $types,
                     )
                 }
             };
         }
         match self.config.matrix {
-            Some(_) => launch!(forward_by_matrix),
-            None => launch!(forward_kernel),
+            Some(matrix) => launch!(forward_by_matrix, matrix.types(types)),
+            None => launch!(forward_kernel, types),
         }
     }
 }
@@ -162,7 +160,7 @@ pub fn backward(
         let backward = backward.of_pass(Pass::KeyAndValue);
         let problem = &backward.call.problem;
         let widest = match backward.call.config.matrix {
-            Some(_) => WIDEST_OF_TWO_FRAGMENTS,
+            Some(matrix) => matrix.widest_of_two_sums(),
             None => WIDEST_OF_TWO_SUMS,
         };
         if problem.dim_qk.max(problem.dim_v) <= widest && backward.call.has_room() {
@@ -276,7 +274,10 @@ impl<'a> Backward<'a> {
         let parts = call.parts_of(gradient);
         let types = self.types(&parts);
         match call.config.matrix {
-            Some(_) => launch!(query_gradient_by_matrix, self, cubes, types, parts.arg()),
+            Some(matrix) => {
+                let types = matrix.types(types);
+                launch!(query_gradient_by_matrix, self, cubes, types, parts.arg())
+            }
             None => launch!(query_gradient, self, cubes, types, parts.arg()),
         }
         call.add_up(&parts, gradient);
@@ -293,14 +294,14 @@ impl<'a> Backward<'a> {
         let (keys, values) = (parts_of(key), parts_of(value));
         let types = self.types(keys.as_ref().or(values.as_ref()).unwrap_or(any));
         macro_rules! launch_with_results {
-            ($kernel:ident) => {{
+            ($kernel:ident, $types:expr) => {{
                 let (of_key, of_value) = (optional(keys.as_ref()), optional(values.as_ref()));
-                launch!($kernel, self, cubes, types, of_key, of_value)
+                launch!($kernel, self, cubes, $types, of_key, of_value)
             }};
         }
         match call.config.matrix {
-            Some(_) => launch_with_results!(key_gradient_by_matrix),
-            None => launch_with_results!(key_gradient),
+            Some(matrix) => launch_with_results!(key_gradient_by_matrix, matrix.types(types)),
+            None => launch_with_results!(key_gradient, types),
         }
         for (parts, gradient) in [(keys, key), (values, value)] {
             if let Some((parts, gradient)) = parts.zip(gradient) {

@@ -15,13 +15,15 @@
 //! bits every time. Statistics and sums are f32, whatever the type of the tensors. Kernels that are not on matrix units need shared memory
 //! and barriers, but neither plane operations nor atomics, which a device may lack.
 //!
-//! In f16 and bf16, matrix units compute the gradients of query, key and value, output and logsumexp. Output and logsumexp of up to four
+//! In f16 and bf16, and in f32 on Metal, matrix units compute the gradients of query, key and value, output and logsumexp. Output and logsumexp of up to four
 //! queries take the kernels of `few_queries`, if the device has 4 KiB of shared memory per query and memory for all partial results; not where
 //! matrix units can share keys among more queries, of heads of one group.
-//! For matrix units a device must list products of the type with f32 sums, of 16 x 16 x 16 or 8 x 8 x 8 numbers, and have planes of one
-//! size, and shared memory and units for a tile. Weights and gradients of scores are then rounded to the type before they are multiplied.
-//! The scale is applied to the dot products, which in bf16 may overflow where scaled queries would not. The environment variable
-//! `BURN_ATTN_MATRIX_UNITS=off` turns matrix units off for a process.
+//! For matrix units a device must list products of the type, or of f32, with f32 sums, of 16 x 16 x 16 or 8 x 8 x 8 numbers, and have planes of
+//! one size, and shared memory and units for a tile. Weights and gradients of scores are then rounded to the type before they are multiplied.
+//! The scale is applied to the dot products, which in bf16 and f32 may overflow where scaled queries would not. The environment variable
+//! `BURN_ATTN_MATRIX_UNITS=off` turns matrix units off for a process. With `BURN_ATTN_MATRIX_UNITS=tf32`, CUDA multiplies numbers in f32 on matrix
+//! units, too: as the sum of two in TF32 each, with three products for one, which keep about 21 of 24 binary digits.
+//! Never timed.
 //!
 //! # Files
 //!

@@ -43,7 +43,7 @@ fn above(base: f32, #[comptime] matrix: Matrix) -> f32 {
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
-pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
+pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
@@ -53,7 +53,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     logsumexp: &mut Tensor<f32>,
     minus_infinity: f32,
     #[comptime] config: Config,
-    #[define(F, M, O)] _types: [ElemType; 3],
+    #[define(F, M, O, T)] _types: [ElemType; 4],
 ) {
     let tile = comptime!(config.tile);
     let matrix = comptime!(config.matrix.unwrap());
@@ -63,10 +63,10 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     let (place, first, batch) = (site.place, site.first, site.place.batch);
     let one = f32::new(1.0);
     let mut unit = unit_of_plane(tile, matrix);
-    let mut operands = operands::<F>(matrix);
+    let mut operands = operands::<T>(matrix);
     let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let heads = comptime!(config.heads);
-    let queries = own_rows::<F, N>(
+    let queries = own_rows::<F, T, N>(
         site.queries,
         &mut unit,
         &mut operands,
@@ -81,17 +81,17 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     let tiles = shared(tiles, site.share, 0usize, 1usize, config);
     let (end, own) = (tiles.end, first / tile.height);
-    let mut ahead = none_ahead(matrix);
+    let mut ahead = none_ahead::<F>(matrix);
     let source = source::<F, N>(key, value, batch, site.head_kv);
     let from = tiles.start;
     let mut number =
         fetch_tile::<F, M, N>(source, scoring, place, from, end, own, &mut ahead, config);
     while number < end {
         let start = number * tile.size;
-        put_tile::<F, N>(source, number, &ahead, &mut unit, &mut operands, config);
+        put_tile::<F, T, N>(source, number, &ahead, &mut unit, &mut operands, config);
         let from = number + 1;
         number = fetch_tile::<F, M, N>(source, scoring, place, from, end, own, &mut ahead, config);
-        let products = dot_products::<F>(
+        let products = dot_products::<T>(
             &queries,
             scoring.scale,
             &mut unit,
@@ -153,7 +153,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
         } else {
             sync_cube();
             let values = side::<F, N>(value, batch, site.head_kv, start, one);
-            load_operand::<F, N>(
+            load_operand::<F, T, N>(
                 values,
                 scored.all_seen,
                 &mut unit,
@@ -164,7 +164,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
             );
             sync_cube();
         }
-        add_weighted_rows::<F>(
+        add_weighted_rows::<T>(
             &scored.scores,
             &sums,
             &mut unit,

@@ -6,7 +6,7 @@ use cubecl::{
 };
 
 use super::{
-    operands::{Halves, Operands, load_heads, load_operand, rows_from},
+    operands::{Operands, Quad, load_heads, load_operand, put, rows_from},
     shape::Matrix,
 };
 use crate::tile::{Four, Side, Tile, Unit};
@@ -35,40 +35,44 @@ pub(crate) fn first_row(#[comptime] matrix: Matrix) -> usize {
 /// This plane's rows of the tile that begins at the first of `rows`, or of a tile of all rows of `heads` heads, as the left side of products.
 /// Overwrites the operands.
 #[cube]
-pub(crate) fn own_rows<F: Float, N: Size>(
+pub(crate) fn own_rows<F: Float, T: Float, N: Size>(
     rows: Side<'_, F, N>,
     unit: &mut Unit,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] heads: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
-) -> Fragments<F> {
+) -> Fragments<T> {
     let stride = comptime!(matrix.stride(dim));
     sync_cube();
     if comptime!(heads > 1) {
-        load_heads::<F, N>(rows, operands, heads, dim, matrix);
+        load_heads::<F, T, N>(rows, operands, heads, dim, matrix);
     } else {
         #[unroll]
         for piece in 0..comptime!(matrix.rows / matrix.columns) {
             let skip = comptime!(piece * matrix.columns);
             let to = comptime!(skip * stride);
             let rows = rows_from(rows, 0usize, skip);
-            load_operand::<F, N>(rows, true, unit, operands, to, dim, matrix);
+            load_operand::<F, T, N>(rows, true, unit, operands, to, dim, matrix);
         }
     }
     sync_cube();
-    let mut own = Sequence::<cmma::Matrix<F>>::new();
+    let mut own = Sequence::<cmma::Matrix<T>>::new();
     #[unroll]
-    for step in 0..comptime!(dim / matrix.k) {
-        let at = first_row(matrix) * stride + comptime!(step * matrix.k / 4);
-        let end = operands.rows.len();
-        own.push(fragment::<F>(
-            &operands.rows[at..end],
-            stride,
-            MatrixIdent::A,
-            MatrixLayout::RowMajor,
-            matrix,
-        ));
+    for piece in 0..comptime!(matrix.pieces) {
+        #[unroll]
+        for step in 0..comptime!(dim / matrix.k) {
+            let from = comptime!(piece * matrix.all_operands() + step * matrix.k / 4);
+            let at = first_row(matrix) * stride + from;
+            let end = operands.rows.len();
+            own.push(fragment::<T>(
+                &operands.rows[at..end],
+                stride,
+                MatrixIdent::A,
+                MatrixLayout::RowMajor,
+                matrix,
+            ));
+        }
     }
     own
 }
@@ -76,16 +80,16 @@ pub(crate) fn own_rows<F: Float, N: Size>(
 /// The fragment at the beginning of a slice, whose rows are `stride` vectors apart.
 #[cube]
 #[allow(unsafe_code, reason = "a fragment is written before it is read")]
-fn fragment<F: Float>(
-    from: &[Halves<F>],
+fn fragment<T: Float>(
+    from: &[Quad<T>],
     #[comptime] stride: usize,
     #[comptime] ident: MatrixIdent,
     #[comptime] layout: MatrixLayout,
     #[comptime] matrix: Matrix,
-) -> cmma::Matrix<F> {
+) -> cmma::Matrix<T> {
     let (m, n, k) = comptime!((matrix.m, matrix.n, matrix.k));
     // SAFETY: `load` writes the whole fragment.
-    let mut fragment = unsafe { cmma::Matrix::<F>::uninitialized(ident, m, n, k, layout) };
+    let mut fragment = unsafe { cmma::Matrix::<T>::uninitialized(ident, m, n, k, layout) };
     cmma::load(&mut fragment, from, comptime!(stride as u32 * 4));
     fragment
 }
@@ -111,17 +115,18 @@ fn zero_fragment(#[comptime] matrix: Matrix) -> cmma::Matrix<f32> {
 /// A unit's part of the dot products of the plane's rows, `left`, with the rows of operand `number`, times `factor`. Begins with a barrier of
 /// the plane, whose units may still read the scores that the products overwrite.
 #[cube]
-pub(crate) fn dot_products<F: Float>(
-    left: &Fragments<F>,
+pub(crate) fn dot_products<T: Float>(
+    left: &Fragments<T>,
     factor: f32,
     unit: &mut Unit,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] number: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
 ) -> Array<Four> {
     let stride = comptime!(matrix.stride(dim));
     let operand = comptime!(matrix.operand(number));
+    let steps = comptime!(dim / matrix.k);
     sync_plane();
     let together = comptime!(matrix.together);
     #[unroll(matrix.unrolled)]
@@ -132,20 +137,30 @@ pub(crate) fn dot_products<F: Float>(
             sums.push(zero_fragment(matrix));
         }
         #[unroll]
-        for step in 0..comptime!(dim / matrix.k) {
+        for step in 0..steps {
             #[unroll]
             for column in 0..together {
-                let at = block * comptime!(together * matrix.n * stride)
-                    + comptime!(operand + column * matrix.n * stride + step * matrix.k / 4);
-                let end = operands.rows.len();
-                let right = fragment::<F>(
-                    &operands.rows[at..end],
-                    stride,
-                    MatrixIdent::B,
-                    MatrixLayout::ColMajor,
-                    matrix,
-                );
-                cmma::execute(&left[step], &right, &sums[column], &sums[column]);
+                #[unroll]
+                for piece in 0..comptime!(matrix.pieces) {
+                    let from = comptime!(operand + piece * matrix.all_operands());
+                    let from = comptime!(from + column * matrix.n * stride + step * matrix.k / 4);
+                    let at = block * comptime!(together * matrix.n * stride) + from;
+                    let end = operands.rows.len();
+                    let right = fragment::<T>(
+                        &operands.rows[at..end],
+                        stride,
+                        MatrixIdent::B,
+                        MatrixLayout::ColMajor,
+                        matrix,
+                    );
+                    let sum = &sums[column];
+                    // The product of two rests is too small to count.
+                    #[unroll]
+                    for other in 0..comptime!(matrix.pieces - piece) {
+                        let at = comptime!(other * steps + step);
+                        cmma::execute(&left[at], &right, sum, sum);
+                    }
+                }
             }
         }
         #[unroll]
@@ -203,11 +218,11 @@ pub(crate) fn own_vector(unit: &mut Unit, #[comptime] matrix: Matrix) -> usize {
 
 /// Adds the rows of operand `number` to `sums`, weighted by `weights`, the units' parts of a tile. Begins with a barrier of the plane.
 #[cube]
-pub(crate) fn add_weighted_rows<F: Float>(
+pub(crate) fn add_weighted_rows<T: Float>(
     weights: &Array<Four>,
     sums: &Fragments<f32>,
     unit: &mut Unit,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] number: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
@@ -218,8 +233,9 @@ pub(crate) fn add_weighted_rows<F: Float>(
     sync_plane();
     #[unroll]
     for group in 0..comptime!(tile.groups()) {
-        let numbers = Halves::<F>::cast_from(weights[group]);
-        operands.weights[own + comptime!(tile.skip(group) / 4)] = numbers;
+        let to = own + comptime!(tile.skip(group) / 4);
+        let end = comptime!(matrix.weights());
+        put::<f32, T>(weights[group], &mut operands.weights, to, end, matrix);
     }
     sync_plane();
     let stride = comptime!(matrix.stride(dim));
@@ -227,28 +243,35 @@ pub(crate) fn add_weighted_rows<F: Float>(
     let first = first_row(matrix) * of_row;
     #[unroll(matrix.unrolled)]
     for step in 0..comptime!(matrix.columns / matrix.k) {
-        let at = first + step * comptime!(matrix.k / 4);
-        let end = operands.weights.len();
-        let left = fragment::<F>(
-            &operands.weights[at..end],
-            of_row,
-            MatrixIdent::A,
-            MatrixLayout::RowMajor,
-            matrix,
-        );
         #[unroll]
-        for column in 0..comptime!(dim / matrix.n) {
-            let at =
-                step * comptime!(matrix.k * stride) + comptime!(operand + column * matrix.n / 4);
-            let end = operands.rows.len();
-            let right = fragment::<F>(
-                &operands.rows[at..end],
-                stride,
-                MatrixIdent::B,
+        for piece in 0..comptime!(matrix.pieces) {
+            let at = first + step * comptime!(matrix.k / 4) + comptime!(piece * matrix.weights());
+            let end = operands.weights.len();
+            let left = fragment::<T>(
+                &operands.weights[at..end],
+                of_row,
+                MatrixIdent::A,
                 MatrixLayout::RowMajor,
                 matrix,
             );
-            cmma::execute(&left, &right, &sums[column], &sums[column]);
+            #[unroll]
+            for column in 0..comptime!(dim / matrix.n) {
+                #[unroll]
+                for other in 0..comptime!(matrix.pieces - piece) {
+                    let from = comptime!(operand + other * matrix.all_operands());
+                    let at = step * comptime!(matrix.k * stride)
+                        + comptime!(from + column * matrix.n / 4);
+                    let end = operands.rows.len();
+                    let right = fragment::<T>(
+                        &operands.rows[at..end],
+                        stride,
+                        MatrixIdent::B,
+                        MatrixLayout::RowMajor,
+                        matrix,
+                    );
+                    cmma::execute(&left, &right, &sums[column], &sums[column]);
+                }
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ fn raised(matrix: Matrix) -> f32 {
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
-pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
+pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
@@ -40,7 +40,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     of_key: &mut ComptimeOption<OwnedTensor<O>>,
     of_value: &mut ComptimeOption<OwnedTensor<O>>,
     #[comptime] config: Config,
-    #[define(F, M, O)] _types: [ElemType; 3],
+    #[define(F, M, O, T)] _types: [ElemType; 4],
 ) {
     let tile = comptime!(config.tile);
     let matrix = comptime!(config.matrix.unwrap());
@@ -52,18 +52,18 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let (batch, head_kv, first) = (site.batch, site.head_kv, site.first);
     let (len_q, len_kv) = (site.len_q, site.len_kv);
     let mut unit = unit_of_plane(tile, matrix);
-    let mut operands = operands::<F>(matrix);
+    let mut operands = operands::<T>(matrix);
     let keys = side::<F, N>(key, batch, head_kv, first, one);
-    let keys = own_rows::<F, N>(keys, &mut unit, &mut operands, 1usize, dim_qk, matrix);
+    let keys = own_rows::<F, T, N>(keys, &mut unit, &mut operands, 1usize, dim_qk, matrix);
     let values = side::<F, N>(value, batch, head_kv, first, one);
-    let values = own_rows::<F, N>(values, &mut unit, &mut operands, 1usize, dim_v, matrix);
+    let values = own_rows::<F, T, N>(values, &mut unit, &mut operands, 1usize, dim_v, matrix);
     let mut key_sums = zero_sums(dim_qk, matrix);
     let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let mut factor = f32::new(0.0);
     let mut value_sums = zero_sums(dim_v, matrix);
 
     let mut states = column_states(config);
-    let mut ahead = none_ahead(matrix);
+    let mut ahead = none_ahead::<F>(matrix);
     for member in 0..site.group {
         let head = head_kv * site.group + member;
         let place = place::<M>(scoring, batch, head, len_q, len_kv);
@@ -78,13 +78,13 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
             let start = number * tile.size;
             let queries = side::<F, N>(query, batch, head, start, one);
             let upstream = side::<F, N>(output_gradient, batch, head, start, one);
-            put_tile::<F, N>(source, number, &ahead, &mut unit, &mut operands, config);
+            put_tile::<F, T, N>(source, number, &ahead, &mut unit, &mut operands, config);
             load_column_statistics(statistics, place, start, &mut unit, matrix);
             load_column_states::<M>(&mut states, scoring, place, start, config);
             let from = number + 1;
             number =
                 fetch_tile::<F, M, N>(source, scoring, place, from, end, own, &mut ahead, config);
-            let products = dot_products::<F>(
+            let products = dot_products::<T>(
                 &keys,
                 scoring.scale,
                 &mut unit,
@@ -104,7 +104,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
             let all_seen = scored.all_seen;
             if comptime!(!two) {
                 sync_cube();
-                load_operand::<F, N>(
+                load_operand::<F, T, N>(
                     upstream,
                     all_seen,
                     &mut unit,
@@ -133,7 +133,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 for i in 0..groups {
                     after_dropout[i] *= Four::new(comptime!(raised(matrix)));
                 }
-                add_weighted_rows::<F>(
+                add_weighted_rows::<T>(
                     &after_dropout,
                     &value_sums,
                     &mut unit,
@@ -144,7 +144,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 );
             }
             if comptime!(of_key.is_some()) {
-                let mut gradients = dot_products::<F>(
+                let mut gradients = dot_products::<T>(
                     &values,
                     one,
                     &mut unit,
@@ -168,7 +168,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 }
                 if comptime!(!two) {
                     sync_cube();
-                    load_operand::<F, N>(
+                    load_operand::<F, T, N>(
                         queries,
                         all_seen,
                         &mut unit,
@@ -179,7 +179,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                     );
                     sync_cube();
                 }
-                add_weighted_rows::<F>(
+                add_weighted_rows::<T>(
                     &gradients,
                     &key_sums,
                     &mut unit,

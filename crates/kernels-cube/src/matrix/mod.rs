@@ -1,4 +1,5 @@
-//! The kernels in half precision on matrix units: output, logsumexp, and the gradients of query, key and value.
+//! The kernels on matrix units: output, logsumexp, and the gradients of query, key and value. Half precision is multiplied as it is, or as f32 where
+//! only that is listed; f32 as it is, or as the sum of two numbers of a shorter type.
 //!
 //! A plane has `m` rows of a tile. The dot products of the rows go through shared memory to the units. A unit holds a part of one row and applies
 //! every option as the other kernels do. Weights and score gradients go back, rounded to the type of the tensors. The sums of a plane stay in

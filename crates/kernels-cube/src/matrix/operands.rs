@@ -4,64 +4,105 @@ use cubecl::prelude::*;
 
 use super::shape::Matrix;
 use crate::{
+    scoring::highest_finite,
     tile::{Four, Side, Unit, clear_flags},
     visible::Place,
 };
 
-/// Four numbers in half precision, and their bits.
-pub(crate) type Halves<F> = Vector<F, Const<4>>;
-type Bits = Vector<u32, Const<2>>;
+/// Four numbers of a tensor or of an operand.
+pub(crate) type Quad<T> = Vector<T, Const<4>>;
 
-/// Shared memory in half precision.
+/// The bits of four numbers in half precision.
+type Pairs = Vector<u32, Const<2>>;
+
+/// Operands in shared memory, in the type that matrix units multiply. With two pieces, the first of all numbers precede the second.
 #[derive(CubeType)]
-pub(crate) struct Operands<F: Float> {
+pub(crate) struct Operands<T: Float> {
     /// Rows of tensors.
-    pub(crate) rows: Shared<[Halves<F>]>,
+    pub(crate) rows: Shared<[Quad<T>]>,
     /// A tile of weights, or of gradients of scores.
-    pub(crate) weights: Shared<[Halves<F>]>,
+    pub(crate) weights: Shared<[Quad<T>]>,
 }
 
 #[cube]
-pub(crate) fn operands<F: Float>(#[comptime] matrix: Matrix) -> Operands<F> {
-    Operands::<F> {
-        rows: Shared::<[Halves<F>]>::new_slice(comptime!(matrix.all_operands())),
-        weights: Shared::<[Halves<F>]>::new_slice(comptime!(matrix.weights())),
+pub(crate) fn operands<T: Float>(#[comptime] matrix: Matrix) -> Operands<T> {
+    let pieces = comptime!(matrix.pieces);
+    Operands::<T> {
+        rows: Shared::<[Quad<T>]>::new_slice(comptime!(pieces * matrix.all_operands())),
+        weights: Shared::<[Quad<T>]>::new_slice(comptime!(pieces * matrix.weights())),
+    }
+}
+
+/// Bits of a number in f32 that are digits of TF32 and f16, or none of the digits.
+const DIGITS: u32 = 0xffff_e000;
+
+/// Puts four numbers into vector `at` of an operand. With two pieces, these are the digits that the type has, and the rest, `count` vectors later.
+#[cube]
+pub(crate) fn put<F: Float, T: Float>(
+    numbers: Quad<F>,
+    operand: &mut Shared<[Quad<T>]>,
+    at: usize,
+    #[comptime] count: usize,
+    #[comptime] matrix: Matrix,
+) {
+    if comptime!(matrix.pieces > 1) {
+        // Rounding, as the other way to split, is folded away by Mesa: it takes a number that went to f16 and back for the same number.
+        let numbers = Four::cast_from(numbers);
+        let bits = Vector::<u32, Const<4>>::reinterpret(numbers);
+        let digits = Four::reinterpret(bits & Vector::<u32, Const<4>>::new(DIGITS));
+        let mut rest = numbers - digits;
+        #[unroll]
+        for i in 0..4usize {
+            let is_infinite = numbers.extract(i).abs() > highest_finite();
+            rest.insert(i, select(is_infinite, f32::new(0.0), rest.extract(i)));
+        }
+        operand[at] = Quad::<T>::cast_from(digits);
+        operand[at + count] = Quad::<T>::cast_from(rest);
+    } else {
+        operand[at] = Quad::<T>::cast_from(numbers);
     }
 }
 
 /// Numbers `column .. column + 4` of a row, zeros beyond the tensor or if `wanted` is false. A number is read even then, see
 /// [`load_four`](crate::tile::load_four).
 #[cube]
-fn load_halves<F: Float, N: Size>(
+fn load_quad<F: Float, N: Size>(
     rows: Side<'_, F, N>,
     row: usize,
     column: usize,
     wanted: bool,
-) -> Halves<F> {
+) -> Quad<F> {
     let tensor = rows.tensor;
     let size = tensor.vector_size().comptime();
     let from = rows.base + row.min(rows.end - 1) * rows.stride;
     let wanted = wanted && row < rows.end;
-    let mut halves = Halves::<F>::new(F::new(0.0));
+    let mut numbers = Quad::<F>::new(F::new(0.0));
     if comptime!(size == 4) {
-        let read = Bits::reinterpret(tensor[(from + column.min(rows.dim - 4)) / 4]);
+        let read = tensor[(from + column.min(rows.dim - 4)) / 4];
         let wanted = wanted && column < rows.dim;
-        let mut bits = Bits::new(0u32);
-        #[unroll]
-        for i in 0..2usize {
-            bits.insert(i, select(wanted, read.extract(i), 0u32.runtime()));
+        let bytes = F::size().comptime();
+        if comptime!(bytes == 2) {
+            // Two numbers at once: NVIDIA's compiler takes apart what is selected in 16 bits.
+            let read = Pairs::reinterpret(read);
+            let mut pairs = Pairs::new(0u32);
+            #[unroll]
+            for i in 0..2usize {
+                pairs.insert(i, select(wanted, read.extract(i), 0u32.runtime()));
+            }
+            numbers = Quad::<F>::reinterpret(pairs);
+        } else {
+            numbers = select(wanted, Quad::<F>::cast_from(read), numbers);
         }
-        halves = Halves::<F>::reinterpret(bits);
     } else {
         #[unroll]
         for i in 0..4usize {
             let read = tensor[from + (column + i).min(rows.dim - 1)].extract(0usize);
             let wanted = wanted && column + i < rows.dim;
             let number = select(wanted, f32::cast_from(read), f32::new(0.0));
-            halves.insert(i, F::cast_from(number));
+            numbers.insert(i, F::cast_from(number));
         }
     }
-    halves
+    numbers
 }
 
 /// A side that begins some heads and some rows later.
@@ -117,7 +158,7 @@ fn is_whole<F: Float, N: Size>(
 
 /// Registers for the vectors of an operand that a unit copies.
 #[cube]
-fn no_rows(#[comptime] dim: usize, #[comptime] matrix: Matrix) -> Array<Bits> {
+fn no_rows<F: Float>(#[comptime] dim: usize, #[comptime] matrix: Matrix) -> Array<Quad<F>> {
     Array::new(comptime!(
         Copies::of(matrix, dim, 4).map_or(1, |copies| copies.rounds)
     ))
@@ -125,16 +166,16 @@ fn no_rows(#[comptime] dim: usize, #[comptime] matrix: Matrix) -> Array<Bits> {
 
 /// A unit's vectors of both operands of a tile, `dim_qk` and `dim_v` numbers a row, in registers. Unused with room for one operand.
 #[derive(CubeType)]
-pub(crate) struct Ahead {
-    first: Array<Bits>,
-    second: Array<Bits>,
+pub(crate) struct Ahead<F: Float> {
+    first: Array<Quad<F>>,
+    second: Array<Quad<F>>,
 }
 
 #[cube]
-pub(crate) fn none_ahead(#[comptime] matrix: Matrix) -> Ahead {
-    Ahead {
-        first: no_rows(matrix.dim_qk, matrix),
-        second: no_rows(matrix.dim_v, matrix),
+pub(crate) fn none_ahead<F: Float>(#[comptime] matrix: Matrix) -> Ahead<F> {
+    Ahead::<F> {
+        first: no_rows::<F>(matrix.dim_qk, matrix),
+        second: no_rows::<F>(matrix.dim_v, matrix),
     }
 }
 
@@ -143,7 +184,7 @@ pub(crate) fn none_ahead(#[comptime] matrix: Matrix) -> Ahead {
 pub(crate) fn read_ahead<F: Float, N: Size>(
     first: Side<'_, F, N>,
     second: Side<'_, F, N>,
-    ahead: &mut Ahead,
+    ahead: &mut Ahead<F>,
     #[comptime] matrix: Matrix,
 ) {
     if comptime!(matrix.operands > 1) {
@@ -154,12 +195,12 @@ pub(crate) fn read_ahead<F: Float, N: Size>(
 
 /// Puts the operands of [`read_ahead`] into shared memory, or loads the first alone. Clears the flags. Needs a barrier before, and one after.
 #[cube]
-pub(crate) fn write_ahead<F: Float, N: Size>(
+pub(crate) fn write_ahead<F: Float, T: Float, N: Size>(
     first: Side<'_, F, N>,
     second: Side<'_, F, N>,
-    ahead: &Ahead,
+    ahead: &Ahead<F>,
     unit: &mut Unit,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] matrix: Matrix,
 ) {
     let (dim_qk, dim_v) = comptime!((matrix.dim_qk, matrix.dim_v));
@@ -203,7 +244,7 @@ pub(crate) fn write_ahead<F: Float, N: Size>(
 #[cube]
 fn read_rows<F: Float, N: Size>(
     rows: Side<'_, F, N>,
-    read: &mut Array<Bits>,
+    read: &mut Array<Quad<F>>,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
 ) {
@@ -219,7 +260,7 @@ fn read_rows<F: Float, N: Size>(
             let step = comptime!(copies.between) * rows.stride / 4;
             #[unroll]
             for round in 0..comptime!(copies.rounds) {
-                read[round] = Bits::reinterpret(rows.tensor[from + comptime!(round) * step]);
+                read[round] = Quad::<F>::cast_from(rows.tensor[from + comptime!(round) * step]);
             }
         }
     }
@@ -228,12 +269,12 @@ fn read_rows<F: Float, N: Size>(
 /// Puts the tile's rows, which [`read_rows`] has read, into shared memory from vector `first` on. Tiles that are not whole are read here. Unless
 /// `all_seen`, rows that are not seen become zeros, even if they are NaN.
 #[cube]
-fn write_rows<F: Float, N: Size>(
+fn write_rows<F: Float, T: Float, N: Size>(
     rows: Side<'_, F, N>,
-    read: &Array<Bits>,
+    read: &Array<Quad<F>>,
     all_seen: bool,
     unit: &mut Unit,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] first: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
@@ -242,6 +283,7 @@ fn write_rows<F: Float, N: Size>(
     let of_row = comptime!(dim / 4);
     let count = comptime!(matrix.columns * of_row);
     let stride = comptime!(matrix.stride(dim));
+    let end = comptime!(matrix.all_operands());
     let size = rows.tensor.vector_size().comptime();
     let copies = comptime!(Copies::of(matrix, dim, size));
     let mut partly = true.runtime();
@@ -253,8 +295,8 @@ fn write_rows<F: Float, N: Size>(
             let to = first + row * stride + quad;
             #[unroll]
             for round in 0..comptime!(copies.rounds) {
-                let numbers = Halves::<F>::reinterpret(read[round]);
-                operands.rows[to + round * comptime!(copies.between * stride)] = numbers;
+                let to = to + round * comptime!(copies.between * stride);
+                put::<F, T>(read[round], &mut operands.rows, to, end, matrix);
             }
         }
     }
@@ -264,8 +306,9 @@ fn write_rows<F: Float, N: Size>(
         while at < count {
             let (row, quad) = (at / of_row, at % of_row);
             let wanted = all_seen || unit.seen[row] != 0;
-            let read = load_halves(rows, rows.first + row, quad * 4, wanted);
-            operands.rows[first + row * stride + quad] = read;
+            let read = load_quad(rows, rows.first + row, quad * 4, wanted);
+            let to = first + row * stride + quad;
+            put::<F, T>(read, &mut operands.rows, to, end, matrix);
             at += units;
         }
     }
@@ -273,16 +316,16 @@ fn write_rows<F: Float, N: Size>(
 
 /// [`read_rows`], then [`write_rows`].
 #[cube]
-pub(crate) fn load_operand<F: Float, N: Size>(
+pub(crate) fn load_operand<F: Float, T: Float, N: Size>(
     rows: Side<'_, F, N>,
     all_seen: bool,
     unit: &mut Unit,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] first: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
 ) {
-    let mut read = no_rows(dim, matrix);
+    let mut read = no_rows::<F>(dim, matrix);
     read_rows(rows, &mut read, dim, matrix);
     write_rows(rows, &read, all_seen, unit, operands, first, dim, matrix);
 }
@@ -290,9 +333,9 @@ pub(crate) fn load_operand<F: Float, N: Size>(
 /// Puts all rows of `heads` heads into shared memory, from the head of `rows` on, one head behind the other, and zeros behind the last. Needs a
 /// barrier before, and one after.
 #[cube]
-pub(crate) fn load_heads<F: Float, N: Size>(
+pub(crate) fn load_heads<F: Float, T: Float, N: Size>(
     rows: Side<'_, F, N>,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] heads: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
@@ -303,17 +346,19 @@ pub(crate) fn load_heads<F: Float, N: Size>(
         let (row, quad) = (at / of_row, at % of_row);
         let head = row / rows.end;
         let of_head = rows_from(rows, head.min(comptime!(heads - 1)), 0usize);
-        let read = load_halves(of_head, row % rows.end, quad * 4, head < heads);
-        operands.rows[row * comptime!(matrix.stride(dim)) + quad] = read;
+        let read = load_quad(of_head, row % rows.end, quad * 4, head < heads);
+        let to = row * comptime!(matrix.stride(dim)) + quad;
+        let end = comptime!(matrix.all_operands());
+        put::<F, T>(read, &mut operands.rows, to, end, matrix);
         at += comptime!(matrix.planes() * matrix.plane);
     }
 }
 
 /// Sets the rows of operand `number` that no row of the tile sees to zero. Needs a barrier before, and one after.
 #[cube]
-pub(crate) fn clear_unseen<F: Float>(
+pub(crate) fn clear_unseen<T: Float>(
     unit: &mut Unit,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] number: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
@@ -324,7 +369,11 @@ pub(crate) fn clear_unseen<F: Float>(
     while at < comptime!(matrix.columns * of_row) {
         let row = at / of_row;
         if unit.seen[row] == 0 {
-            operands.rows[first + row * stride + at % of_row] = Halves::<F>::new(F::new(0.0));
+            #[unroll]
+            for piece in 0..comptime!(matrix.pieces) {
+                let to = comptime!(first + piece * matrix.all_operands());
+                operands.rows[to + row * stride + at % of_row] = Quad::<T>::new(T::new(0.0));
+            }
         }
         at += comptime!(unit.tile.units());
     }

@@ -26,7 +26,7 @@ use crate::{
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
 #[cfg_attr(not(test), cube(launch_unchecked))]
-pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
+pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
@@ -35,7 +35,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     scoring: &Scoring<M>,
     gradient: &mut Tensor<O>,
     #[comptime] config: Config,
-    #[define(F, M, O)] _types: [ElemType; 3],
+    #[define(F, M, O, T)] _types: [ElemType; 4],
 ) {
     let tile = comptime!(config.tile);
     let matrix = comptime!(config.matrix.unwrap());
@@ -46,11 +46,11 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let (batch, head) = (place.batch, place.head);
     let upstream = side::<F, N>(output_gradient, batch, head, first, one);
     let mut unit = unit_of_plane(tile, matrix);
-    let mut operands = operands::<F>(matrix);
+    let mut operands = operands::<T>(matrix);
     let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
     let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
     let delta = load_statistics(statistics, own, DELTA);
-    let queries = own_rows::<F, N>(
+    let queries = own_rows::<F, T, N>(
         site.queries,
         &mut unit,
         &mut operands,
@@ -58,7 +58,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
         dim_qk,
         matrix,
     );
-    let upstream = own_rows::<F, N>(upstream, &mut unit, &mut operands, 1usize, dim_v, matrix);
+    let upstream = own_rows::<F, T, N>(upstream, &mut unit, &mut operands, 1usize, dim_v, matrix);
     let mut sums = zero_sums(dim_qk, matrix);
     let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let mut factor = f32::new(0.0);
@@ -66,7 +66,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     let tiles = shared(tiles, site.share, 0usize, 1usize, config);
     let (end, own_tile) = (tiles.end, first / tile.height);
-    let mut ahead = none_ahead(matrix);
+    let mut ahead = none_ahead::<F>(matrix);
     let source = source::<F, N>(key, value, batch, site.head_kv);
     let from = tiles.start;
     let mut number = fetch_tile::<F, M, N>(
@@ -76,12 +76,12 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
         let start = number * tile.size;
         let keys = side::<F, N>(key, batch, site.head_kv, start, one);
         let values = side::<F, N>(value, batch, site.head_kv, start, one);
-        put_tile::<F, N>(source, number, &ahead, &mut unit, &mut operands, config);
+        put_tile::<F, T, N>(source, number, &ahead, &mut unit, &mut operands, config);
         let from = number + 1;
         number = fetch_tile::<F, M, N>(
             source, scoring, place, from, end, own_tile, &mut ahead, config,
         );
-        let products = dot_products::<F>(
+        let products = dot_products::<T>(
             &queries,
             scoring.scale,
             &mut unit,
@@ -99,7 +99,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
         }
         if comptime!(matrix.operands == 1) {
             sync_cube();
-            load_operand::<F, N>(
+            load_operand::<F, T, N>(
                 values,
                 true,
                 &mut unit,
@@ -110,7 +110,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
             );
             sync_cube();
         }
-        let mut gradients = dot_products::<F>(
+        let mut gradients = dot_products::<T>(
             &upstream,
             one,
             &mut unit,
@@ -134,7 +134,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
         }
         if comptime!(matrix.operands == 1) {
             sync_cube();
-            load_operand::<F, N>(
+            load_operand::<F, T, N>(
                 keys,
                 scored.all_seen,
                 &mut unit,
@@ -149,7 +149,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
             clear_unseen(&mut unit, &mut operands, 0usize, dim_qk, matrix);
             sync_cube();
         }
-        add_weighted_rows::<F>(
+        add_weighted_rows::<T>(
             &gradients,
             &sums,
             &mut unit,

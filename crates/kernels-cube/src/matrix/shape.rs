@@ -1,6 +1,6 @@
 //! How a device multiplies matrices, and what a cube keeps in shared memory.
 
-use std::sync::LazyLock;
+use std::{ffi::OsString, sync::LazyLock};
 
 use burn_attn_kernels_cpu::Problem;
 use cubecl::ir::{DeviceProperties, ElemType, FloatKind};
@@ -13,16 +13,39 @@ use crate::{
 /// Rows of operands are padded to a multiple of this, which every fragment size divides.
 const WHOLE: usize = 16;
 
-/// The widest head of which two operands fit into shared memory beside the scores.
+/// The widest head of which two operands fit into shared memory beside the scores, and two sums into registers.
 const WIDEST_OF_TWO: usize = 64;
 
 /// The widest head of which 64 rows of an operand fit into shared memory beside 64 x 64 scores.
 const WIDEST_OF_SQUARES: usize = 128;
 
-/// Whether the environment turns matrix units off.
-static ARE_OFF: LazyLock<bool> = LazyLock::new(|| {
-    std::env::var_os("BURN_ATTN_MATRIX_UNITS").is_some_and(|value| value == "off")
-});
+/// What the environment says of matrix units.
+static SWITCH: LazyLock<Option<OsString>> =
+    LazyLock::new(|| std::env::var_os("BURN_ATTN_MATRIX_UNITS"));
+
+#[cfg(test)]
+thread_local! {
+    /// Type of two numbers as which one in f32 is multiplied.
+    pub(crate) static PIECES_OF_F32: core::cell::Cell<Option<ElemType>> = const { core::cell::Cell::new(None) };
+}
+
+fn is_switched(to: &str) -> bool {
+    SWITCH.as_ref().is_some_and(|value| value == to)
+}
+
+/// As which operands matrix units multiply numbers of a type, the best first: their type, and in how many pieces.
+fn operands_of(elem: ElemType) -> Vec<(ElemType, usize)> {
+    let [f32, tf32] = [FloatKind::F32, FloatKind::TF32].map(ElemType::Float);
+    #[cfg(test)]
+    if let Some(piece) = PIECES_OF_F32.get().filter(|_| elem == f32) {
+        return vec![(piece, 2)];
+    }
+    match elem {
+        elem if elem != f32 => vec![(elem, 1), (f32, 1)],
+        _ if is_switched("tf32") => vec![(f32, 1), (tf32, 2)],
+        _ => vec![(f32, 1)],
+    }
+}
 
 /// The matrix products of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,12 +59,17 @@ pub(crate) struct Matrix {
     /// Rows and columns of a tile of scores.
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// Whether loops over parts of a tile are unrolled: in drivers in software, compile time grows with the square of a block's length.
+    /// Whether loops over parts of a tile are unrolled: with two pieces, registers do not suffice for what compilers read ahead then; in drivers in
+    /// software, compile time grows with the square of a block's length.
     pub(crate) unrolled: bool,
     /// Columns of fragments of a tile of scores that are summed at a time: products of different columns do not wait for each other.
     pub(crate) together: usize,
     /// Operands in shared memory at a time: 1 or 2.
     pub(crate) operands: usize,
+    /// Type of operands.
+    pub(crate) elem: ElemType,
+    /// Operands that a number is the sum of: 1, or 2 with more digits. Of the products of all pieces, that of the last two is left out.
+    pub(crate) pieces: usize,
     /// Whether weights and gradients of scores need a factor: the range of f16 is too small for them.
     pub(crate) scaled: bool,
     /// Numbers of a row of queries and keys, and of a row of values, padded to whole products.
@@ -50,7 +78,7 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// The tile and the products of a call. `None` in f32, for the gradients of biases, if matrix units are turned off, and if the
+    /// The tile and the products of a call. `None` for the gradients of biases, if matrix units are turned off, and if the
     /// device has none for `elem`, planes of several sizes, or no room for a tile.
     pub(crate) fn of(
         properties: &DeviceProperties,
@@ -61,22 +89,26 @@ impl Matrix {
         let hardware = &properties.hardware;
         let plane = hardware.plane_size_min as usize;
         let f32 = ElemType::Float(FloatKind::F32);
-        let is_half = elem != f32;
         // A plane shares its fragments, so the size of a plane must be known when the kernel is compiled.
         let is_fixed = hardware.plane_size_min == hardware.plane_size_max;
         let dim = problem.dim_qk.max(problem.dim_v);
-        if *ARE_OFF || pass == Pass::Bias || !is_half || !is_fixed {
+        if is_switched("off") || pass == Pass::Bias || !is_fixed {
             return None;
         }
-        let listed = properties.features.matmul.cmma.iter();
-        let sizes = listed
-            .filter(|it| it.a_type == elem && it.b_type == elem && it.cd_type == f32)
-            .map(|it| [it.m, it.n, it.k].map(|size| size as usize));
-        let [m, n, k] = sizes
-            .filter(|&[m, n, k]| m == n && n == k && [8, 16].contains(&m))
-            .filter(|&[m, ..]| plane.is_multiple_of(m))
-            .max()?;
-        let unrolled = plane > WIDEST_VECTOR;
+        let size_of = |elem: ElemType| {
+            let listed = properties.features.matmul.cmma.iter();
+            listed
+                .filter(|it| [it.a_type, it.b_type, it.cd_type] == [elem, elem, f32])
+                .map(|it| [it.m, it.n, it.k].map(|size| size as usize))
+                .filter(|&[m, n, k]| m == n && [m, k].iter().all(|size| [8, 16].contains(size)))
+                .filter(|&[m, ..]| plane.is_multiple_of(m))
+                .max()
+        };
+        let found = operands_of(elem)
+            .into_iter()
+            .find_map(|(elem, pieces)| Some((elem, pieces, size_of(elem)?)));
+        let (elem, pieces, [m, n, k]) = found?;
+        let unrolled = plane > WIDEST_VECTOR && pieces == 1;
         // More columns would not fit into registers beside two own operands of a wide head.
         let most_together = match (unrolled, pass) {
             (false, _) => 1,
@@ -85,7 +117,7 @@ impl Matrix {
             (true, _) => 2,
         };
         let shapes: &[[usize; 3]] = if dim <= WIDEST_OF_TWO {
-            &[[128, 32, 2], [64, 32, 2], [32, 32, 2]]
+            &[[128, 32, 2], [64, 32, 2], [32, 32, 2], [32, 32, 1]]
         } else if dim <= WIDEST_OF_SQUARES {
             &[[64, 64, 1], [32, 32, 1]]
         } else {
@@ -109,6 +141,8 @@ impl Matrix {
                 unrolled,
                 together: (columns / n).min(most_together),
                 operands,
+                elem,
+                pieces,
                 scaled: elem == ElemType::Float(FloatKind::F16),
                 dim_qk: problem.dim_qk.next_multiple_of(WHOLE),
                 dim_v: problem.dim_v.next_multiple_of(WHOLE),
@@ -131,6 +165,19 @@ impl Matrix {
         }
     }
 
+    /// The widest head whose gradients of key and value fit into fragments together.
+    pub(crate) fn widest_of_two_sums(self) -> usize {
+        match self.pieces {
+            1 => WIDEST_OF_TWO,
+            _ => 0,
+        }
+    }
+
+    /// The types of a kernel on matrix units: those of a kernel without, and that of the operands.
+    pub(crate) fn types(self, [inputs, mask, result]: [ElemType; 3]) -> [ElemType; 4] {
+        [inputs, mask, result, self.elem]
+    }
+
     pub(crate) fn planes(self) -> usize {
         self.rows / self.m
     }
@@ -140,9 +187,14 @@ impl Matrix {
         self.columns / 4 + 1
     }
 
-    /// From one row of `dim` numbers in half precision to the next, in vectors: 16 bytes more spread rows over the banks.
+    /// Bytes of a vector of four operands.
+    fn bytes_of_vector(self) -> usize {
+        4 * self.elem.size()
+    }
+
+    /// From one row of `dim` operands to the next, in vectors: 16 bytes more spread rows over the banks.
     pub(crate) fn stride(self, dim: usize) -> usize {
-        dim / 4 + 2
+        dim / 4 + 16 / self.bytes_of_vector()
     }
 
     /// The first vector of an operand.
@@ -171,8 +223,9 @@ impl Matrix {
 
     /// Bytes of shared memory, a flag and two numbers of each column included.
     fn bytes(self) -> usize {
-        let halves = self.all_operands() + self.weights();
-        16 * self.pool() + 8 * halves + 12 * self.columns + 4 * self.planes()
+        let vectors = self.pieces * (self.all_operands() + self.weights());
+        let operands = self.bytes_of_vector() * vectors;
+        16 * self.pool() + operands + 12 * self.columns + 4 * self.planes()
     }
 
     /// Parts as wide as the tile that cover a row of `dim` numbers.

@@ -55,7 +55,7 @@ pub(crate) fn fetch_tile<F: Float, M: Numeric, N: Size>(
     from: usize,
     end: usize,
     own: usize,
-    ahead: &mut Ahead,
+    ahead: &mut Ahead<F>,
     #[comptime] config: Config,
 ) -> usize {
     sync_cube();
@@ -70,12 +70,12 @@ pub(crate) fn fetch_tile<F: Float, M: Numeric, N: Size>(
 
 /// Waits for the cube, and puts tile `number`, which [`fetch_tile`] has read, into shared memory.
 #[cube]
-pub(crate) fn put_tile<F: Float, N: Size>(
+pub(crate) fn put_tile<F: Float, T: Float, N: Size>(
     source: Source<'_, F, N>,
     number: usize,
-    ahead: &Ahead,
+    ahead: &Ahead<F>,
     unit: &mut Unit,
-    operands: &mut Operands<F>,
+    operands: &mut Operands<T>,
     #[comptime] config: Config,
 ) {
     sync_cube();

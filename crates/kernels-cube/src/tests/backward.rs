@@ -5,8 +5,9 @@ use burn_attn_kernels_cpu::{CausalAlignment, Window};
 use cubecl::ir::{ElemType, FloatKind};
 
 use super::{
-    case::{Case, check, computed},
+    case::Case,
     device::client,
+    oracle::{check, computed},
 };
 use crate::{supports, tile::Tile};
 

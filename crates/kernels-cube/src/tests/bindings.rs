@@ -3,8 +3,9 @@
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
 use super::{
-    case::{Case, check},
+    case::Case,
     device::{F32, U32},
+    oracle::check,
     wgsl::with_storage_buffers,
 };
 use crate::supports;

@@ -16,7 +16,7 @@ use cubecl::{
 use half::{bf16, f16};
 
 use super::wgsl::instead;
-use crate::{Operand, split::FORCED_SPLITS, supports::FORCED, tile::Tile};
+use crate::Operand;
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
@@ -127,14 +127,4 @@ pub fn read(client: &Client, operand: &Operand) -> Vec<f64> {
         ElemType::Float(FloatKind::BF16) => all(&bytes, count, |number: &bf16| number.to_f64()),
         _ => all(&bytes, count, |&number: &f32| f64::from(number)),
     }
-}
-
-/// Runs `call` with this tile in place of the device's, and these splits in place of the call's.
-pub fn forced<T>(tile: Option<Tile>, splits: Option<usize>, call: impl FnOnce() -> T) -> T {
-    FORCED.set(tile);
-    FORCED_SPLITS.set(splits);
-    let result = call();
-    FORCED.set(None);
-    FORCED_SPLITS.set(None);
-    result
 }

@@ -4,8 +4,9 @@ use burn_attn_kernels_cpu::{CausalAlignment, Window};
 use cubecl::ir::{ElemType, FloatKind};
 
 use super::{
-    case::{Case, check, computed},
+    case::Case,
     device::client,
+    oracle::{check, computed},
 };
 use crate::{
     few_queries::shape::{MOST_ROWS, heads_of_cube},

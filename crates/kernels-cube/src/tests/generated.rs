@@ -17,7 +17,10 @@ use cubecl_cpp::{
     target::{Cuda, Metal},
 };
 
-use super::device::{F32, I32, U32, client, reals, unwritten, upload};
+use super::{
+    case::Case,
+    device::{F32, I32, U32, client, reals, unwritten, upload},
+};
 use crate::{
     Inputs,
     call::Call,
@@ -29,9 +32,12 @@ use crate::{
 
 /// A language, and a device with matrix units whose kernels are in it.
 struct Language {
-    /// The call of a product of `size` x `size` x `size`.
+    /// The call of a product.
     product: &'static str,
-    size: u32,
+    /// Types of numbers that are multiplied, and sizes `[m, n, k]` of their products.
+    sizes: [(ElemType, [u32; 3]); 2],
+    /// Type of two numbers as which one in f32 is multiplied.
+    pieces: Option<ElemType>,
     shared_memory: usize,
     extension: &'static str,
     source: fn(&dyn CubeKernel) -> String,
@@ -40,14 +46,16 @@ struct Language {
 const LANGUAGES: [Language; 2] = [
     Language {
         product: "mma_sync(",
-        size: 16,
+        sizes: [(F16, [16; 3]), (TF32, [16, 16, 8])],
+        pieces: Some(TF32),
         shared_memory: 48 << 10,
         extension: "cu",
         source: source::<CppCompiler<Cuda>>,
     },
     Language {
         product: "simdgroup_multiply_accumulate(",
-        size: 8,
+        sizes: [(F16, [8; 3]), (F32, [8; 3])],
+        pieces: None,
         shared_memory: 32 << 10,
         extension: "metal",
         source: source::<CppCompiler<Metal>>,
@@ -69,20 +77,21 @@ impl Language {
         properties.hardware.plane_size_max = 32;
         properties.hardware.max_shared_memory_size = self.shared_memory;
         properties.hardware.max_units_per_cube = 1024;
-        properties.features.matmul.cmma = [MmaConfig {
-            a_type: F16,
-            b_type: F16,
+        let products = self.sizes.map(|(elem, [m, n, k])| MmaConfig {
+            a_type: elem,
+            b_type: elem,
             cd_type: F32,
-            m: self.size,
-            n: self.size,
-            k: self.size,
-        }]
-        .into();
+            m,
+            n,
+            k,
+        });
+        properties.features.matmul.cmma = products.into();
         Arc::new(properties)
     }
 }
 
 const F16: ElemType = ElemType::Float(FloatKind::F16);
+const TF32: ElemType = ElemType::Float(FloatKind::TF32);
 
 /// Inputs with each option that is compiled into a kernel, by name.
 fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
@@ -125,18 +134,32 @@ fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
     options
 }
 
-/// The kernel of a pass on such a device, its number of products of whole tiles, and the columns of a tile.
+/// Products in a source with tiles of dot products and tiles of weights times rows: one for each fragment, or one for each iteration of a loop that is not
+/// unrolled, and three where a number has two pieces.
+fn products([dots, sums]: [usize; 2], matrix: Matrix, dim: usize) -> usize {
+    let (columns, steps) = match matrix.unrolled {
+        true => (matrix.columns / matrix.n, matrix.columns / matrix.k),
+        false => (matrix.together, 1),
+    };
+    let of_dots = columns * (dim / matrix.k);
+    let of_sums = steps * (dim / matrix.n);
+    let of_pieces = if matrix.pieces > 1 { 3 } else { 1 };
+    of_pieces * (dots * of_dots + sums * of_sums)
+}
+
+/// The kernel of a pass on such a device for inputs of a type, and how many products its source has.
 fn kernel(
     device: &Arc<DeviceProperties>,
     client: &Client,
     inputs: &Inputs,
+    elem: ElemType,
     pass: Pass,
-) -> (Box<dyn CubeKernel>, usize, usize) {
+) -> (Box<dyn CubeKernel>, usize) {
     let shape = &inputs.query.shape;
     let tensor = || unwritten(client, F32, shape);
     let rows = reals(client, &[0.0; 512], F32, &[2, 1, 2, 128]).arg();
     let mut call = Call::new(client, inputs, pass);
-    let (tile, matrix) = Matrix::of(device, &call.problem, F16, pass).unwrap();
+    let (tile, matrix) = Matrix::of(device, &call.problem, elem, pass).unwrap();
     call.config.tile = tile;
     call.config.matrix = Some(matrix);
     if pass == Pass::Forward {
@@ -144,7 +167,7 @@ fn kernel(
     }
     let upstream = tensor().arg();
     macro_rules! kernel {
-        ($kernel:ident, $products:expr, $($own:expr),+) => {{
+        ($kernel:ident, $tiles:expr, $($own:expr),+) => {{
             let kernel = $kernel::create_dummy_kernel(
                 device.clone(),
                 Arc::new(TargetProperties::default()),
@@ -156,9 +179,9 @@ fn kernel(
                 inputs.value.arg(),
                 $($own,)+
                 call.config,
-                [F16, call.mask_elem(), F16],
+                matrix.types([elem, call.mask_elem(), elem]),
             );
-            (Box::new(kernel), $products, matrix.columns)
+            (Box::new(kernel), products($tiles, matrix, shape[3]))
         }};
     }
     match pass {
@@ -166,7 +189,7 @@ fn kernel(
             let (sinks, output) = (optional(inputs.sinks.as_ref()), upstream);
             kernel!(
                 forward,
-                2,
+                [1, 1],
                 sinks,
                 call.scoring(),
                 output,
@@ -176,20 +199,20 @@ fn kernel(
         }
         Pass::Query => kernel!(
             query_gradient,
-            3,
+            [2, 1],
             upstream,
             rows,
             call.scoring(),
             tensor().arg()
         ),
         _ => {
-            // Both gradients, or in wide heads the gradient of the key alone.
-            let value = (shape[3] == 64).then(tensor);
-            let products = 3 + usize::from(value.is_some());
+            // Both gradients, or where registers do not suffice the gradient of the key alone.
+            let value = (shape[3] <= matrix.widest_of_two_sums()).then(tensor);
+            let sums = 1 + usize::from(value.is_some());
             let (of_key, of_value) = (optional(Some(&tensor())), optional(value.as_ref()));
             kernel!(
                 key_gradient,
-                products,
+                [2, sums],
                 upstream,
                 rows,
                 call.scoring(),
@@ -200,29 +223,36 @@ fn kernel(
     }
 }
 
-/// A kernel multiplies whole tiles: its source has one product for each fragment of a tile, and no other products.
+/// A kernel multiplies whole tiles, and no other numbers.
 #[test]
 fn all_products_are_on_matrix_units() {
     let Some(client) = client() else { return };
     // Causality changes numbers that a kernel reads, not the kernel.
-    let plain = [64, 128, 256].map(|dim| {
+    let plain = |dim| {
         let tensor = || unwritten(&client, F32, &[1, 2, 128, dim]);
         ("", Inputs::new(tensor(), tensor(), tensor(), 0.1))
-    });
-    let calls: Vec<_> = plain.into_iter().chain(options(&client)).collect();
+    };
+    let in_f16 = [64, 128, 256].map(plain).into_iter();
+    let in_f16 = in_f16.chain(options(&client)).map(|call| (F16, call));
+    let in_f32 = [64, 128].map(plain).into_iter().map(|call| (F32, call));
+    let calls: Vec<_> = in_f16.chain(in_f32).collect();
     for language in LANGUAGES {
-        let (device, size) = (language.device(&client), language.size as usize);
-        for (name, inputs) in &calls {
+        let device = language.device(&client);
+        let case = Case {
+            pieces: language.pieces,
+            ..Case::new([1; 7])
+        };
+        for (elem, (name, inputs)) in &calls {
             let dim = inputs.query.shape[3];
             for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
-                let (kernel, products, columns) = kernel(&device, &client, inputs, pass);
+                let made = || kernel(&device, &client, inputs, *elem, pass);
+                let (kernel, products) = case.forced(made);
                 let code = (language.source)(&*kernel);
-                let file = format!("{pass:?}_{dim}{name}.{}", language.extension);
-                let counted = code.matches(language.product).count();
-                assert_eq!(counted, products * columns / size * (dim / size), "{file}");
+                let file = format!("{pass:?}_{elem}_{dim}{name}.{}", language.extension);
                 if let Ok(folder) = std::env::var("BURN_ATTN_SOURCES") {
-                    std::fs::write(format!("{folder}/{file}"), code).unwrap();
+                    std::fs::write(format!("{folder}/{file}"), &code).unwrap();
                 }
+                assert_eq!(code.matches(language.product).count(), products, "{file}");
             }
         }
     }

@@ -3,8 +3,9 @@
 use cubecl::client::Client;
 
 use super::{
-    case::{Case, check},
+    case::Case,
     device::{F32, client, floats, read, unwritten},
+    oracle::check,
 };
 use crate::{Inputs, Operand, forward, tile::Tile};
 

@@ -9,6 +9,7 @@ mod few_queries;
 mod generated;
 mod grid;
 mod matrix;
+mod oracle;
 mod refused;
 mod splits;
 mod wgsl;

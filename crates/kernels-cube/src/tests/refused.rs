@@ -13,7 +13,7 @@ use cubecl::{
 
 use super::{
     case::Case,
-    device::{F32, U32, client, floats, forced, unwritten},
+    device::{F32, U32, client, floats, unwritten},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
@@ -118,15 +118,18 @@ fn results(client: &Client) -> [Operand; 2] {
 fn what_the_device_refuses_is_one_sentence_and_no_result() {
     let Some(client) = client() else { return };
     let [output, logsumexp] = results(&client);
-    let too_large = Tile {
-        height: 128,
-        size: 128,
-        rows: 8,
-        columns: 8,
+    let too_large = Case {
+        tile: Some(Tile {
+            height: 128,
+            size: 128,
+            rows: 8,
+            columns: 8,
+        }),
+        ..Case::new([1; 7])
     };
     let inputs = small(&client);
     let call = || forward(&client, &inputs, &output, &logsumexp);
-    let said = forced(Some(too_large), None, call).unwrap_err().to_string();
+    let said = too_large.forced(call).unwrap_err().to_string();
     assert!(
         said.starts_with("attention of f32 with Problem {"),
         "{said}"
@@ -151,7 +154,7 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
         ..Gradients::default()
     };
     let call = || backward(&client, &inputs, &upstream, &gradients);
-    let said = forced(Some(too_large), None, call).unwrap_err().to_string();
+    let said = too_large.forced(call).unwrap_err().to_string();
     assert!(said.contains(memory), "{said}");
 }
 

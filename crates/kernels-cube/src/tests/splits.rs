@@ -3,9 +3,10 @@
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
 use super::{
-    case::{Case, check, computed, numbers},
+    case::Case,
     device::{F32, client, floats, read, unwritten},
     matrix::in_halves,
+    oracle::{check, computed, numbers},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward,
