@@ -11,10 +11,11 @@ use crate::{
     Operand,
     dropout::dropped,
     operands::dims,
+    products::store_scores,
     score::{scored, sum_of},
     scoring::{Config, Scoring},
     share::{Share, Tiles, shared},
-    tile::{Four, side, store_scores, unit, zeros},
+    tile::{Four, side, unit, zeros},
     visible::{clamped, has_visible, pairs, place, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };

@@ -8,16 +8,18 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::{drop_weights, dropped},
+    products::add_weighted_rows,
     score::{largest_of, mark_seen, scored, sum_of, zero_where},
     scoring::{Config, Scoring, lowest_finite},
     share::{batch_of_results, shared},
     site::site,
     store::store_rows,
-    tile::{Four, Unit, add_weighted_rows, clear_flags, side, unit, zeros},
+    tile::{Four, Unit, clear_flags, side, unit, zeros},
     visible::{has_visible, pairs, tiles_of_keys},
 };
 
-#[cube(launch_unchecked)]
+#[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
+#[cfg_attr(not(test), cube(launch_unchecked))]
 pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,

@@ -7,17 +7,19 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::{column_states, drop_weights, dropped_of_columns, load_column_states},
+    products::add_weighted_rows,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
     site::site_of_keys,
     store::store_rows,
-    tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
+    tile::{Four, clear_flags, side, unit, zeros},
     visible::{has_visible, pairs, place, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
-#[cube(launch_unchecked)]
+#[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
+#[cfg_attr(not(test), cube(launch_unchecked))]
 pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The widest head whose gradients of key and value fit into registers together.
-const WIDEST_OF_TWO_SUMS: usize = 128;
+pub(crate) const WIDEST_OF_TWO_SUMS: usize = 128;
 
 /// Writes the output `[batch, heads_q, len_q, dim_v]`, of the query's type, and the logsumexp `[batch, heads_q, len_q]`, in f32.
 ///

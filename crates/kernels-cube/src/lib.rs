@@ -31,7 +31,7 @@
 //! | --- | --- |
 //! | `operands` | what a call reads and writes |
 //! | `supports`, `call`, `check`, `launch`, `refusal` | the host's side |
-//! | `tile` | tiles in shared memory, and their products |
+//! | `tile`, `chunks`, `products` | tiles, their operands in shared memory, and their products |
 //! | `scoring`, `score`, `visible`, `dropout` | the options, the scores, which pairs are hidden, which weights are dropped |
 //! | `tile_kinds` | which tiles segments, mask and table hide or leave visible as a whole |
 //! | `weights` | weights and score gradients in the backward pass |
@@ -45,6 +45,7 @@
 mod bias_gradient;
 mod call;
 mod check;
+mod chunks;
 mod dropout;
 mod few_queries;
 mod forward;
@@ -52,6 +53,7 @@ mod key_gradient;
 mod launch;
 mod matrix;
 mod operands;
+mod products;
 mod query_gradient;
 mod refusal;
 mod row_statistics;

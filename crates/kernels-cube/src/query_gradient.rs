@@ -9,17 +9,19 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::dropped,
+    products::add_weighted_rows,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
     site::site,
     store::store_rows,
-    tile::{add_weighted_rows, clear_flags, side, unit, zeros},
+    tile::{clear_flags, side, unit, zeros},
     visible::{has_visible, pairs, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
-#[cube(launch_unchecked)]
+#[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
+#[cfg_attr(not(test), cube(launch_unchecked))]
 pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,

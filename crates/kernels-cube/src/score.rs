@@ -3,8 +3,9 @@
 use cubecl::prelude::*;
 
 use crate::{
+    products::dot_products,
     scoring::{Config, Scoring, highest_finite, lowest_finite},
-    tile::{Four, Side, Unit, dot_products, zeros},
+    tile::{Four, Side, Unit, zeros},
     visible::{
         Pairs, Place, entry_of, head_of_row, is_hidden, pairs, query_of_row, tile_is_visible,
     },

@@ -17,6 +17,9 @@ const LARGEST_DIM: usize = 256;
 /// The widest head whose output fits into registers with eight rows per unit.
 const WIDEST_OF_EIGHT_ROWS: usize = 128;
 
+/// The widest head of whose gradients of the query two cubes fit on a multiprocessor.
+const WIDEST_OF_TWO_CUBES: usize = 64;
+
 /// The fewest scores for which a longer program pays where reads of shared memory are slow: a program of 8 x 8 numbers per unit takes
 /// seconds to compile on Mesa's lavapipe.
 const MANY_SCORES: usize = 1 << 18;
@@ -152,12 +155,7 @@ pub(crate) enum Pass {
 }
 
 impl Tile {
-    const SMALLEST: Self = Self {
-        height: 32,
-        size: 32,
-        rows: 4,
-        columns: 4,
-    };
+    const SMALLEST: Self = Self::square(32, 4, 4);
 
     /// The fastest tile that the device can hold, if any.
     pub(crate) fn of(client: &Client, problem: &Problem, pass: Pass) -> Option<Self> {
@@ -185,18 +183,27 @@ impl Tile {
             Pass::Forward if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => [8, 4],
             _ => [4, 4],
         };
-        let tile = |rows, columns| Self {
-            height: LARGEST_TILE,
-            size: LARGEST_TILE,
-            rows,
-            columns,
-        };
+        let tile = |rows, columns| Self::square(LARGEST_TILE, rows, columns);
         [tile(rows, columns), tile(4, 4), Self::SMALLEST]
             .into_iter()
+            .map(|tile| Self {
+                ahead: reads_ahead(pass, dim),
+                ..tile
+            })
             .find(|tile| {
                 tile.bytes() <= hardware.max_shared_memory_size
                     && tile.units() <= hardware.max_units_per_cube as usize
             })
+    }
+}
+
+/// Whether registers suffice for reading a chunk ahead: without, the gradient of the query needs 128 of them in heads of up to 64 numbers, and two
+/// cubes fit on a multiprocessor.
+pub(crate) fn reads_ahead(pass: Pass, dim: usize) -> bool {
+    match pass {
+        Pass::Forward | Pass::KeyAndValue => true,
+        Pass::Query => dim > WIDEST_OF_TWO_CUBES,
+        Pass::Bias => false,
     }
 }
 

@@ -1,17 +1,16 @@
-//! Tiles of numbers in shared memory, and their products in registers.
+//! Tiles of numbers: their sizes, what a unit holds, and the tensors that they are read from.
 //!
-//! A tile has `height` rows and `size` columns, which are equal in this module. A unit holds `rows` neighbouring rows times `columns` columns, in
-//! vectors of four columns. Between two vectors of a unit are those of the other units of the row: neighbouring units read neighbouring vectors.
-//! Shared memory has operands transposed, the shared dimension first: entry `[k][row / 4]` is a vector of four rows, so that a product reads
-//! a vector of each side per step. The vectors of one `k` are permuted by `k / 4`, which spreads neighbouring `k` over the banks.
+//! A tile has `height` rows and `size` columns, which are equal except on [`matrix`](crate::matrix) units. A unit holds `rows` neighbouring rows times
+//! `columns` columns, in vectors of four columns. Between two vectors of a unit are those of the other units of the row: neighbouring units read
+//! neighbouring vectors.
 
 use cubecl::prelude::*;
 
 /// Vectors of shared memory and registers.
 pub(crate) type Four = Vector<f32, Const<4>>;
 
-/// Steps of the shared dimension that are in shared memory at a time.
-const CHUNK: usize = 32;
+/// Four numbers of a tensor.
+pub(crate) type Quad<F> = Vector<F, Const<4>>;
 
 /// Units of a cube that computes no tile of scores.
 pub(crate) const UNTILED_UNITS: usize = 256;
@@ -27,9 +26,22 @@ pub(crate) struct Tile {
     pub(crate) rows: usize,
     /// Columns of a unit: 4 or 8, on [`matrix`](crate::matrix) units `size` divided by the units that share a row.
     pub(crate) columns: usize,
+    /// Whether a chunk of operands is read while the one before is multiplied, where registers suffice. Not on [`matrix`](crate::matrix) units.
+    pub(crate) ahead: bool,
 }
 
 impl Tile {
+    /// `size` rows and columns, which are read ahead.
+    pub(crate) const fn square(size: usize, rows: usize, columns: usize) -> Self {
+        Self {
+            height: size,
+            size,
+            rows,
+            columns,
+            ahead: true,
+        }
+    }
+
     /// Units of a cube.
     pub(crate) fn units(self) -> usize {
         self.height / self.rows * self.across()
@@ -55,9 +67,29 @@ impl Tile {
         group * self.across() * 4
     }
 
+    /// Steps of the shared dimension that are in shared memory at a time: many units copy a longer chunk at once, of which only one fits.
+    pub(crate) fn chunk(self) -> usize {
+        if self.units() < UNTILED_UNITS { 16 } else { 32 }
+    }
+
+    /// Chunks in shared memory: with two, one is written while the other is read.
+    pub(crate) fn buffers(self) -> usize {
+        32 / self.chunk()
+    }
+
+    /// Vectors of a chunk of one operand in shared memory.
+    pub(crate) fn of_chunk(self) -> usize {
+        self.chunk() * self.size / 4
+    }
+
     /// Vectors of one operand in shared memory.
     pub(crate) fn operand(self) -> usize {
-        CHUNK * self.size / 4
+        self.buffers() * self.of_chunk()
+    }
+
+    /// Squares of four rows and four columns of a chunk of one operand.
+    pub(crate) fn squares(self) -> usize {
+        self.of_chunk() / 4
     }
 
     /// Vectors of a tile of scores in shared memory.
@@ -148,218 +180,6 @@ pub(crate) fn side<'a, F: Float, N: Size>(
         end: tensor.shape(2),
         dim: tensor.shape(3),
         factor,
-    }
-}
-
-/// Numbers `column .. column + 4` of a row as f32, zeros beyond the tensor or if `wanted` is false.
-///
-/// A number inside the tensor is read even then: a branch around a read would make the next read wait.
-#[cube]
-fn load_four<F: Float, N: Size>(
-    rows: Side<'_, F, N>,
-    row: usize,
-    column: usize,
-    wanted: bool,
-) -> Four {
-    let tensor = rows.tensor;
-    let size = tensor.vector_size().comptime();
-    let from = rows.base + row.min(rows.end - 1) * rows.stride;
-    let wanted = wanted && row < rows.end;
-    let mut numbers = Four::new(0.0f32);
-    if comptime!(size == 4) {
-        let read = tensor[(from + column.min(rows.dim - 4)) / 4];
-        let wanted = wanted && column < rows.dim;
-        #[unroll]
-        for i in 0..4usize {
-            numbers.insert(
-                i,
-                select(wanted, f32::cast_from(read.extract(i)), f32::new(0.0)),
-            );
-        }
-    } else {
-        #[unroll]
-        for i in 0..4usize {
-            let read = tensor[from + (column + i).min(rows.dim - 1)].extract(0usize);
-            let wanted = wanted && column + i < rows.dim;
-            numbers.insert(i, select(wanted, f32::cast_from(read), f32::new(0.0)));
-        }
-    }
-    numbers
-}
-
-/// Puts columns `chunk * CHUNK ..` of the tile's rows into shared memory, transposed, times their factor: `[CHUNK][size / 4]`.
-#[cube]
-fn load_transposed<F: Float, N: Size>(
-    rows: Side<'_, F, N>,
-    chunk: usize,
-    unit: &mut Unit,
-    #[comptime] to: usize,
-) {
-    let tile = comptime!(unit.tile);
-    let quads = comptime!(tile.size / 4);
-    // A unit has a square of four rows and four columns.
-    let squares = comptime!(quads * CHUNK / 4);
-    let rounds = comptime!(squares.div_ceil(tile.units()));
-    #[unroll]
-    for round in 0..rounds {
-        let square = UNIT_POS as usize + comptime!(round * tile.units());
-        if comptime!(squares.is_multiple_of(tile.units())) || square < squares {
-            let quad_of_k = square % comptime!(CHUNK / 4);
-            let quad = square / comptime!(CHUNK / 4);
-            let column = chunk * CHUNK + quad_of_k * 4;
-            let mut read = Array::<Four>::new(4usize);
-            #[unroll]
-            for i in 0..4usize {
-                let row = rows.first + quad * 4 + i;
-                read[i] = load_four(rows, row, column, true) * Four::new(rows.factor);
-            }
-            #[unroll]
-            for j in 0..4usize {
-                let mut across = Four::new(0.0f32);
-                #[unroll]
-                for i in 0..4usize {
-                    across.insert(i, read[i].extract(j));
-                }
-                unit.pool[to + (quad_of_k * 4 + j) * quads + (quad ^ quad_of_k)] = across;
-            }
-        }
-    }
-}
-
-/// Puts `CHUNK` rows of the tile from `skip` on, columns `part * size ..`, into shared memory: `[CHUNK][size / 4]`. Unless
-/// `all_seen`, rows that are not `seen` become zeros, even if they are NaN.
-#[cube]
-fn load_rows<F: Float, N: Size>(
-    rows: Side<'_, F, N>,
-    skip: usize,
-    all_seen: bool,
-    unit: &mut Unit,
-    #[comptime] part: usize,
-) {
-    let tile = comptime!(unit.tile);
-    let quads = comptime!(tile.size / 4);
-    let rounds = comptime!(tile.operand() / tile.units());
-    #[unroll]
-    for round in 0..rounds {
-        let at = UNIT_POS as usize + comptime!(round * tile.units());
-        let quad = at % quads;
-        let k = at / quads;
-        let row = rows.first + skip + k;
-        let column = comptime!(part * tile.size) + quad * 4;
-        let wanted = all_seen || unit.seen[skip + k] != 0;
-        let numbers = load_four(rows, row, column, wanted);
-        unit.pool[comptime!(tile.scores()) + k * quads + (quad ^ (k / 4))] = numbers;
-    }
-}
-
-/// Adds the product over one chunk to part `part` of every row of `sums`, which has `parts` parts per row.
-#[cube]
-fn product(
-    left: usize,
-    #[comptime] right: usize,
-    sums: &mut Array<Four>,
-    unit: &mut Unit,
-    #[comptime] part: usize,
-    #[comptime] parts: usize,
-) {
-    let tile = comptime!(unit.tile);
-    let quads = comptime!(tile.size / 4);
-    let fours = comptime!(tile.rows / 4);
-    let groups = comptime!(tile.groups());
-    for quad_of_k in 0..comptime!(CHUNK / 4) {
-        #[unroll]
-        for step in 0..4usize {
-            let at = (quad_of_k * 4 + step) * quads;
-            let mut b = Array::<Four>::new(groups);
-            #[unroll]
-            for group in 0..groups {
-                let x = unit.x + comptime!(group * tile.across());
-                b[group] = unit.pool[right + at + (x ^ quad_of_k)];
-            }
-            #[unroll]
-            for four in 0..fours {
-                let a = unit.pool[left + at + ((unit.y * fours + four) ^ quad_of_k)];
-                #[unroll]
-                for i in 0..4usize {
-                    #[unroll]
-                    for group in 0..groups {
-                        let index = comptime!(((four * 4 + i) * parts + part) * groups + group);
-                        sums[index] = fma(Four::new(a.extract(i)), b[group], sums[index]);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Puts the unit's part of a tile of scores into shared memory, transposed.
-#[cube]
-pub(crate) fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
-    let tile = comptime!(unit.tile);
-    let quads = comptime!(tile.size / 4);
-    let fours = comptime!(tile.rows / 4);
-    let groups = comptime!(tile.groups());
-    #[unroll]
-    for group in 0..groups {
-        let x = unit.x + comptime!(group * tile.across());
-        #[unroll]
-        for four in 0..fours {
-            #[unroll]
-            for j in 0..4usize {
-                let mut rows = Four::new(0.0f32);
-                #[unroll]
-                for i in 0..4usize {
-                    let index = comptime!((four * 4 + i) * groups + group);
-                    rows.insert(i, scores[index].extract(j));
-                }
-                let quad = (unit.y * fours + four) ^ (x % 8);
-                unit.pool[(x * 4 + j) * quads + quad] = rows;
-            }
-        }
-    }
-}
-
-/// Adds the products of the rows of `left` and of `right`, each times its factor, to the unit's part of a tile of scores.
-#[cube]
-pub(crate) fn dot_products<F: Float, N: Size>(
-    left: Side<'_, F, N>,
-    right: Side<'_, F, N>,
-    sums: &mut Array<Four>,
-    unit: &mut Unit,
-) {
-    let second = comptime!(unit.tile.operand());
-    for chunk in 0..left.dim.div_ceil(CHUNK) {
-        sync_cube();
-        load_transposed(left, chunk, unit, 0usize);
-        load_transposed(right, chunk, unit, second);
-        sync_cube();
-        product(0usize, second, sums, unit, 0usize, 1usize);
-    }
-}
-
-/// Adds the rows of a tensor, weighted by a tile of scores, to `sums`, which have `parts` parts per row. Unless `all_seen`, rows
-/// that are not `seen` count as zeros. Needs a barrier before.
-#[cube]
-pub(crate) fn add_weighted_rows<F: Float, N: Size>(
-    scores: &Array<Four>,
-    rows: Side<'_, F, N>,
-    all_seen: bool,
-    sums: &mut Array<Four>,
-    unit: &mut Unit,
-    #[comptime] parts: usize,
-) {
-    let tile = comptime!(unit.tile);
-    store_scores(scores, unit);
-    let second = comptime!(tile.scores());
-    #[unroll]
-    for part in 0..parts {
-        for half in 0..comptime!(tile.size / CHUNK) {
-            sync_cube();
-            load_rows(rows, half * CHUNK, all_seen, unit, part);
-            sync_cube();
-            let first = half * comptime!(tile.operand());
-            product(first, second, sums, unit, part, parts);
-        }
     }
 }
 

@@ -4,9 +4,10 @@ use cubecl::prelude::*;
 
 use crate::{
     dropout::drop_weights,
+    products::dot_products,
     score::{Scored, zero_hidden},
     scoring::Scoring,
-    tile::{Four, Side, Unit, dot_products, zeros},
+    tile::{Four, Side, Unit, zeros},
     visible::Pairs,
 };
 

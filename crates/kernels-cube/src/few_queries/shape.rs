@@ -23,6 +23,7 @@ pub(crate) fn tile(heads: usize, len_q: usize) -> Tile {
         size: KEYS,
         rows: heads * len_q,
         columns: 4,
+        ahead: false,
     }
 }
 

@@ -6,10 +6,10 @@ use cubecl::{
 };
 
 use super::{
-    operands::{Operands, Quad, load_heads, load_operand, put, rows_from},
+    operands::{Operands, load_heads, load_operand, put, rows_from},
     shape::Matrix,
 };
-use crate::tile::{Four, Side, Tile, Unit};
+use crate::tile::{Four, Quad, Side, Tile, Unit};
 
 /// The fragments of a plane's rows, from the first columns to the last.
 pub(crate) type Fragments<T> = Sequence<cmma::Matrix<T>>;

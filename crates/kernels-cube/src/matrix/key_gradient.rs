@@ -3,10 +3,9 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
+    columns::{load_column_statistics, of_columns},
     fragments::{add_weighted_rows, dot_products, own_rows, unit_of_plane, zero_sums},
-    operands::{
-        clear_unseen, load_column_statistics, load_operand, none_ahead, of_columns, operands,
-    },
+    operands::{clear_unseen, load_operand, none_ahead, operands},
     query_gradient::store_sums,
     rescale::fit,
     shape::Matrix,

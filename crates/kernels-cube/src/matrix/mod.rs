@@ -10,11 +10,13 @@
 //! | --- | --- |
 //! | `shape.rs` | which calls these kernels compute, and what a cube keeps in shared memory |
 //! | `operands.rs` | from tensors to shared memory |
+//! | `columns.rs` | statistics of queries that are columns |
 //! | `tiles.rs` | one tile after another, read ahead where there is room |
 //! | `fragments.rs` | matrix products of a plane, and sums in its fragments |
 //! | `rescale.rs` | factors of rows, which keep sums and gradients of scores in range |
 //! | `forward.rs`, `query_gradient.rs`, `key_gradient.rs` | the kernels |
 
+mod columns;
 pub(crate) mod forward;
 mod fragments;
 pub(crate) mod key_gradient;

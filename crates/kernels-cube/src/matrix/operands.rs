@@ -4,16 +4,13 @@ use cubecl::prelude::*;
 
 use super::shape::Matrix;
 use crate::{
+    chunks::read_quad,
     scoring::highest_finite,
-    tile::{Four, Side, Unit, clear_flags},
-    visible::Place,
+    tile::{Four, Quad, Side, Unit, clear_flags},
 };
 
-/// Four numbers of a tensor or of an operand.
-pub(crate) type Quad<T> = Vector<T, Const<4>>;
-
 /// The bits of four numbers in half precision.
-type Pairs = Vector<u32, Const<2>>;
+type Bits = Vector<u32, Const<2>>;
 
 /// Operands in shared memory, in the type that matrix units multiply. With two pieces, the first of all numbers precede the second.
 #[derive(CubeType)]
@@ -63,8 +60,7 @@ pub(crate) fn put<F: Float, T: Float>(
     }
 }
 
-/// Numbers `column .. column + 4` of a row, zeros beyond the tensor or if `wanted` is false. A number is read even then, see
-/// [`load_four`](crate::tile::load_four).
+/// Numbers `column .. column + 4` of a row, zeros beyond the tensor or if `wanted` is false.
 #[cube]
 fn load_quad<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -72,34 +68,26 @@ fn load_quad<F: Float, N: Size>(
     column: usize,
     wanted: bool,
 ) -> Quad<F> {
-    let tensor = rows.tensor;
-    let size = tensor.vector_size().comptime();
-    let from = rows.base + row.min(rows.end - 1) * rows.stride;
-    let wanted = wanted && row < rows.end;
-    let mut numbers = Quad::<F>::new(F::new(0.0));
-    if comptime!(size == 4) {
-        let read = tensor[(from + column.min(rows.dim - 4)) / 4];
-        let wanted = wanted && column < rows.dim;
-        let bytes = F::size().comptime();
-        if comptime!(bytes == 2) {
-            // Two numbers at once: NVIDIA's compiler takes apart what is selected in 16 bits.
-            let read = Pairs::reinterpret(read);
-            let mut pairs = Pairs::new(0u32);
-            #[unroll]
-            for i in 0..2usize {
-                pairs.insert(i, select(wanted, read.extract(i), 0u32.runtime()));
-            }
-            numbers = Quad::<F>::reinterpret(pairs);
-        } else {
-            numbers = select(wanted, Quad::<F>::cast_from(read), numbers);
+    let size = rows.tensor.vector_size().comptime();
+    let bytes = F::size().comptime();
+    let read = read_quad(rows, row, column);
+    let wanted = wanted && row < rows.end && column < rows.dim;
+    let zero = F::new(0.0);
+    let mut numbers = Quad::<F>::new(zero);
+    if comptime!(size == 4 && bytes == 2) {
+        // Two numbers at once: NVIDIA's compiler takes apart what is selected in 16 bits.
+        let read = Bits::reinterpret(read);
+        let mut bits = Bits::new(0u32);
+        #[unroll]
+        for i in 0..2usize {
+            bits.insert(i, select(wanted, read.extract(i), 0u32.runtime()));
         }
+        numbers = Quad::<F>::reinterpret(bits);
     } else {
         #[unroll]
         for i in 0..4usize {
-            let read = tensor[from + (column + i).min(rows.dim - 1)].extract(0usize);
             let wanted = wanted && column + i < rows.dim;
-            let number = select(wanted, f32::cast_from(read), f32::new(0.0));
-            numbers.insert(i, F::cast_from(number));
+            numbers.insert(i, select(wanted, read.extract(i), zero));
         }
     }
     numbers
@@ -377,52 +365,4 @@ pub(crate) fn clear_unseen<T: Float>(
         }
         at += comptime!(unit.tile.units());
     }
-}
-
-/// Puts both statistics of the queries that are the tile's columns into shared memory. Needs a barrier before, and one after.
-#[cube]
-pub(crate) fn load_column_statistics(
-    statistics: &Tensor<f32>,
-    place: Place,
-    first: usize,
-    unit: &mut Unit,
-    #[comptime] matrix: Matrix,
-) {
-    let quads = comptime!(matrix.columns / 4);
-    let at = UNIT_POS as usize;
-    if at < 2 * quads {
-        let (number, quad) = (at / quads, at % quads);
-        let heads = statistics.shape(2);
-        let head = (number * statistics.shape(1) + place.batch) * heads + place.head;
-        let mut four = Four::new(0.0f32);
-        #[unroll]
-        for i in 0..4usize {
-            // Queries beyond the last are hidden.
-            let query = (first + quad * 4 + i).min(place.len_q - 1);
-            four.insert(i, statistics[head * place.len_q + query]);
-        }
-        unit.pool[comptime!(matrix.statistics()) + at] = four;
-    }
-}
-
-/// Statistic `number` of each column of a unit.
-#[cube]
-pub(crate) fn of_columns(
-    unit: &mut Unit,
-    #[comptime] number: usize,
-    #[comptime] matrix: Matrix,
-) -> Array<f32> {
-    let tile = comptime!(unit.tile);
-    let first = comptime!(matrix.statistics() + number * matrix.columns / 4);
-    let mut numbers = Array::<f32>::new(comptime!(tile.columns));
-    #[unroll]
-    for group in 0..comptime!(tile.groups()) {
-        let at = first + unit.x + comptime!(tile.skip(group) / 4);
-        let four = unit.pool[at];
-        #[unroll]
-        for j in 0..4usize {
-            numbers[comptime!(group * 4 + j)] = four.extract(j);
-        }
-    }
-    numbers
 }

@@ -162,6 +162,7 @@ impl Matrix {
             size: self.columns,
             rows: 1,
             columns: self.m * self.columns / self.plane,
+            ahead: false,
         }
     }
 

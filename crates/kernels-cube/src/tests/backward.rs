@@ -140,12 +140,7 @@ fn softcaps_far_above_the_scores() {
 fn tiles() {
     for (size, rows, columns) in [(64, 8, 4), (64, 8, 8), (32, 4, 4)] {
         check(&Case {
-            tile: Some(Tile {
-                height: size,
-                size,
-                rows,
-                columns,
-            }),
+            tile: Some(Tile::square(size, rows, columns)),
             causal: Some(CausalAlignment::BottomRight),
             masked: Some([false, false, true, true]),
             bias: Some([true; 4]),
@@ -187,12 +182,7 @@ fn masks_of_whole_tiles() {
 fn the_same_bits_every_time() {
     // Some tiles are visible as a whole, others in part.
     let case = Case {
-        tile: Some(Tile {
-            height: 64,
-            size: 64,
-            rows: 8,
-            columns: 8,
-        }),
+        tile: Some(Tile::square(64, 8, 8)),
         causal: Some(CausalAlignment::BottomRight),
         ..Case::new([2, 4, 2, 130, 200, 64, 64])
     };

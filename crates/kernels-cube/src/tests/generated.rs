@@ -1,4 +1,4 @@
-//! The kernels on matrix units, compiled to CUDA C++ and MSL, which needs no device with matrix units.
+//! The kernels on matrix units, and in f32 without, compiled to CUDA C++ and MSL, which needs no device with matrix units.
 //!
 //! `BURN_ATTN_SOURCES=FOLDER cargo test -p burn-attn-kernels-cube --features wgpu generated` writes the sources there, and
 //! `count_registers.py FOLDER` compiles them.
@@ -24,10 +24,18 @@ use super::{
 use crate::{
     Inputs,
     call::Call,
-    matrix::shape::Matrix,
-    matrix::{forward::forward, key_gradient::key_gradient, query_gradient::query_gradient},
+    forward::forward,
+    key_gradient::key_gradient,
+    launch::WIDEST_OF_TWO_SUMS,
+    matrix::{
+        forward::forward as forward_by_matrix,
+        key_gradient::key_gradient as key_gradient_by_matrix,
+        query_gradient::query_gradient as query_gradient_by_matrix, shape::Matrix,
+    },
     operands::optional,
-    supports::Pass,
+    query_gradient::query_gradient,
+    supports::{Pass, reads_ahead},
+    tile::Tile,
 };
 
 /// A language, and a device with matrix units whose kernels are in it.
@@ -159,16 +167,22 @@ fn kernel(
     let tensor = || unwritten(client, F32, shape);
     let rows = reals(client, &[0.0; 512], F32, &[2, 1, 2, 128]).arg();
     let mut call = Call::new(client, inputs, pass);
-    let (tile, matrix) = Matrix::of(device, &call.problem, elem, pass).unwrap();
-    call.config.tile = tile;
-    call.config.matrix = Some(matrix);
-    if pass == Pass::Forward {
+    let of_matrix = Matrix::of(device, &call.problem, elem, pass);
+    call.config.matrix = of_matrix.map(|(_, matrix)| matrix);
+    // Without matrix units the tile is that of a GPU.
+    let of_units = Tile {
+        ahead: reads_ahead(pass, shape[3]),
+        ..Tile::square(64, if pass == Pass::Forward { 8 } else { 4 }, 4)
+    };
+    call.config.tile = of_matrix.map_or(of_units, |(tile, _)| tile);
+    call.config.queries = call.config.tile.rows;
+    if pass == Pass::Forward && of_matrix.is_some() {
         call.config.heads = call.problem.group_size();
     }
     let upstream = tensor().arg();
-    macro_rules! kernel {
-        ($kernel:ident, $tiles:expr, $($own:expr),+) => {{
-            let kernel = $kernel::create_dummy_kernel(
+    macro_rules! dummy {
+        ($kernel:ident, $types:expr, $($own:expr),+) => {
+            Box::new($kernel::create_dummy_kernel(
                 device.clone(),
                 Arc::new(TargetProperties::default()),
                 CubeCount::Static(1, 1, 1),
@@ -179,9 +193,20 @@ fn kernel(
                 inputs.value.arg(),
                 $($own,)+
                 call.config,
-                matrix.types([elem, call.mask_elem(), elem]),
-            );
-            (Box::new(kernel), products($tiles, matrix, shape[3]))
+                $types,
+            ))
+        };
+    }
+    macro_rules! kernel {
+        ($of_units:ident, $of_matrix:ident, $tiles:expr, $($own:expr),+) => {{
+            let types = [elem, call.mask_elem(), elem];
+            match call.config.matrix {
+                Some(matrix) => {
+                    let kernel = dummy!($of_matrix, matrix.types(types), $($own),+);
+                    (kernel, products($tiles, matrix, shape[3]))
+                }
+                None => (dummy!($of_units, types, $($own),+), 0),
+            }
         }};
     }
     match pass {
@@ -189,6 +214,7 @@ fn kernel(
             let (sinks, output) = (optional(inputs.sinks.as_ref()), upstream);
             kernel!(
                 forward,
+                forward_by_matrix,
                 [1, 1],
                 sinks,
                 call.scoring(),
@@ -199,6 +225,7 @@ fn kernel(
         }
         Pass::Query => kernel!(
             query_gradient,
+            query_gradient_by_matrix,
             [2, 1],
             upstream,
             rows,
@@ -207,23 +234,28 @@ fn kernel(
         ),
         _ => {
             // Both gradients, or where registers do not suffice the gradient of the key alone.
-            let value = (shape[3] <= matrix.widest_of_two_sums()).then(tensor);
+            let widest = call
+                .config
+                .matrix
+                .map_or(WIDEST_OF_TWO_SUMS, Matrix::widest_of_two_sums);
+            let value = (shape[3] <= widest).then(tensor);
             let sums = 1 + usize::from(value.is_some());
-            let (of_key, of_value) = (optional(Some(&tensor())), optional(value.as_ref()));
+            let key = tensor();
             kernel!(
                 key_gradient,
+                key_gradient_by_matrix,
                 [2, sums],
                 upstream,
                 rows,
                 call.scoring(),
-                of_key,
-                of_value
+                optional(Some(&key)),
+                optional(value.as_ref())
             )
         }
     }
 }
 
-/// A kernel multiplies whole tiles, and no other numbers.
+/// A kernel on matrix units multiplies whole tiles, and no other numbers; others multiply none there.
 #[test]
 fn all_products_are_on_matrix_units() {
     let Some(client) = client() else { return };
@@ -233,22 +265,27 @@ fn all_products_are_on_matrix_units() {
         ("", Inputs::new(tensor(), tensor(), tensor(), 0.1))
     };
     let in_f16 = [64, 128, 256].map(plain).into_iter();
-    let in_f16 = in_f16.chain(options(&client)).map(|call| (F16, call));
-    let in_f32 = [64, 128].map(plain).into_iter().map(|call| (F32, call));
+    let in_f16 = in_f16
+        .chain(options(&client))
+        .map(|call| (F16, false, call));
+    let in_f32 = [(64, false), (128, false), (64, true), (128, true)];
+    let in_f32 = in_f32.map(|(dim, pieces)| (F32, pieces, plain(dim)));
     let calls: Vec<_> = in_f16.chain(in_f32).collect();
     for language in LANGUAGES {
         let device = language.device(&client);
-        let case = Case {
-            pieces: language.pieces,
-            ..Case::new([1; 7])
-        };
-        for (elem, (name, inputs)) in &calls {
+        for (elem, pieces, (name, inputs)) in &calls {
             let dim = inputs.query.shape[3];
+            let case = Case {
+                pieces: language.pieces.filter(|_| *pieces),
+                ..Case::new([1; 7])
+            };
             for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
                 let made = || kernel(&device, &client, inputs, *elem, pass);
                 let (kernel, products) = case.forced(made);
                 let code = (language.source)(&*kernel);
-                let file = format!("{pass:?}_{elem}_{dim}{name}.{}", language.extension);
+                let pieces = if case.pieces.is_some() { "_pieces" } else { "" };
+                let extension = language.extension;
+                let file = format!("{pass:?}_{elem}{pieces}_{dim}{name}.{extension}");
                 if let Ok(folder) = std::env::var("BURN_ATTN_SOURCES") {
                     std::fs::write(format!("{folder}/{file}"), &code).unwrap();
                 }

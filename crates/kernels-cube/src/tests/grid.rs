@@ -26,12 +26,7 @@ fn tiles_of_many_heads() {
         return;
     };
     check(&Case {
-        tile: Some(Tile {
-            height: 32,
-            size: 32,
-            rows: 4,
-            columns: 4,
-        }),
+        tile: Some(Tile::square(32, 4, 4)),
         ..Case::new([batch, 1, 1, 2, 3, 4, 4])
     });
 }

@@ -119,12 +119,7 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
     let Some(client) = client() else { return };
     let [output, logsumexp] = results(&client);
     let too_large = Case {
-        tile: Some(Tile {
-            height: 128,
-            size: 128,
-            rows: 8,
-            columns: 8,
-        }),
+        tile: Some(Tile::square(128, 8, 8)),
         ..Case::new([1; 7])
     };
     let inputs = small(&client);
