@@ -66,6 +66,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let rows = comptime!(tile.rows);
     let vectors_per_unit = comptime!(tile.vectors_per_unit());
     let quads = comptime!(size / 4);
+    let quads_of_chunk = comptime!(tile.chunk() / 4);
     let heads = query.shape(1);
     let group = heads / key.shape(1);
     let len_q = query.shape(2);
@@ -182,7 +183,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let i = index + j + 1;
                 if i >= size && i < comptime!(2 * size) {
                     let i = i - size;
-                    let four = unit.pool[j * quads + ((i / 4) ^ (j / 4 % 8))];
+                    let four = unit.pool[j * quads + ((i / 4) ^ (j / 4 % quads_of_chunk))];
                     sum += four.extract_dynamic(i % 4);
                 }
             }
@@ -197,7 +198,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
             let mut sum = Four::new(0.0f32);
             if index < quads {
                 for j in 0..size {
-                    sum += unit.pool[j * quads + (index ^ (j / 4 % 8))];
+                    sum += unit.pool[j * quads + (index ^ (j / 4 % quads_of_chunk))];
                 }
             }
             if comptime!(summed.queries) {

@@ -1,7 +1,7 @@
 //! Chunks of operands: from tensors to registers, and from there to shared memory.
 //!
 //! Shared memory has operands transposed, the shared dimension first: entry `[k][row / 4]` is a vector of four rows, so that a product reads
-//! a vector of each side per step. The vectors of one `k` are permuted by `k / 4`, which spreads neighbouring `k` over the banks.
+//! a vector of each side per step. The vectors of one `k` are permuted by `k / 4` of its chunk, which spreads neighbouring `k` over the banks.
 
 use cubecl::prelude::*;
 

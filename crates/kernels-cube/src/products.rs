@@ -47,12 +47,13 @@ fn product(
     }
 }
 
-/// Puts the unit's part of a tile of scores into shared memory, transposed.
+/// Puts the unit's part of a tile of scores into shared memory, transposed and permuted as the [`chunks`](crate::chunks) that multiply it.
 #[cube]
 pub(crate) fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
     let tile = comptime!(unit.tile);
     let quads = comptime!(tile.size / 4);
     let fours = comptime!(tile.rows / 4);
+    let quads_of_chunk = comptime!(tile.chunk() / 4);
     let groups = comptime!(tile.groups());
     #[unroll]
     for group in 0..groups {
@@ -67,7 +68,7 @@ pub(crate) fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
                     let index = comptime!((four * 4 + i) * groups + group);
                     rows.insert(i, scores[index].extract(j));
                 }
-                let quad = (unit.y * fours + four) ^ (x % 8);
+                let quad = (unit.y * fours + four) ^ (x % quads_of_chunk);
                 unit.pool[(x * 4 + j) * quads + quad] = rows;
             }
         }
