@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Registers, bytes on the stack (spilled registers and arrays) and instructions of the kernels on matrix units, as NVIDIA's compiler
-makes them. Needs no GPU, but `pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm nvidia-cuda-runtime nvidia-cuda-crt`.
+"""Registers, bytes on the stack (spilled registers and arrays) and instructions of the kernels, as NVIDIA's compiler makes them.
+Needs no GPU, but `pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm nvidia-cuda-runtime nvidia-cuda-crt`.
 
     BURN_ATTN_SOURCES=/tmp/cuda cargo test -p burn-attn-kernels-cube --features wgpu generated
     count_registers.py /tmp/cuda [sm_90]

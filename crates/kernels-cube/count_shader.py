@@ -7,7 +7,8 @@ The feature `wgpu` prints WGSL, `vulkan` SPIR-V, with matrix units if the device
 
 For every kernel, a line for its body and one for every loop in it whose bounds the shader does not say, with the counts of one
 iteration; loops with constant bounds are multiplied out. A branch that only some units take counts for these, any other one for all.
-Arguments, of which sizes and strides are some, are not counted. A plane reads and writes each number of a matrix once.
+Arguments, of which sizes and strides are some, are not counted. A plane reads and writes each number of a matrix once. A chunk or tile that
+is read ahead counts in every iteration and before the first, although the last iteration reads none.
 """
 
 import re

@@ -66,7 +66,7 @@ impl<'a> Call<'a> {
     fn of(client: &'a Client, inputs: &'a Inputs, problem: Problem, pass: Pass) -> Self {
         let elem = inputs.query.elem;
         let of_heads = match pass {
-            Pass::Forward => tile_of_heads(client, &problem, elem),
+            Pass::Forward => tile_of_heads(client, inputs, &problem),
             _ => None,
         };
         let of_head = || Some((Matrix::of(client.properties(), &problem, elem, pass)?, 1));

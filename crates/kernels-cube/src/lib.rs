@@ -1,7 +1,7 @@
 //! Attention on GPUs: fused CubeCL kernels, forward and backward, linear in memory.
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
-//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. A device needs 8,320 bytes of shared memory, 256 units per cube and 6
+//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. A device needs 8,576 bytes of shared memory, 256 units per cube and 6
 //! storage buffers beside CubeCL's for scalars, and one more for every optional tensor but the sinks; [`supports`] asks. The contract (layout,
 //! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].
 //!
@@ -15,15 +15,16 @@
 //! bits every time. Statistics and sums are f32, whatever the type of the tensors. Kernels that are not on matrix units need shared memory
 //! and barriers, but neither plane operations nor atomics, which a device may lack.
 //!
-//! In f16 and bf16, and in f32 on Metal, matrix units compute the gradients of query, key and value, output and logsumexp. Output and logsumexp of up to four
-//! queries take the kernels of `few_queries`, if the device has 4 KiB of shared memory per query and memory for all partial results; not where
-//! matrix units can share keys among more queries, of heads of one group.
-//! For matrix units a device must list products of the type, or of f32, with f32 sums, of 16 x 16 x 16 or 8 x 8 x 8 numbers, and have planes of
-//! one size, and shared memory and units for a tile. Weights and gradients of scores are then rounded to the type before they are multiplied.
-//! The scale is applied to the dot products, which in bf16 and f32 may overflow where scaled queries would not. The environment variable
-//! `BURN_ATTN_MATRIX_UNITS=off` turns matrix units off for a process. With `BURN_ATTN_MATRIX_UNITS=tf32`, CUDA multiplies numbers in f32 on matrix
-//! units, too: as the sum of two in TF32 each, with three products for one, which keep about 21 of 24 binary digits.
-//! Never timed.
+//! Output and logsumexp of up to four queries take the kernels of `few_queries`, if the device has 4 KiB of shared memory per query and memory for
+//! all partial results. All else but the gradients of biases runs on matrix units, where a device lists products of the type, or of f32, with f32 sums, of
+//! 16 x 16 x 16 or 8 x 8 x 8 numbers, and has planes of one size, and shared memory and units for a tile: in f16 and bf16 on most GPUs, in f32 on
+//! Metal. Weights and gradients of scores are then rounded to the type that is multiplied. The scale is applied to the dot products, which in bf16 and
+//! f32 may overflow where scaled queries would not. A few queries of heads that share keys go to matrix units, even four or fewer, once they can share
+//! a cube and leave enough cubes, which depends on the length of the keys: 64 heads on 8 and one query do so from 4,224 keys on.
+//!
+//! The environment variable `BURN_ATTN_MATRIX_UNITS=off` turns matrix units off for a process. With `BURN_ATTN_MATRIX_UNITS=tf32`, CUDA
+//! multiplies f32 on matrix units, too: each number as the sum of two in TF32, by three products, which keep about 21 of 24 binary digits. In these
+//! sums infinity becomes NaN. Their speed was never measured.
 //!
 //! # Files
 //!

@@ -78,6 +78,10 @@ pub(crate) fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
 /// Adds the products of the rows of `left` and of `right`, each times its factor, to the unit's part of a tile of scores. A chunk is read while the one
 /// before is multiplied.
 #[cube]
+#[allow(
+    clippy::collapsible_if,
+    reason = "one condition is known at compile time"
+)]
 pub(crate) fn dot_products<F: Float, N: Size>(
     left: Side<'_, F, N>,
     right: Side<'_, F, N>,
@@ -122,6 +126,10 @@ pub(crate) fn dot_products<F: Float, N: Size>(
 /// Adds the rows of a tensor, weighted by a tile of scores, to `sums`, which have `parts` parts per row. Unless `all_seen`, rows
 /// that are not `seen` count as zeros. Needs a barrier before. A chunk is read while the one before is multiplied.
 #[cube]
+#[allow(
+    clippy::collapsible_if,
+    reason = "one condition is known at compile time"
+)]
 pub(crate) fn add_weighted_rows<F: Float, N: Size>(
     scores: &Array<Four>,
     rows: Side<'_, F, N>,

@@ -23,23 +23,23 @@ pub(crate) struct Site<'a, F: Float, N: Size> {
     pub(crate) queries: Side<'a, F, N>,
 }
 
-/// The heads of a cube: `head` is the first of those that share the keys of `head_kv`.
+/// The heads of a cube, from `head` on, and the head of their keys.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(crate) struct Heads {
+pub(crate) struct SiteOfHeads {
     pub(crate) batch: usize,
     pub(crate) head_kv: usize,
     pub(crate) head: usize,
 }
 
 /// The heads of this cube, in a grid with a cube for every `config.heads` heads that share keys. The last cube of a group may recompute heads of
-/// the cube before, and write the same bits.
+/// the cube before, and write the same bits; bits may differ where a NaN or infinite value is seen by heads of one of the cubes alone.
 #[cube]
-pub(crate) fn heads_of_cube<F: Float, N: Size>(
+pub(crate) fn site_of_heads<F: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     #[comptime] config: Config,
-) -> Heads {
+) -> SiteOfHeads {
     let own = comptime!(config.heads);
     let heads_kv = key.shape(1);
     let group = query.shape(1) / heads_kv;
@@ -47,7 +47,7 @@ pub(crate) fn heads_of_cube<F: Float, N: Size>(
     let cube = head_of_cube(key.shape(0) * heads_kv * of_group);
     let head_of_batch = cube / of_group;
     let head_kv = head_of_batch % heads_kv;
-    Heads {
+    SiteOfHeads {
         batch: head_of_batch / heads_kv,
         head_kv,
         head: head_kv * group + (cube % of_group * own).min(group - own),
@@ -64,7 +64,7 @@ pub(crate) fn site<'a, F: Float, M: Numeric, N: Size>(
 ) -> Site<'a, F, N> {
     let size = comptime!(config.tile_queries());
     let len_q = query.shape(2);
-    let heads = heads_of_cube::<F, N>(query, key, config);
+    let heads = site_of_heads::<F, N>(query, key, config);
     let (batch, head) = (heads.batch, heads.head);
     let tiles = len_q.div_ceil(size);
     let share = share(tiles, config);

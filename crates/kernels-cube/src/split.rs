@@ -5,11 +5,11 @@ use burn_attn_kernels_cpu::Problem;
 use cubecl::{client::Client, ir::ElemType, prelude::*};
 
 use crate::{
-    Operand,
+    Inputs, Operand,
     call::Call,
     few_queries::shape::MOST_ROWS,
     forward::normalized,
-    matrix::shape::Matrix,
+    matrix::shape::{MOST_ROWS_OF_TILE, Matrix},
     operands::{dims, optional},
     scoring::lowest_finite,
     supports::{MOST_TILES, Pass, is_in_software, largest_scratch},
@@ -33,15 +33,22 @@ thread_local! {
 }
 
 /// The tile of a forward pass on matrix units in which several heads of a group have all their queries, so that their keys are read once, and how
-/// many heads these are: as many as fit while there are enough cubes. `None` if one head fits, and if kernels of [`few_queries`] have as many rows.
+/// many heads these are: as many as fit while there are enough cubes. `None` if only one head fits, if kernels of [`few_queries`] have as many rows, and
+/// if mask or table differ from head to head, because a tile has one kind.
 ///
 /// [`few_queries`]: crate::few_queries
 pub(crate) fn tile_of_heads(
     client: &Client,
+    inputs: &Inputs,
     problem: &Problem,
-    elem: ElemType,
 ) -> Option<((Tile, Matrix), usize)> {
     let group = problem.group_size();
+    let table = inputs.visible_blocks.as_ref().map(|(table, _)| table);
+    let hiding = [inputs.masked.as_ref(), table].into_iter().flatten();
+    let differ = hiding.map(dims).any(|[_, heads, ..]| heads > 1);
+    if differ || 2 * problem.len_q > MOST_ROWS_OF_TILE {
+        return None;
+    }
     let are_enough = |heads: usize| {
         #[cfg(test)]
         if FORCED_SPLITS.get().is_some() {
@@ -60,7 +67,8 @@ pub(crate) fn tile_of_heads(
                 len_q: rows,
                 ..*problem
             };
-            let found = Matrix::of(client.properties(), &as_one, elem, Pass::Forward);
+            let (properties, elem) = (client.properties(), inputs.query.elem);
+            let found = Matrix::of(properties, &as_one, elem, Pass::Forward);
             let (tile, matrix) = found.filter(|(tile, _)| rows <= tile.height)?;
             Some(((tile, matrix), heads))
         })

@@ -1,6 +1,6 @@
 //! Kinds of tiles of scores: whether segments, mask and table hide all, some or no pairs of a tile. A kernel finds the kinds before the other
-//! kernels run, if these can bind one more tensor. They skip tiles without visible pairs, and test no pair in tiles without hidden pairs. Tiles of
-//! several heads have no kinds.
+//! kernels run, if these can bind one more tensor. They skip tiles without visible pairs, and test no pair in tiles without hidden pairs. The
+//! kernels of [`few_queries`](crate::few_queries) do not use kinds.
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -87,8 +87,7 @@ impl Call<'_> {
         // Kinds grow with the square of the length: none where they would outnumber the query's elements.
         let tiles = shape.into_iter().try_fold(1, usize::checked_mul);
         let are_few = tiles.is_some_and(|tiles| tiles <= self.problem.query_elements());
-        let are_of_heads = self.config.heads == 1;
-        if nothing_hides || all[2..] == [1, 1] || !are_few || !are_of_heads || !self.has_room() {
+        if nothing_hides || all[2..] == [1, 1] || !are_few || !self.has_room() {
             return self;
         }
         let kinds = Operand {

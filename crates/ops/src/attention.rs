@@ -56,7 +56,7 @@ use crate::{
 /// | softcap | below 2⁻⁶⁰ or above 2⁶⁰ |
 /// | scale | neither 0 nor a normal number of f32 below 2¹²⁷ |
 /// | number of tensors | more than the device binds: 6, and one per mask, bias or option that is a tensor, except sinks |
-/// | device | cubes of fewer than 256 units, or of less than 8,320 bytes of shared memory |
+/// | device | cubes of fewer than 256 units, or of less than 8,576 bytes of shared memory |
 /// | driver in software | parts of at most 4,096 keys, or queries of all heads of a group, that need more cubes than a launch has, or a larger buffer than the device allocates |
 ///
 /// # Source

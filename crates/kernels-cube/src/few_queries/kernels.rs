@@ -10,7 +10,7 @@ use crate::{
     dropout::{drop_weights, dropped},
     score::{largest_of, score, sum_of, zero_where},
     scoring::{Config, Scoring},
-    site::heads_of_cube,
+    site::site_of_heads,
     tile::{Four, side},
     visible::{Pairs, has_visible, place, tiles_of_keys},
 };
@@ -42,7 +42,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     let heads = query.shape(1);
     let len_kv = key.shape(2);
     let dim_v = value.shape(3);
-    let own = heads_of_cube::<F, N>(query, key, config);
+    let own = site_of_heads::<F, N>(query, key, config);
     let (batch, head_kv, head) = (own.batch, own.head_kv, own.head);
     let head_of_batch = batch * heads + head;
     let number = CUBE_POS_X as usize;

@@ -234,8 +234,8 @@ pub(crate) fn add_weighted_rows<T: Float>(
     #[unroll]
     for group in 0..comptime!(tile.groups()) {
         let to = own + comptime!(tile.skip(group) / 4);
-        let end = comptime!(matrix.weights());
-        put::<f32, T>(weights[group], &mut operands.weights, to, end, matrix);
+        let to_rest = comptime!(matrix.weights());
+        put::<f32, T>(weights[group], &mut operands.weights, to, to_rest, matrix);
     }
     sync_plane();
     let stride = comptime!(matrix.stride(dim));

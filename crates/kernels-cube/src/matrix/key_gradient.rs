@@ -22,7 +22,7 @@ use crate::{
     weights::{DELTA, LOGSUMEXP, to_score_gradients, weights},
 };
 
-/// Factor of the weights, which are at most 1: it keeps small weights in the range of f16. In bf16 sums would overflow sooner.
+/// Factor of the weights, which are at most 1: it keeps small weights in the range of f16. With other operands sums would overflow sooner.
 fn raised(matrix: Matrix) -> f32 {
     if matrix.scaled { 4096.0 } else { 1.0 }
 }

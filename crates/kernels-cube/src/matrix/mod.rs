@@ -2,7 +2,7 @@
 //! only that is listed; f32 as it is, or as the sum of two numbers of a shorter type.
 //!
 //! A plane has `m` rows of a tile. The dot products of the rows go through shared memory to the units. A unit holds a part of one row and applies
-//! every option as the other kernels do. Weights and score gradients go back, rounded to the type of the tensors. The sums of a plane stay in
+//! every option as the other kernels do. Weights and score gradients go back, rounded to the type of operands. The sums of a plane stay in
 //! fragments, whose layout is not portable: rescaling goes through shared memory, so the forward pass rescales only where weights grow by more than 2⁸.
 //! A few queries of heads that share keys are rows of one tile, if enough cubes are left.
 //!

@@ -5,7 +5,6 @@ use cubecl::prelude::*;
 use super::shape::Matrix;
 use crate::{
     chunks::read_quad,
-    scoring::highest_finite,
     tile::{Four, Quad, Side, Unit, clear_flags},
 };
 
@@ -33,13 +32,14 @@ pub(crate) fn operands<T: Float>(#[comptime] matrix: Matrix) -> Operands<T> {
 /// Bits of a number in f32 that are digits of TF32 and f16, or none of the digits.
 const DIGITS: u32 = 0xffff_e000;
 
-/// Puts four numbers into vector `at` of an operand. With two pieces, these are the digits that the type has, and the rest, `count` vectors later.
+/// Puts four numbers into vector `at` of an operand. With two pieces, these are the digits that the type has, and the rest, `to_rest` vectors later;
+/// infinity becomes NaN.
 #[cube]
 pub(crate) fn put<F: Float, T: Float>(
     numbers: Quad<F>,
     operand: &mut Shared<[Quad<T>]>,
     at: usize,
-    #[comptime] count: usize,
+    #[comptime] to_rest: usize,
     #[comptime] matrix: Matrix,
 ) {
     if comptime!(matrix.pieces > 1) {
@@ -47,14 +47,8 @@ pub(crate) fn put<F: Float, T: Float>(
         let numbers = Four::cast_from(numbers);
         let bits = Vector::<u32, Const<4>>::reinterpret(numbers);
         let digits = Four::reinterpret(bits & Vector::<u32, Const<4>>::new(DIGITS));
-        let mut rest = numbers - digits;
-        #[unroll]
-        for i in 0..4usize {
-            let is_infinite = numbers.extract(i).abs() > highest_finite();
-            rest.insert(i, select(is_infinite, f32::new(0.0), rest.extract(i)));
-        }
         operand[at] = Quad::<T>::cast_from(digits);
-        operand[at + count] = Quad::<T>::cast_from(rest);
+        operand[at + to_rest] = Quad::<T>::cast_from(numbers - digits);
     } else {
         operand[at] = Quad::<T>::cast_from(numbers);
     }
@@ -271,7 +265,7 @@ fn write_rows<F: Float, T: Float, N: Size>(
     let of_row = comptime!(dim / 4);
     let count = comptime!(matrix.columns * of_row);
     let stride = comptime!(matrix.stride(dim));
-    let end = comptime!(matrix.all_operands());
+    let to_rest = comptime!(matrix.all_operands());
     let size = rows.tensor.vector_size().comptime();
     let copies = comptime!(Copies::of(matrix, dim, size));
     let mut partly = true.runtime();
@@ -284,7 +278,7 @@ fn write_rows<F: Float, T: Float, N: Size>(
             #[unroll]
             for round in 0..comptime!(copies.rounds) {
                 let to = to + round * comptime!(copies.between * stride);
-                put::<F, T>(read[round], &mut operands.rows, to, end, matrix);
+                put::<F, T>(read[round], &mut operands.rows, to, to_rest, matrix);
             }
         }
     }
@@ -296,7 +290,7 @@ fn write_rows<F: Float, T: Float, N: Size>(
             let wanted = all_seen || unit.seen[row] != 0;
             let read = load_quad(rows, rows.first + row, quad * 4, wanted);
             let to = first + row * stride + quad;
-            put::<F, T>(read, &mut operands.rows, to, end, matrix);
+            put::<F, T>(read, &mut operands.rows, to, to_rest, matrix);
             at += units;
         }
     }
@@ -336,8 +330,8 @@ pub(crate) fn load_heads<F: Float, T: Float, N: Size>(
         let of_head = rows_from(rows, head.min(comptime!(heads - 1)), 0usize);
         let read = load_quad(of_head, row % rows.end, quad * 4, head < heads);
         let to = row * comptime!(matrix.stride(dim)) + quad;
-        let end = comptime!(matrix.all_operands());
-        put::<F, T>(read, &mut operands.rows, to, end, matrix);
+        let to_rest = comptime!(matrix.all_operands());
+        put::<F, T>(read, &mut operands.rows, to, to_rest, matrix);
         at += comptime!(matrix.planes() * matrix.plane);
     }
 }

@@ -5,6 +5,8 @@ use std::{ffi::OsString, sync::LazyLock};
 use burn_attn_kernels_cpu::Problem;
 use cubecl::ir::{DeviceProperties, ElemType, FloatKind};
 
+#[cfg(test)]
+use crate::supports::FORCED;
 use crate::{
     supports::{Pass, WIDEST_VECTOR},
     tile::Tile,
@@ -15,6 +17,9 @@ const WHOLE: usize = 16;
 
 /// The widest head of which two operands fit into shared memory beside the scores, and two sums into registers.
 const WIDEST_OF_TWO: usize = 64;
+
+/// Rows of the largest tile.
+pub(crate) const MOST_ROWS_OF_TILE: usize = 128;
 
 /// The widest head of which 64 rows of an operand fit into shared memory beside 64 x 64 scores.
 const WIDEST_OF_SQUARES: usize = 128;
@@ -92,6 +97,10 @@ impl Matrix {
         // A plane shares its fragments, so the size of a plane must be known when the kernel is compiled.
         let is_fixed = hardware.plane_size_min == hardware.plane_size_max;
         let dim = problem.dim_qk.max(problem.dim_v);
+        #[cfg(test)]
+        if FORCED.get().is_some() {
+            return None;
+        }
         if is_switched("off") || pass == Pass::Bias || !is_fixed {
             return None;
         }
@@ -116,8 +125,10 @@ impl Matrix {
             (true, _) if dim <= WIDEST_OF_TWO => usize::MAX,
             (true, _) => 2,
         };
-        let shapes: &[[usize; 3]] = if dim <= WIDEST_OF_TWO {
-            &[[128, 32, 2], [64, 32, 2], [32, 32, 2], [32, 32, 1]]
+        let shapes: &[[usize; 3]] = if pieces > 1 {
+            &[[64, 32, 1], [32, 32, 1]]
+        } else if dim <= WIDEST_OF_TWO {
+            &[[MOST_ROWS_OF_TILE, 32, 2], [64, 32, 2], [32, 32, 2]]
         } else if dim <= WIDEST_OF_SQUARES {
             &[[64, 64, 1], [32, 32, 1]]
         } else {

@@ -140,7 +140,10 @@ fn softcaps_far_above_the_scores() {
 fn tiles() {
     for (size, rows, columns) in [(64, 8, 4), (64, 8, 8), (32, 4, 4)] {
         check(&Case {
-            tile: Some(Tile::square(size, rows, columns)),
+            tile: Some(Tile {
+                ahead: rows == 4 || columns == 4,
+                ..Tile::square(size, rows, columns)
+            }),
             causal: Some(CausalAlignment::BottomRight),
             masked: Some([false, false, true, true]),
             bias: Some([true; 4]),

@@ -56,7 +56,7 @@ const LANGUAGES: [Language; 2] = [
         product: "mma_sync(",
         sizes: [(F16, [16; 3]), (TF32, [16, 16, 8])],
         pieces: Some(TF32),
-        shared_memory: 48 << 10,
+        shared_memory: 227 << 10,
         extension: "cu",
         source: source::<CppCompiler<Cuda>>,
     },
@@ -99,6 +99,7 @@ impl Language {
 }
 
 const F16: ElemType = ElemType::Float(FloatKind::F16);
+const BF16: ElemType = ElemType::Float(FloatKind::BF16);
 const TF32: ElemType = ElemType::Float(FloatKind::TF32);
 
 /// Inputs with each option that is compiled into a kernel, by name.
@@ -270,7 +271,9 @@ fn all_products_are_on_matrix_units() {
         .map(|call| (F16, false, call));
     let in_f32 = [(64, false), (128, false), (64, true), (128, true)];
     let in_f32 = in_f32.map(|(dim, pieces)| (F32, pieces, plain(dim)));
-    let calls: Vec<_> = in_f16.chain(in_f32).collect();
+    // Metal multiplies bf16 as f32.
+    let in_bf16 = [(BF16, false, plain(64))];
+    let calls: Vec<_> = in_f16.chain(in_f32).chain(in_bf16).collect();
     for language in LANGUAGES {
         let device = language.device(&client);
         for (elem, pieces, (name, inputs)) in &calls {

@@ -59,11 +59,17 @@ fn both(case: &Case) -> Option<[All; 2]> {
     } = problem;
     let times = |count, seed, factor: f64| -> Vec<f64> {
         let numbers = numbers(count, seed).into_iter();
-        numbers.map(|number| number * factor).collect()
+        match case.pieces {
+            None => numbers.map(|number| number * factor).collect(),
+            // As many digits as f32 has.
+            Some(_) => numbers
+                .map(|number| f64::from((number * factor / 1.1) as f32))
+                .collect(),
+        }
     };
     let q = times(problem.query_elements(), 1, 1.0 / case.keys);
     let mut k = times(problem.key_elements(), 2, case.keys);
-    let mut v = numbers(problem.value_elements(), 3);
+    let mut v = times(problem.value_elements(), 3, 1.0);
     let by_position = PositionMask::new(case.causal, case.window);
     let lengths: Option<Vec<usize>> = case.lengths.then(|| {
         (0..batch)

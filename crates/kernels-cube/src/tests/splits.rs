@@ -4,7 +4,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
 use super::{
     case::Case,
-    device::{F32, client, floats, read, unwritten},
+    device::{F32, U32, client, floats, read, unwritten, upload},
     matrix::in_halves,
     oracle::{check, computed, numbers},
 };
@@ -13,6 +13,7 @@ use crate::{
     call::Call,
     forward,
     supports::{Pass, is_in_software},
+    tile::Tile,
 };
 
 /// What a split may change: sizes, ranges of tiles that differ from tile to tile, some of them empty, tensors and numbers of every kind, and tiles that a
@@ -156,7 +157,11 @@ fn a_call_has_enough_cubes() {
         };
         (tiles * call.splits, call.config.heads)
     };
-    let cubes = |sizes, pass| of_call(sizes, pass, F32).0;
+    let of_units = Case {
+        tile: Some(Tile::square(64, 4, 4)),
+        ..Case::new([1; 7])
+    };
+    let cubes = |sizes, pass| of_units.forced(|| of_call(sizes, pass, F32).0);
     for len_q in [5, 63] {
         assert!(cubes([8, 1, len_q, 8192], Pass::Forward) >= 264);
     }
@@ -169,11 +174,27 @@ fn a_call_has_enough_cubes() {
             ([8, 1, 5, 33_792], 8),
             ([32, 8, 5, 8192], 4),
             ([64, 8, 8, 8192], 8),
-            ([64, 8, 40, 8192], 1),
+            ([64, 8, 65, 8192], 1),
         ] {
             let (cubes, heads) = of_call(sizes, Pass::Forward, case.elem);
             assert_eq!(heads, expected, "{sizes:?}");
             assert!(cubes >= 264, "{sizes:?}: {cubes}");
+        }
+        // A mask for all heads, and one that differs from head to head.
+        for (heads, expected) in [(1, 4), (32, 1)] {
+            let tensor = |heads, len| unwritten(&client, case.elem, &[1, heads, len, 64]);
+            let key = tensor(8, 8192);
+            let inputs = Inputs {
+                masked: Some(upload(
+                    &client,
+                    &vec![0u32; heads * 8192],
+                    &[1, heads, 1, 8192],
+                    U32,
+                )),
+                ..Inputs::new(tensor(32, 5), key.clone(), key, 0.1)
+            };
+            let call = Call::new(&client, &inputs, Pass::Forward);
+            assert_eq!(call.config.heads, expected);
         }
     }
     for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
