@@ -157,7 +157,8 @@ pub(crate) fn read_rows<F: Float, N: Size>(
     }
 }
 
-/// Puts what [`read_rows`] has read into shared memory: `[chunk][size / 4]`. Unless `all_seen`, rows that are not `seen` become zeros, even if they are NaN.
+/// Puts what [`read_rows`] has read into shared memory: `[chunk][size / 4]`. Unless `all_seen`, rows that are not `seen` become zeros, even if they
+/// are NaN.
 #[cube]
 pub(crate) fn write_rows<F: Float, N: Size>(
     rows: Side<'_, F, N>,

@@ -30,8 +30,8 @@ use crate::{
 /// How far a score may exceed the base of its row before sums are rescaled: a weight of 2⁸.
 const MOST_GROWTH: f32 = 8.0 * core::f32::consts::LN_2;
 
-/// The number subtracted from a row's scores before `exp`. Unless operands are f16, it is `MOST_GROWTH` above the base: weights are at most 1, and no sum exceeds
-/// the sum of the values' magnitudes. With f16 it is the base: with weights of up to 256, fewer small weights underflow.
+/// The number subtracted from a row's scores before `exp`. Unless operands are f16, it is `MOST_GROWTH` above the base: weights are at
+/// most 1, and no sum exceeds the sum of the values' magnitudes. With f16 it is the base: with weights of up to 256, fewer small weights underflow.
 #[cube]
 fn above(base: f32, #[comptime] matrix: Matrix) -> f32 {
     let mut above = base;
