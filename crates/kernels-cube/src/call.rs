@@ -9,10 +9,10 @@ use cubecl::{
 
 use crate::{
     Inputs, Operand, check,
+    cubes::tile_of_heads,
     matrix::shape::Matrix,
     operands::{dims, optional},
     scoring::{Config, ScoringLaunch},
-    split::tile_of_heads,
     supports::{FARTHEST, LARGEST_TENSOR, Pass, has_room, supports},
     tile::Tile,
 };

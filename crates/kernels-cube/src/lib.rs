@@ -38,6 +38,7 @@
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
 //! | `site` | which tile a cube has |
+//! | `cubes` | how many cubes a call should have, and which heads share one |
 //! | `share`, `split` | which part of a tile a cube has, and how the parts' results are merged |
 //! | `store` | what the kernels write |
 //! | `matrix` | the kernels on matrix units |
@@ -47,6 +48,7 @@ mod bias_gradient;
 mod call;
 mod check;
 mod chunks;
+mod cubes;
 mod dropout;
 mod few_queries;
 mod forward;

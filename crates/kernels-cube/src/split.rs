@@ -1,78 +1,23 @@
 //! Splits: where a call has too few tiles for a device, several cubes share the other side of each tile. Another kernel merges their results,
 //! always in the same order.
 
-use burn_attn_kernels_cpu::Problem;
-use cubecl::{client::Client, ir::ElemType, prelude::*};
+use cubecl::{ir::ElemType, prelude::*};
 
+#[cfg(test)]
+use crate::cubes::FORCED_SPLITS;
 use crate::{
-    Inputs, Operand,
+    Operand,
     call::Call,
-    few_queries::shape::MOST_ROWS,
+    cubes::{ENOUGH_CUBES, LEAST_ROWS},
     forward::normalized,
-    matrix::shape::{MOST_ROWS_OF_TILE, Matrix},
     operands::{dims, optional},
     scoring::lowest_finite,
     supports::{MOST_TILES, Pass, is_in_software, largest_scratch},
-    tile::{Tile, UNTILED_UNITS},
+    tile::UNTILED_UNITS,
 };
-
-/// Cubes that keep a large device busy, two for each of 132 multiprocessors. The device is not asked, so that a call gives the same bits on
-/// devices that differ in the number of multiprocessors alone.
-const ENOUGH: usize = 264;
-
-/// The fewest rows of the other side in a split: with fewer, reading the tile's own rows again costs more than a split gains.
-const LEAST_ROWS: usize = 128;
 
 /// Units that merge a row of the output.
 const MERGING_UNITS: usize = 64;
-
-#[cfg(test)]
-thread_local! {
-    /// Splits in place of those of [`Call::splits_of`].
-    pub(crate) static FORCED_SPLITS: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
-}
-
-/// The tile of a forward pass on matrix units in which several heads of a group have all their queries, so that their keys are read once, and how
-/// many heads these are: as many as fit while there are enough cubes. `None` if only one head fits, if kernels of [`few_queries`] have as many rows, and
-/// if mask or table differ from head to head, because a tile has one kind.
-///
-/// [`few_queries`]: crate::few_queries
-pub(crate) fn tile_of_heads(
-    client: &Client,
-    inputs: &Inputs,
-    problem: &Problem,
-) -> Option<((Tile, Matrix), usize)> {
-    let group = problem.group_size();
-    let table = inputs.visible_blocks.as_ref().map(|(table, _)| table);
-    let hiding = [inputs.masked.as_ref(), table].into_iter().flatten();
-    let differ = hiding.map(dims).any(|[_, heads, ..]| heads > 1);
-    if differ || 2 * problem.len_q > MOST_ROWS_OF_TILE {
-        return None;
-    }
-    let are_enough = |heads: usize| {
-        #[cfg(test)]
-        if FORCED_SPLITS.get().is_some() {
-            return true;
-        }
-        let cubes = problem.batch * problem.heads_kv * group.div_ceil(heads);
-        2 * cubes > ENOUGH || cubes * (problem.len_kv / LEAST_ROWS) >= ENOUGH
-    };
-    // From one cube per group on, heads are spread evenly over the cubes.
-    (1..group)
-        .map(|cubes| group.div_ceil(cubes))
-        .filter(|&heads| heads * problem.len_q > MOST_ROWS && are_enough(heads))
-        .find_map(|heads| {
-            let rows = heads * problem.len_q;
-            let as_one = Problem {
-                len_q: rows,
-                ..*problem
-            };
-            let (properties, elem) = (client.properties(), inputs.query.elem);
-            let found = Matrix::of(properties, &as_one, elem, Pass::Forward);
-            let (tile, matrix) = found.filter(|(tile, _)| rows <= tile.height)?;
-            Some(((tile, matrix), heads))
-        })
-}
 
 #[allow(unsafe_code, reason = "launches without bounds checks")]
 impl Call<'_> {
@@ -113,9 +58,9 @@ impl Call<'_> {
         if let Some(splits) = FORCED_SPLITS.get() {
             return splits;
         }
-        let enough = match 2 * tiles > ENOUGH {
+        let enough = match 2 * tiles > ENOUGH_CUBES {
             true => 1,
-            false => ENOUGH.div_ceil(tiles).min(rows / LEAST_ROWS),
+            false => ENOUGH_CUBES.div_ceil(tiles).min(rows / LEAST_ROWS),
         };
         let most = largest_scratch(self.client) / elements;
         // `least` makes results right, so it precedes `most`: `supports` has seen that there is memory, except for gradients of biases.

@@ -4,7 +4,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, Problem, Window};
 use cubecl::ir::ElemType;
 
 use super::device::F32;
-use crate::{matrix::shape::PIECES_OF_F32, split::FORCED_SPLITS, supports::FORCED, tile::Tile};
+use crate::{cubes::FORCED_SPLITS, matrix::shape::PIECES_OF_F32, supports::FORCED, tile::Tile};
 
 /// A call: sizes, options, and what a test forces.
 #[derive(Clone, Debug)]
