@@ -162,7 +162,7 @@ fn half_precision_has_f32_statistics() {
     }
 }
 
-/// With more than four queries, which is what matrix units are for, and options that change a gradient's way.
+/// With more than four queries, for which other kernels are, and options that change a gradient's way.
 fn cases_of_half_precision() -> [Case; 3] {
     let plain = Case::new("causal", [1, 4, 2, 67, 97, 64, 64]);
     let wide = Case::new("wide", [1, 2, 1, 41, 70, 128, 96]);

@@ -21,7 +21,7 @@ pub(crate) const LEAST_ROWS: usize = 128;
 
 #[cfg(test)]
 thread_local! {
-    /// Splits in place of those of `Call::splits_of`.
+    /// Splits in place of those of `Call::splits_of`, which are then enough for any number of heads in a cube.
     pub(crate) static FORCED_SPLITS: core::cell::Cell<Option<usize>> = const { core::cell::Cell::new(None) };
 }
 
@@ -48,7 +48,12 @@ pub(crate) fn tile_of_heads(
             return true;
         }
         let cubes = problem.batch * problem.heads_kv * group.div_ceil(heads);
-        2 * cubes > ENOUGH_CUBES || cubes * (problem.len_kv / LEAST_ROWS) >= ENOUGH_CUBES
+        // Tiles are split only where that makes at least twice as many cubes.
+        let splits = match 2 * cubes > ENOUGH_CUBES {
+            true => 1,
+            false => problem.len_kv / LEAST_ROWS,
+        };
+        cubes * splits >= ENOUGH_CUBES
     };
     // From one cube per group on, heads are spread evenly over the cubes.
     (1..group)

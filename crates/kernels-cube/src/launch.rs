@@ -2,7 +2,7 @@
 
 use cubecl::{
     client::Client,
-    ir::ElemType,
+    ir::{ElemType, FloatKind},
     prelude::{CubeDim, VectorSize},
 };
 
@@ -20,7 +20,7 @@ use crate::{
     },
     operands::{dims, optional, vector_size},
     query_gradient::query_gradient,
-    row_statistics::{row_statistics as row_statistics_kernel, sink_gradient},
+    row_statistics::sink_gradient,
     supports::Pass,
     tile::UNTILED_UNITS,
 };
@@ -175,11 +175,12 @@ pub fn backward(
     if biases.iter().all(Option::is_none) {
         return Ok(());
     }
-    let of_bias = backward.of_pass(Pass::Bias);
+    let mut of_bias = backward.of_pass(Pass::Bias);
     if let Some(gradient) = &gradients.bias {
         of_bias.bias(gradient);
     }
     if let Some(gradient) = &gradients.distance_bias {
+        of_bias.statistics = of_bias.exact_statistics();
         of_bias.distance_bias(gradient);
     }
     of_bias.confirm(Pass::Bias, &biases)
@@ -188,33 +189,9 @@ pub fn backward(
 struct Backward<'a> {
     call: Call<'a>,
     upstream: &'a Upstream,
-    /// `[2, batch, heads_q, len_q]`, see [`row_statistics_kernel`].
+    /// `[2, batch, heads_q, len_q]`, see [`row_statistics`](crate::row_statistics::row_statistics).
     statistics: Operand,
     size: VectorSize,
-}
-
-impl Call<'_> {
-    #[allow(unsafe_code, reason = "a launch without bounds checks")]
-    fn row_statistics(&self, upstream: &Upstream) -> Operand {
-        let [batch, heads_q, len_q, _] = dims(&upstream.output);
-        let statistics = self.scratch(&[2, batch, heads_q, len_q]);
-        let rows = self.problem.query_rows();
-        // SAFETY: as in `forward`.
-        unsafe {
-            row_statistics_kernel::launch_unchecked(
-                self.client,
-                self.spread(rows.div_ceil(UNTILED_UNITS)),
-                CubeDim::new_1d(UNTILED_UNITS as u32),
-                upstream.output.arg(),
-                upstream.output_gradient.arg(),
-                upstream.logsumexp.arg(),
-                upstream.logsumexp_gradient.arg(),
-                statistics.arg(),
-                self.inputs.query.elem,
-            );
-        }
-        statistics
-    }
 }
 
 /// Launches a kernel of the backward pass with the arguments that all these kernels share, and `$own`.
@@ -262,6 +239,22 @@ impl<'a> Backward<'a> {
             statistics: self.statistics.clone(),
             ..*self
         }
+    }
+
+    /// Statistics with delta of an output that is not rounded. Gradients of a row's scores add up to 0, but not with a rounded delta: an error far too
+    /// large for sums of gradients times distances, such as those of ALiBi's slopes.
+    fn exact_statistics(&self) -> Operand {
+        if self.upstream.output.elem == ElemType::Float(FloatKind::F32) {
+            return self.statistics.clone();
+        }
+        let exact = self.of_pass(Pass::ForwardInF32);
+        let [output, logsumexp] = [&self.upstream.output, &self.upstream.logsumexp]
+            .map(|operand| self.call.scratch(&operand.shape));
+        exact.call.forward_of_tiles(&output, &logsumexp, self.size);
+        self.call.row_statistics(&Upstream {
+            output,
+            ..self.upstream.clone()
+        })
     }
 
     fn confirm(&self, pass: Pass, results: &[Option<&Operand>]) -> Result<(), Refusal> {

@@ -11,20 +11,22 @@
 //! | compute output and logsumexp | [`forward`] |
 //! | compute gradients from them | [`backward`] |
 //!
-//! Scores are computed tile by tile, and never leave the cube. No two cubes add to the same number, so the same call gives the same
-//! bits every time. Statistics and sums are f32, whatever the type of the tensors. Kernels that are not on matrix units need shared memory
-//! and barriers, but neither plane operations nor atomics, which a device may lack.
+//! Scores are computed tile by tile, and never leave the cube. No two cubes add to the same number, so the same call gives the same bits every time
+//! (except that a result may be NaN or not where one of several heads that share keys sees a NaN or infinite value). Statistics and sums are f32,
+//! whatever the type of the tensors. Kernels that are not on matrix units need shared memory and barriers, but neither plane operations nor atomics,
+//! which a device may lack.
 //!
 //! Output and logsumexp of up to four queries take the kernels of `few_queries`, if the device has 4 KiB of shared memory per query and memory for
-//! all partial results. All else but the gradients of biases runs on matrix units, where a device lists products of the type, or of f32, with f32 sums, of
-//! 16 x 16 x 16 or 8 x 8 x 8 numbers, and has planes of one size, and shared memory and units for a tile; through WGSL none does, and in f32 only
-//! Metal. Weights and gradients of scores are then rounded to the type that is multiplied. The scale is applied to the dot products, which in bf16 and
-//! f32 may overflow where scaled queries would not. A few queries of heads that share keys go to matrix units, even four or fewer, once they can share
-//! a cube and leave enough cubes, which depends on the length of the keys: 64 heads on 8 and one query do so from 4,224 keys on.
+//! all partial results. Otherwise output, logsumexp and the gradients of query, key and value are computed on matrix units, where a device lists
+//! products of the type, or of f32, with f32 sums, of 16 x 16 or 8 x 8 numbers that are sums of 16 or 8 products, and has planes of one size, and
+//! shared memory and units for a tile; through WGSL none does, and in f32 only Metal, on which nothing of this has run yet. Weights and gradients of
+//! scores are then rounded to the type that is multiplied. The scale is applied to the dot products, which in bf16 and f32 may overflow where scaled
+//! queries would not. A few queries of heads that share keys go to matrix units, even four or fewer, once they can share a cube and leave enough
+//! cubes, which depends on the batch and the length of the keys: 64 heads on 8 and one query do so from 4,224 keys on, in a batch of one.
 //!
-//! The environment variable `BURN_ATTN_MATRIX_UNITS=off` turns matrix units off for a process. With `BURN_ATTN_MATRIX_UNITS=tf32`, CUDA
-//! multiplies f32 on matrix units, too: each number as the sum of two in TF32, by three products, which keep about 21 of 24 binary digits. In these
-//! sums infinity becomes NaN. Their speed was never measured.
+//! The environment variable `BURN_ATTN_MATRIX_UNITS=off`, in lower case, turns matrix units off for a process. With `BURN_ATTN_MATRIX_UNITS=tf32`,
+//! CUDA multiplies f32 on matrix units, too: each number as the sum of two in TF32, by three products, which keep about 21 of 24 binary digits. In
+//! these sums infinity becomes NaN. Their speed was never measured.
 //!
 //! # Files
 //!

@@ -2,18 +2,45 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::{scoring::lowest_finite, tile::UNTILED_UNITS};
+use crate::{
+    Operand, Upstream, call::Call, operands::dims, scoring::lowest_finite, tile::UNTILED_UNITS,
+};
+
+impl Call<'_> {
+    /// `[2, batch, heads_q, len_q]`, see the kernel.
+    #[allow(unsafe_code, reason = "a launch without bounds checks")]
+    pub(crate) fn row_statistics(&self, upstream: &Upstream) -> Operand {
+        let [batch, heads_q, len_q, _] = dims(&upstream.output);
+        let statistics = self.scratch(&[2, batch, heads_q, len_q]);
+        let rows = self.problem.query_rows();
+        // SAFETY: a unit reads and writes numbers of one row, and `check` has compared the shapes.
+        unsafe {
+            row_statistics::launch_unchecked(
+                self.client,
+                self.spread(rows.div_ceil(UNTILED_UNITS)),
+                CubeDim::new_1d(UNTILED_UNITS as u32),
+                upstream.output.arg(),
+                upstream.output_gradient.arg(),
+                upstream.logsumexp.arg(),
+                upstream.logsumexp_gradient.arg(),
+                statistics.arg(),
+                [self.inputs.query.elem, upstream.output.elem],
+            );
+        }
+        statistics
+    }
+}
 
 /// Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and delta, `dot(output, output_gradient) - logsumexp_gradient`. A score's
 /// gradient is `weight * (weight_gradient - delta)`. One tensor, because a device may bind few.
 #[cube(launch_unchecked)]
-pub(crate) fn row_statistics<F: Float>(
-    output: &Tensor<F>,
+pub(crate) fn row_statistics<F: Float, O: Float>(
+    output: &Tensor<O>,
     output_gradient: &Tensor<F>,
     logsumexp: &Tensor<f32>,
     logsumexp_gradient: &Tensor<f32>,
     statistics: &mut Tensor<f32>,
-    #[define(F)] _type: ElemType,
+    #[define(F, O)] _types: [ElemType; 2],
 ) {
     let heads = output.shape(1);
     let len = output.shape(2);

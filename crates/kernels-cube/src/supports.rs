@@ -148,6 +148,8 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pass {
     Forward,
+    /// A forward pass without matrix units, which would round the weights.
+    ForwardInF32,
     /// The gradients of query and sinks.
     Query,
     KeyAndValue,
@@ -162,12 +164,12 @@ impl Tile {
         #[cfg(test)]
         if let Some(tile) = FORCED.get() {
             return Some(match pass {
-                Pass::Forward | Pass::Query | Pass::KeyAndValue => tile,
                 Pass::Bias => Self {
                     rows: 4,
                     columns: 4,
                     ..tile
                 },
+                _ => tile,
             });
         }
         let properties = client.properties();
@@ -180,7 +182,9 @@ impl Tile {
         let [rows, columns] = match pass {
             Pass::Bias => [4, 4],
             _ if in_software && scores >= MANY_SCORES => [8, 8],
-            Pass::Forward if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => [8, 4],
+            Pass::Forward | Pass::ForwardInF32 if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => {
+                [8, 4]
+            }
             _ => [4, 4],
         };
         let tile = |rows, columns| Self::square(LARGEST_TILE, rows, columns);
@@ -201,7 +205,7 @@ impl Tile {
 /// cubes fit on a multiprocessor.
 pub(crate) fn reads_ahead(pass: Pass, dim: usize) -> bool {
     match pass {
-        Pass::Forward | Pass::KeyAndValue => true,
+        Pass::Forward | Pass::ForwardInF32 | Pass::KeyAndValue => true,
         Pass::Query => dim > WIDEST_OF_TWO_CUBES,
         Pass::Bias => false,
     }

@@ -105,6 +105,11 @@ impl AttentionBias {
     /// `[heads_q, len_q + len_kv − 1]`, where `zero` is `len_q − 1` if the last query is at the position of the last key, and
     /// `len_kv − 1` if the first query is at that of the first key. Modules of `burn-attn` need the first form where `len_q != len_kv`.
     ///
+    /// # Cost
+    ///
+    /// Memory and adding are linear in the lengths. On GPUs in half precision a gradient (of ALiBi's slopes and T5's table, too)
+    /// computes the output once more, in f32: with a rounded one it would be a tenth off, and more.
+    ///
     /// # Source
     ///
     /// Shaw et al., "Self-attention with relative position representations" (arXiv:1803.02155), in the form of a bias:

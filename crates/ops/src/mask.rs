@@ -184,8 +184,8 @@ impl AttentionMask {
     /// # Cost
     ///
     /// On the CPU backends, time in proportion to what is visible, for blocks of 32 keys or more; the table is never expanded.
-    /// GPUs skip tiles that the table hides, of 64 queries and keys or, on matrix units, of 32 to 128, but not for at most four
-    /// queries. The other backends expand the table block by block.
+    /// GPUs skip tiles that the table hides, of 64 queries and keys or, on matrix units, of 32 to 128, but not in the kernels
+    /// for at most four queries. The other backends expand the table block by block.
     ///
     /// # Source
     ///

@@ -78,7 +78,8 @@ pub fn run(options: &[String]) -> Result<(), String> {
         test.env("GALLIVM_PERF", "nopt");
         test
     };
-    let mut of_matrix_units = test("--lib --test op -- tests::matrix in_half_precision");
+    let mut of_matrix_units =
+        test("--lib --test op -- tests::matrix in_half_precision a_call_has_enough_cubes");
     let drivers = std::env::var("VK_DRIVER_FILES").unwrap_or_default();
     if drivers.contains("lavapipe") {
         // Without them these tests pass and have tested nothing.

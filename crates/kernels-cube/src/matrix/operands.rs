@@ -336,7 +336,8 @@ pub(crate) fn load_heads<F: Float, T: Float, N: Size>(
     }
 }
 
-/// Sets the rows of operand `number` that no row of the tile sees to zero. Needs a barrier before, and one after.
+/// Sets the rows of operand `number` that no row of the tile sees to zero, where two operands are in shared memory at a time, and thus numbers are one
+/// piece. Needs a barrier before, and one after.
 #[cube]
 pub(crate) fn clear_unseen<T: Float>(
     unit: &mut Unit,
@@ -351,11 +352,7 @@ pub(crate) fn clear_unseen<T: Float>(
     while at < comptime!(matrix.columns * of_row) {
         let row = at / of_row;
         if unit.seen[row] == 0 {
-            #[unroll]
-            for piece in 0..comptime!(matrix.pieces) {
-                let to = comptime!(first + piece * matrix.all_operands());
-                operands.rows[to + row * stride + at % of_row] = Quad::<T>::new(T::new(0.0));
-            }
+            operands.rows[first + row * stride + at % of_row] = Quad::<T>::new(T::new(0.0));
         }
         at += comptime!(unit.tile.units());
     }

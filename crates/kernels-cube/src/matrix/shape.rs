@@ -101,7 +101,8 @@ impl Matrix {
         if FORCED.get().is_some() {
             return None;
         }
-        if is_switched("off") || pass == Pass::Bias || !is_fixed {
+        let has_none = matches!(pass, Pass::ForwardInF32 | Pass::Bias);
+        if is_switched("off") || has_none || !is_fixed {
             return None;
         }
         let size_of = |elem: ElemType| {

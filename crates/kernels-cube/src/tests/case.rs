@@ -43,7 +43,7 @@ pub struct Case {
     pub tile: Option<Tile>,
     /// Type of two numbers as which one in f32 is multiplied, on matrix units.
     pub pieces: Option<ElemType>,
-    /// Splits in place of the call's.
+    /// Splits in place of the call's. On matrix units as many heads are in a cube as fit then.
     pub splits: Option<usize>,
     /// Whether the backward pass runs, too.
     pub gradients: bool,

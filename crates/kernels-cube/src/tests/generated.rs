@@ -277,6 +277,9 @@ fn all_products_are_on_matrix_units() {
     for language in LANGUAGES {
         let device = language.device(&client);
         for (elem, pieces, (name, inputs)) in &calls {
+            if *pieces && language.pieces.is_none() {
+                continue;
+            }
             let dim = inputs.query.shape[3];
             let case = Case {
                 pieces: language.pieces.filter(|_| *pieces),

@@ -24,8 +24,8 @@ pub fn in_halves(case: &Case) -> Vec<Case> {
         let types = [*elem, *elem, ElemType::Float(FloatKind::F32)];
         let of_types = |it: &&MmaConfig| [it.a_type, it.b_type, it.cd_type] == types;
         let mut sizes = listed.iter().filter(of_types);
-        let is_square = |it: &MmaConfig| [it.m, it.n, it.k] == [it.m; 3];
-        let whole = |it: &MmaConfig| [8, 16].contains(&it.m) && least.is_multiple_of(it.m);
+        let is_square = |it: &MmaConfig| it.m == it.n && least.is_multiple_of(it.m);
+        let whole = |it: &MmaConfig| [it.m, it.k].iter().all(|size| [8, 16].contains(size));
         least == most && sizes.any(|it| is_square(it) && whole(it))
     });
     let cases: Vec<_> = halves
@@ -143,7 +143,7 @@ fn wide_heads() {
         dropout: Some(0.3),
         lengths: true,
         padding_is_nan: true,
-        ..Case::new([2, 2, 1, 70, 90, 80, 96])
+        ..Case::new([2, 2, 1, 70, 90, 80, 24])
     });
 }
 
@@ -180,6 +180,15 @@ fn tiles_of_several_heads() {
                 ..Case::new([2, 7, 1, 20, 100, 16, 16])
             },
         ),
+        // Most tiles are hidden as a whole.
+        (
+            [8, 8],
+            Case {
+                causal: Some(CausalAlignment::TopLeft),
+                segments: true,
+                ..Case::new([2, 8, 1, 5, 130, 16, 16])
+            },
+        ),
     ];
     for (expected, case) in cases {
         for splits in [1, 2] {
@@ -192,6 +201,7 @@ fn tiles_of_several_heads() {
                 let heads = case.forced(|| heads_of_tile(&case));
                 assert!(expected.contains(&heads), "{heads} of {:?}", case.problem);
                 check(&case);
+                assert_eq!(computed(&case), computed(&case), "{:?}", case.problem);
             }
         }
     }
@@ -211,7 +221,8 @@ fn heads_of_tile(case: &Case) -> usize {
     Call::new(&client, &inputs, Pass::Forward).config.heads
 }
 
-/// Numbers in f32, multiplied as two in f16 each. CUDA multiplies them as two in TF32, by the same code but for the factors that f16 needs.
+/// Numbers in f32, multiplied as two in f16 each. CUDA multiplies them as two in TF32, by the same code but for the sizes of a number and a product, and
+/// for the factors that f16 needs.
 #[test]
 fn two_pieces_of_a_number() {
     let case = Case {
@@ -225,11 +236,19 @@ fn two_pieces_of_a_number() {
         padding_is_nan: true,
         ..Case::new([2, 4, 2, 70, 90, 16, 24])
     };
+    let of_several_heads = Case {
+        pieces: case.pieces,
+        splits: Some(1),
+        gradients: false,
+        ..Case::new([2, 8, 2, 5, 90, 16, 24])
+    };
     let Some(client) = client() else { return };
-    if !in_halves(&case).is_empty() {
-        let elem = case.elem;
+    for case in [case, of_several_heads] {
+        if in_halves(&case).is_empty() {
+            return;
+        }
         for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
-            let of = || Matrix::of(client.properties(), &case.problem, elem, pass);
+            let of = || Matrix::of(client.properties(), &case.problem, case.elem, pass);
             let pieces = case.forced(of).map(|(_, matrix)| matrix.pieces);
             assert_eq!(pieces, Some(2), "{pass:?}");
         }

@@ -175,6 +175,8 @@ fn a_call_has_enough_cubes() {
             ([32, 8, 5, 8192], 4),
             ([64, 8, 8, 8192], 8),
             ([64, 8, 65, 8192], 1),
+            ([1088, 136, 1, 8192], 1),
+            ([1088, 136, 2, 8192], 4),
         ] {
             let (cubes, heads) = of_call(sizes, Pass::Forward, case.elem);
             assert_eq!(heads, expected, "{sizes:?}");
