@@ -193,7 +193,7 @@ fn unmeasured(missing: &[&Missing]) -> String {
 }
 
 /// Two digits; with ≈ before it, the samples do not tell the two apart. The rule is the same for a ratio and its inverse.
-fn ratio(row: &Row) -> String {
+pub fn ratio(row: &Row) -> String {
     let [ours, peer] = [row.ours_spread, row.peer_spread].map(|spread| spread.unwrap_or(0.0));
     let same = match row.ratio.max(1.0 / row.ratio) - 1.0 <= ours.max(peer) {
         true => "≈ ",

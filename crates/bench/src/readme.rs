@@ -4,8 +4,8 @@
 use std::fs;
 
 use crate::case::Measure;
+use crate::markdown::ratio;
 use crate::run::{Row, Run};
-use crate::text::significant;
 
 /// What is changed.
 pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
@@ -52,7 +52,7 @@ fn table(runs: &[Run]) -> Result<String, String> {
                 let fits =
                     |row: &&Row| row.measure == Measure::Time && peers.contains(&row.peer.as_str());
                 let row = newest.and_then(|run| rows(run, suite, case).find(fits));
-                let ratio = row.map_or("–".into(), |row| significant(row.ratio, 2));
+                let ratio = row.map_or("–".into(), ratio);
                 text += &format!(" {ratio} |");
             }
         }

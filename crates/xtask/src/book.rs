@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::command::{at, program, root, run, tool};
+use crate::command::{at, exists, program, root, run, skip, tool};
 use crate::page::browser;
 
 /// Builds the guide into `target/book`.
@@ -29,6 +29,9 @@ pub fn check() -> Result<(), String> {
     };
     if !root().join("target/book").exists() {
         return Ok(());
+    }
+    if !exists("node") {
+        return skip("the guide's pages need node");
     }
     let check = ["--experimental-websocket", "book/check.mjs"];
     run(program("node").args(check).env("CHROMIUM", browser))

@@ -1,4 +1,4 @@
-//! The project's own chores. `cargo run-checks --wgpu --newcomer` runs everything CI runs, cheapest first, and the tests
+//! The project's own chores. `cargo run-checks --vulkan --newcomer` runs everything CI runs, cheapest first, and the tests
 //! last, so that the last lines are the test runner's own summary.
 
 mod book;
