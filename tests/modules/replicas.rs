@@ -317,6 +317,10 @@ fn a_panic_in_a_replica_is_that_of_the_step() {
     let model = model();
     let outside = LanguageModelBatch::new(&[[1, 99]], &Device::default().autodiff());
     let alone = sentence(|| model.step(outside.clone()));
+    assert!(
+        alone.starts_with("a batch has token or class 99, for a model of"),
+        "{alone}"
+    );
     let replicas = Replicas::new(2);
     assert_eq!(
         sentence(|| replicas.step(&model, vec![batch(&TEXTS), outside.clone()])),

@@ -124,6 +124,16 @@ fn masks_and_biases_that_do_not_fit() {
         message(GOOD, segments),
         "attention: segments of shapes [2, 5] and [2, 5] do not fit batch 2, 5 queries and 11 keys"
     );
+    // Of two, the second is a dense mask, which could be broadcast.
+    let two = |device: &Device| {
+        let ids = |batch, len| Tensor::<2, Int>::zeros([batch, len], device);
+        let of = |batch| AttentionMask::segments(ids(batch, 5), ids(batch, 11));
+        AttentionOptions::default().mask(of(2).and(of(1)))
+    };
+    assert_eq!(
+        message(GOOD, two),
+        "attention: segments of shapes [1, 5] and [1, 11] do not fit batch 2, 5 queries and 11 keys"
+    );
 }
 
 #[test]

@@ -121,3 +121,22 @@ fn the_mean_is_kept_in_half_precision() {
         }
     }
 }
+
+/// The factors are constants, whatever a device keeps for the backward pass.
+#[test]
+fn gradient_checkpointing_changes_no_gradient_of_dropout() {
+    for (name, device) in devices::cpu() {
+        let gradient = |device: Device| {
+            let x = TensorData::new(uniform(3, 20 * 30), [20, 30]);
+            let x = Tensor::<2>::from_data(x, (&device, DType::F32)).require_grad();
+            let y = burn_attn::ops::dropout(x.clone(), 0.5, 5);
+            let gradients = y.square().sum().backward();
+            x.grad(&gradients)
+                .expect("the gradient of the input")
+                .into_data()
+        };
+        let plain = gradient(device.clone().autodiff());
+        let checkpointed = gradient(device.autodiff().gradient_checkpointing());
+        assert_eq!(checkpointed, plain, "{name}");
+    }
+}

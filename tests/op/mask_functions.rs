@@ -347,7 +347,7 @@ fn functions_that_cannot_be_are_refused() {
         let function = ScoreFunction::new("mine", move |scores, _| scores * tracked.clone());
         assert_eq!(
             refused(function, &device.clone().autodiff()),
-            "attention: the score function 'mine' uses a tensor with autodiff that it has not captured"
+            "attention: the score function 'mine' uses a tensor with autodiff that it has not captured; one without a gradient can be moved into it by without_autodiff()"
         );
         let case = Case::new("refused", SIZES);
         let [query, key, value] = case.operands(&device, DType::F32);

@@ -265,3 +265,18 @@ fn the_rate_of_a_prefix() {
     // Dense, it would be 1.8.
     assert!(prefix < 1.5 * causal);
 }
+
+/// A union that shows the first 20 of 11 keys shows all of them, alone and beside a window.
+#[test]
+fn first_keys_of_a_short_sequence() {
+    for (backend, device) in devices::cpu() {
+        let first = || AttentionMask::key_lengths(Tensor::<1, Int>::from_data([20; 2], &device));
+        for mask in [AttentionMask::causal(), AttentionMask::window(1, 0)] {
+            for beside in [AttentionMask::none(), AttentionMask::window(4, 4)] {
+                let expected = seen(beside.clone(), None, &device);
+                let union = mask.clone().or(first()).and(beside);
+                assert_eq!(seen(union, None, &device), expected, "{backend}");
+            }
+        }
+    }
+}

@@ -8,12 +8,8 @@ use crate::{
     bias::DistancePart,
     check,
     composed::statistics_dtype,
-    distance::{alibi, of_table, paper_slopes},
+    distance::{alibi, of_table, paper_slopes, selected},
 };
-
-/// How many numbers one operation selects. Its gradient is a loop over them on CubeCL, which Mesa's software driver leaves after as many
-/// rounds.
-const SELECTED: usize = 65_535;
 
 /// The most positions between two tokens of a sequence: the integers of some devices have 32 bits.
 pub(crate) const FARTHEST: usize = 1 << 30;
@@ -194,8 +190,8 @@ impl Distances {
 fn select(numbers: Tensor<2>, indices: Tensor<4, Int>) -> Tensor<4> {
     let ([heads, _], [sequences, _, len_q, len_kv]) = (numbers.dims(), indices.dims());
     let indices: Tensor<1, Int> = indices.reshape([sequences * len_q * len_kv]);
-    let parts = indices.split(SELECTED, 0).into_iter();
-    let selected = parts.map(|part| numbers.clone().select(1, part)).collect();
-    let selected = Tensor::cat(selected, 1).reshape([heads, sequences, len_q, len_kv]);
-    selected.swap_dims(0, 1)
+    let selected = selected(numbers, indices);
+    selected
+        .reshape([heads, sequences, len_q, len_kv])
+        .swap_dims(0, 1)
 }

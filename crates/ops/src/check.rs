@@ -81,6 +81,18 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
 
 /// Panics unless every part of the mask fits the scores `[batch, heads, len_q, len_kv]`.
 pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
+    let [.., len_kv] = scores;
+    if let Some(lengths) = parts(mask, scores) {
+        in_range(lengths, 0..=len_kv as i64, |item, length| {
+            format!(
+                "attention: the key length of batch item {item} is {length}, but there are {len_kv} keys"
+            )
+        });
+    }
+}
+
+/// The same for all but the values of key lengths, which it returns: those of a union count the first keys, and may count more than there are.
+fn parts(mask: &AttentionMask, scores: [usize; 4]) -> Option<&Tensor<1, Int>> {
     let [batch, _, len_q, len_kv] = scores;
     for padding in &mask.padding {
         assert!(
@@ -93,13 +105,6 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
     }
     for blocks in &mask.visible_blocks {
         visible_blocks(blocks, scores);
-    }
-    if let Some(lengths) = mask.lengths(batch) {
-        in_range(lengths, 0..=len_kv as i64, |item, length| {
-            format!(
-                "attention: the key length of batch item {item} is {length}, but there are {len_kv} keys"
-            )
-        });
     }
     for function in &mask.functions {
         if let Some(table) = &function.table {
@@ -115,15 +120,17 @@ pub(crate) fn mask(mask: &AttentionMask, scores: [usize; 4]) {
         form(&function.captures, "integers", count, reads);
     }
     for either in mask.unions.iter().flatten() {
-        self::mask(either, scores);
+        parts(either, scores);
     }
-    if let Some(segments) = &mask.segments {
-        let (of_queries, of_keys) = (segments.query.dims(), segments.key.dims());
+    let segments = mask.segments.iter();
+    let segments = segments.map(|segments| [segments.query.dims(), segments.key.dims()]);
+    for [of_queries, of_keys] in segments.chain(mask.dense_segments.iter().copied()) {
         assert!(
             of_queries == [batch, len_q] && of_keys == [batch, len_kv],
             "attention: segments of shapes {of_queries:?} and {of_keys:?} do not fit batch {batch}, {len_q} queries and {len_kv} keys"
         );
     }
+    mask.lengths(batch)
 }
 
 /// Panics with the sentence for a batch item and its number unless every number is in the range, where the numbers can be read

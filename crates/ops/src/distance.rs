@@ -8,6 +8,10 @@ use burn_attn_kernels_cpu::{DistanceAxis, RelativeBuckets, alibi_slopes};
 
 use crate::bias::{AttentionBias, DistancePart};
 
+/// How many numbers one operation selects. Its gradient is a loop over them on CubeCL, which Mesa's software driver leaves after as many
+/// rounds.
+const SELECTED: usize = 65_535;
+
 /// The sum of all parts, `[heads_q, len_q + len_kv − 1]` in `dtype`; `None` if there are no parts, or no pairs to bias.
 pub(crate) fn distance_bias(
     axis: DistanceAxis,
@@ -109,5 +113,18 @@ pub(crate) fn of_table(
     let rows = Tensor::<1, Int>::from_data(rows, &table.device());
     // Not the transposed selection: with one head, Burn 0.22.1's fusion reads such a view of one column in vectors, as if it
     // were a row.
-    table.transpose().select(1, rows)
+    selected(table.transpose(), rows)
+}
+
+/// Columns of `numbers`, `[heads, _]`, in parts of at most [`SELECTED`].
+pub(crate) fn selected(numbers: Tensor<2>, columns: Tensor<1, Int>) -> Tensor<2> {
+    let [count] = columns.dims();
+    if count <= SELECTED {
+        return numbers.select(1, columns);
+    }
+    let parts = columns.split(SELECTED, 0).into_iter();
+    Tensor::cat(
+        parts.map(|part| numbers.clone().select(1, part)).collect(),
+        1,
+    )
 }

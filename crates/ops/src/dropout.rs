@@ -41,16 +41,11 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64, seed: u64) -> Ten
     if probability == 0.0 || x.shape().num_elements() == 0 {
         return x;
     }
-    let tracked = x.device().is_autodiff();
     let like = x.clone().without_autodiff();
     let dropout = AttentionDropout { probability, seed };
     let factors = <Dispatch as AttentionOps>::dropout_factors(like.into_dispatch(), dropout);
-    let factors = Tensor::from_dispatch(factors);
-    // The factors are constants: only `x` gets a gradient.
-    let dropped = x * match tracked {
-        true => Tensor::from_inner(factors),
-        false => factors,
-    };
+    // The factors are constants, without autodiff: only `x` gets a gradient.
+    let dropped = x * Tensor::from_dispatch(factors);
     match dropped.dtype() {
         dtype @ (DType::F16 | DType::BF16) => {
             (dropped.cast(DType::F32) * dropout.kept_scale()).cast(dtype)

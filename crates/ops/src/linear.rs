@@ -10,7 +10,7 @@ use crate::backend::AttentionOps;
 
 /// A linear layer: `x · weight + bias`.
 ///
-/// Outside training, the CPU backends read the weight only once, in place and on all cores, for up to 16 rows of f32 or
+/// Outside training, the CPU backends read a row-major weight only once, in place and on all cores, for up to 16 rows of f32 or
 /// f64; for more rows of f32 see [`activated_linear`]. A quantised weight goes to Burn's product of quantised tensors, for
 /// which the CPU backends dequantise the whole weight.
 ///

@@ -53,6 +53,8 @@ pub struct AttentionMask {
     pub(crate) masked: Option<Tensor<4, Bool>>,
     /// The shapes of masks of padding in `masked`, which may not be broadcast: `[batch, len_kv]`.
     pub(crate) padding: Vec<[usize; 2]>,
+    /// The shapes of segments that are in `masked`, likewise: `[batch, len_q]` and `[batch, len_kv]`.
+    pub(crate) dense_segments: Vec<[[usize; 2]; 2]>,
     pub(crate) functions: Vec<MaskFunction>,
     /// Pairs of masks, of which one has to show a key.
     pub(crate) unions: Vec<[AttentionMask; 2]>,
@@ -243,11 +245,14 @@ impl AttentionMask {
         let named = self.common_alignment(&other);
         self.visible_blocks.extend(other.visible_blocks);
         self.padding.extend(other.padding);
+        self.dense_segments.extend(other.dense_segments);
         let (segments, second_segments) = match (self.segments, other.segments) {
             (None, one) | (one, None) => (one, None),
             (first, second) => (first, second),
         };
         let second_segments = second_segments.map(|segments| {
+            let shapes = [segments.query.dims(), segments.key.dims()];
+            self.dense_segments.push(shapes);
             let Segments { query, key } = segments.of_one_type();
             let query = with_ones_behind(query).permute([0, 2, 1, 3]);
             let key = with_ones_behind(key).permute([0, 2, 3, 1]);
@@ -282,6 +287,7 @@ impl AttentionMask {
             visible_blocks: self.visible_blocks,
             masked: merge(dense, second_segments, either_hides),
             padding: self.padding,
+            dense_segments: self.dense_segments,
             functions: self.functions.into_iter().chain(other.functions).collect(),
             unions: self.unions.into_iter().chain(other.unions).collect(),
         }

@@ -5,6 +5,7 @@
 //! ```
 
 use std::error::Error;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,7 +24,7 @@ const USAGE: &str = "usage: cargo run -p burn-attn-viz --example demo -- [FOLDER
 Writes attention.html, head.svg and layer.svg into FOLDER (target if there is none), and prints two heads.";
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match folder(&arguments) {
         Ok(Some(folder)) => draw(&folder).map(|()| ExitCode::SUCCESS),
         Ok(None) => {
@@ -38,11 +39,13 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// Where to write, or `None` to print the help.
-fn folder(arguments: &[String]) -> Result<Option<PathBuf>, String> {
+fn folder(arguments: &[OsString]) -> Result<Option<PathBuf>, String> {
     match arguments {
         [] => Ok(Some("target".into())),
         [help] if help == "--help" || help == "-h" => Ok(None),
-        [option] if option.starts_with('-') => Err(format!("unknown option {option}")),
+        [option] if option.as_encoded_bytes().starts_with(b"-") => {
+            Err(format!("unknown option {}", option.display()))
+        }
         [folder] => Ok(Some(folder.into())),
         [_, ..] => Err(format!("one folder, not {}", arguments.len())),
     }
@@ -128,7 +131,10 @@ fn strings(tokens: &[&str]) -> Vec<String> {
 
 #[test]
 fn options_are_not_folders() {
-    let folder = |arguments: &[&str]| folder(&strings(arguments));
+    let folder = |arguments: &[&str]| {
+        let arguments: Vec<_> = arguments.iter().map(OsString::from).collect();
+        folder(&arguments)
+    };
     assert_eq!(folder(&[]), Ok(Some("target".into())));
     assert_eq!(folder(&["pictures"]), Ok(Some("pictures".into())));
     assert_eq!(folder(&["--help"]), Ok(None));

@@ -285,7 +285,7 @@
     const readout = html("p", { class: "readout", "aria-live": "polite" });
     const lines = html("div", { class: "lines-box" });
     const button = (kind) => html("button", { type: "button", 
-      click: () => saveMap(of, top, kind).catch(({ message }) => readout.replaceChildren(`The ${kind} was not saved: ${message}`)) },
+      click: () => saveMap(of, { top, whose }, kind).catch(({ message }) => readout.replaceChildren(`The ${kind} was not saved: ${message}`)) },
     `Save as ${kind}`);
     box.append(
       html("div", { class: "ends" },
@@ -518,11 +518,11 @@
   }
 
   // With labels, whether or not the page shows them.
-  function saveMap(of, scaleTop, kind) {
+  function saveMap(of, { top: scaleTop, whose }, kind) {
     const at = of.layer;
     const plan = laidOut(of, isLarge(at) ? READABLE : 34, true);
     return save({
-      title: nameOf(of, of.h), plan, family, over: overlay(of, plan, scaleTop).all, top: Number(scaleTop.toPrecision(2)),
+      title: nameOf(of, of.h), plan, family, over: overlay(of, plan, scaleTop).all, top: Number(scaleTop.toPrecision(2)), whose,
       rows: at.queries.map((_, i) => at.keys.map((_, j) => (stored(of, i, j) < 0 ? -1 : stepOf(stored(of, i, j), scaleTop)))),
       colors: palette().map(hex), ramp: stops().map(hex),
     }, kind);

@@ -21,7 +21,7 @@ const save = (() => {
   const wordsOf = (title) => title.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join("-");
 
   // `rows` has the place in `colors` of every square, below 0 where the key is hidden; `over` stands over the squares, as `plan` says.
-  function drawn({ title, rows, colors, ramp, over, plan, top, family }) {
+  function drawn({ title, rows, colors, ramp, over, plan, top, whose, family }) {
     const style = getComputedStyle(document.documentElement);
     const [ink, quiet, paper, rule, hatch] = ["ink", "quiet", "paper", "rule", "hatch"]
       .map((name) => style.getPropertyValue(`--${name}`).trim());
@@ -30,7 +30,10 @@ const save = (() => {
     const hides = rows.some((steps) => steps.some((step) => step < 0));
     const pen = html("canvas").getContext("2d");
     pen.font = `700 14px ${family}`;
-    const width = Math.ceil(Math.max(plan.width, pen.measureText(title).width, 300)) + 2 * MARGIN;
+    const scale = `weight from 0 to ${top}${whose}`;
+    const titleWidth = pen.measureText(title).width;
+    pen.font = `12px ${family}`;
+    const width = Math.ceil(Math.max(plan.width, titleWidth, 120 + pen.measureText(scale).width, 300)) + 2 * MARGIN;
     const height = plan.height + 100;
     const legend = plan.height + 56;
     const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "font-family": family,
@@ -48,7 +51,7 @@ const save = (() => {
           ...squares(rows, colors, `url(#hidden-${own})`)),
         ...over),
       svg("rect", { x: MARGIN, y: legend, width: 112, height: 10, fill: `url(#weights-${own})`, stroke: rule }),
-      svg("text", { x: MARGIN + 120, y: legend + 10 }, `weight from 0 to ${top}`),
+      svg("text", { x: MARGIN + 120, y: legend + 10 }, scale),
       svg("text", { x: MARGIN, y: legend + 30, fill: quiet }, `rows: queries, columns: keys${hides ? "; hatched: hidden" : ""}`));
     picture.querySelectorAll(".gap").forEach((gap) => gap.setAttribute("stroke", paper));
     return { picture, width, height };

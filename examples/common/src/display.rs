@@ -121,7 +121,7 @@ fn id(name: &str) -> MetricId {
 }
 
 fn metric(name: &str, value: f64) -> MetricState {
-    let text = match value < 0.01 {
+    let text = match value > 0.0 && value < 0.01 {
         true => format!("epoch {value:.2e}"),
         false => format!("epoch {value:.3}"),
     };

@@ -37,9 +37,10 @@ pub fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Where a file is written until it is complete: beside its place.
+/// Where this process writes a file until it is complete: beside its place.
 pub fn aside(path: &Path) -> PathBuf {
-    path.with_file_name(format!("{UNFINISHED}{}", name(path)))
+    let process = std::process::id();
+    path.with_file_name(format!("{UNFINISHED}{process}-{}", name(path)))
 }
 
 /// Writes a file and waits until its bytes are on the disk.
@@ -83,7 +84,10 @@ pub fn probe(path: &Path) -> Result<(), FileError> {
         Ok(_) => fs::canonicalize(path)
             .map(|target| aside(&target))
             .and_then(|aside| File::create(&aside).map(|_| aside)),
-        Err(_) => File::create_new(path).map(|_| path.to_path_buf()),
+        Err(_) => File::create_new(path)
+            .and_then(|_| fs::remove_file(path))
+            .map(|()| aside(path))
+            .and_then(|aside| File::create(&aside).map(|_| aside)),
     };
     let removed = created.and_then(fs::remove_file);
     removed.map_err(FileError::of("write", path))

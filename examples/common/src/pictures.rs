@@ -82,11 +82,16 @@ impl Pictures {
         files::probe_outputs(&outputs, input)
     }
 
-    /// [`probe`](Self::probe) for pictures of the first of `texts`, each of which is a `what`.
+    /// [`probe_beside`](Self::probe_beside) for pictures of the first of `texts`, each of which is a `what`.
     ///
     /// # Errors
     /// If a file cannot be written, or if there is no text for a picture.
-    pub fn probe_for(&self, texts: &[String], what: &str) -> Result<(), Error> {
+    pub fn probe_for(
+        &self,
+        texts: &[String],
+        what: &str,
+        input: Option<&PathBuf>,
+    ) -> Result<(), Error> {
         if self.are_wanted() && texts.is_empty() {
             let options = [
                 ("--html", self.html.is_some()),
@@ -98,7 +103,7 @@ impl Pictures {
             let given = given.join(" and ");
             return Err(format!("{given}: there is no {what} on the command line to draw").into());
         }
-        self.probe()
+        self.probe_beside(input)
     }
 
     /// Draws the page, and what was chosen of its layers and heads.
@@ -154,7 +159,9 @@ impl Pictures {
         let labels = labels(tokenizer, read);
         let (ids, _) = padded(&[read], device);
         let layers = maps(model.attention(ids), &labels, &labels)?;
-        let group = AttentionGroup::new("Self-attention", layers).written(next);
+        let group = AttentionGroup::new("Self-attention", layers)
+            .written(next)
+            .note("In a prompt, the token after ⇒ was given, not written by the model.");
         self.draw(&AttentionPage::new("What the language model looks at").group(group))
     }
 }

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     error::Error,
-    files::aside,
+    files::UNFINISHED,
     lock::{self, Lock},
 };
 
@@ -65,7 +65,7 @@ impl RunFolder {
             ));
         }
         // Somebody's model, unless a run was killed between the two names of its first checkpoint.
-        let is_killed = aside(&self.path.join(NEWEST_CHECKPOINT)).exists();
+        let is_killed = has(&format!("{UNFINISHED}{NEWEST_CHECKPOINT}"));
         let best = (!is_killed).then_some(&BEST_CHECKPOINT);
         match self.results.iter().chain(best).find(|name| has(name)) {
             Some(name) => Err(self.refused(&format!(

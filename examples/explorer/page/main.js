@@ -80,7 +80,9 @@ function draw() {
   const problem = chooseSession();
   const screen = screenOf();
   document.documentElement.classList.toggle("frame", state.frame);
-  const focus = document.activeElement?.dataset?.focus;
+  const active = document.activeElement;
+  const focus = active?.dataset?.focus;
+  const isInScreen = places.screen.contains(active);
   const before = kept();
   const { view, content } = drawn(screen);
   places.strip.replaceChildren(...drawStrip(view, screen));
@@ -103,7 +105,9 @@ function draw() {
     ["#steps", "[aria-current]"],
   ])
     show(document.querySelector(frame), chosen);
-  if (focus) document.querySelector(`[data-focus="${CSS.escape(focus)}"]`)?.focus({ preventScroll: true });
+  const again = focus && document.querySelector(`[data-focus="${CSS.escape(focus)}"]`);
+  // What had the focus may be gone: keys go on from the step.
+  (again ?? (isInScreen ? places.screen : null))?.focus({ preventScroll: true });
   document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
 }
 

@@ -47,6 +47,24 @@ export function modelSession(text, { id, shape, model, tokenizer, downloaded }) 
     return cache.get(key);
   };
   const translate = (switches) => kept(translations, switches, () => model.translate(source, switches));
+  const run = (switches) =>
+    kept(runs, switches, () => {
+      // Nothing can be generated without the causal mask: the finished translation is read again.
+      const { causal, ...others } = switches;
+      const ids = translate(others);
+      const target = [BOS, ...ids].slice(0, most);
+      const trace = model.trace(source, target, switches);
+      const best = (at) => trace.row("logits", at).reduce((top, logit, id, row) => (logit > row[top] ? id : top), 0);
+      const isEnded = () => target.length === ids.length + 1 && best(target.length - 1) === EOS;
+      return {
+        switches,
+        target,
+        trace,
+        probability: probabilityOf(trace, target),
+        text: tokenizer.decode(ids),
+        isEnded: causal === false ? run(others).isEnded : isEnded(),
+      };
+    });
   return {
     text,
     source,
@@ -55,23 +73,7 @@ export function modelSession(text, { id, shape, model, tokenizer, downloaded }) 
     isExample: false,
     labels: (ids) => tokenizer.labels(ids),
     decode: (ids) => tokenizer.decode(ids),
-    run: (switches) =>
-      kept(runs, switches, () => {
-        // Nothing can be generated without the causal mask: the finished translation is read again.
-        const { causal, ...others } = switches;
-        const ids = translate(others);
-        const target = [BOS, ...ids].slice(0, most);
-        const trace = model.trace(source, target, switches);
-        const best = (at) => trace.row("logits", at).reduce((top, logit, id, row) => (logit > row[top] ? id : top), 0);
-        return {
-          switches,
-          target,
-          trace,
-          probability: probabilityOf(trace, target),
-          text: tokenizer.decode(ids),
-          isEnded: target.length === ids.length + 1 && best(target.length - 1) === EOS,
-        };
-      }),
+    run,
     parameter: (name) => model.parameter(name),
     cuts: null,
     /** What a worker needs for a model of its own. */

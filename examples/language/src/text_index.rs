@@ -57,6 +57,8 @@ pub struct Update {
     pub unreadable: usize,
     /// Passages that are left, because the update was interrupted.
     pub left: usize,
+    /// Whether the file could not be written, and has what it had before.
+    pub is_lost: bool,
 }
 
 impl TextIndex {
@@ -135,9 +137,11 @@ impl TextIndex {
         let mut has_changed = done.read > 0 || others.len() < left || !file.exists();
         let mut index = Self { texts, others };
         // Without the file, only the next search takes longer.
-        let save = |index: &Self| {
+        let mut save = |index: &Self| {
             let texts = index.texts.iter().chain(&index.others);
-            if let Err(error) = index_file.save(texts) {
+            let saved = index_file.save(texts);
+            done.is_lost = saved.is_err();
+            if let Err(error) = saved {
                 exit::warn(&format!("the passages are not kept: {error}"));
             }
         };

@@ -86,11 +86,12 @@ fn tokens(sentence: &str, vocabulary: &mut HashMap<String, u32>) -> Vec<u32> {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let first = arguments.next().map(|steps| steps.parse::<usize>());
+    let mut arguments = std::env::args_os().skip(1);
+    let first = arguments.next();
+    let first = first.map(|steps| steps.to_str().and_then(|steps| steps.parse::<usize>().ok()));
     let steps = match (first, arguments.next()) {
         (None, _) => 1500,
-        (Some(Ok(steps)), None) => steps,
+        (Some(Some(steps)), None) => steps,
         _ => {
             eprintln!("usage: tiny [STEPS]");
             std::process::exit(2);

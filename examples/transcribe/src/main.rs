@@ -47,10 +47,10 @@ struct Cli {
     /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
-    /// Pictures of what each token was read from.
+    /// Pictures of what each step listened to.
     #[command(
         flatten,
-        next_help_heading = "Pictures of what each token was read from (a layer is a window of the first half hour)"
+        next_help_heading = "Pictures of what each step listened to (a layer is a window of the first half hour)"
     )]
     pictures: Pictures,
 }
@@ -128,7 +128,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
     if cli.pictures.are_wanted() && maps.is_empty() {
         exit::warn("there are no words to draw");
     } else if cli.pictures.are_wanted() {
-        let page = AttentionPage::new("What each token was read from")
+        let page = AttentionPage::new("What each step listened to")
             .source(name)
             .metadata("text", texts.join(" "))
             .group(AttentionGroup::new("Cross-attention", maps).note(pictures::NOTE));

@@ -1,4 +1,4 @@
-//! Pictures of what was read from where.
+//! Pictures of what each step of a transcription listened to.
 
 use burn_attn_models::{
     speech::{Alignment, SpeechRecognizer, Transcript},
@@ -11,10 +11,10 @@ use example_common::error::Error;
 const FRAMES: usize = 5;
 
 /// What a reader has to know of the pictures.
-pub const NOTE: &str = "Rows are tokens, columns tenths of a second of the recording; a column in which a word begins has the word. These are the \
-     heads that follow the speech, of all layers. The rest of a row is attention to the padding after the recording.";
+pub const NOTE: &str = "A row is the step that has just read its token, and chooses the next one. Columns are tenths of a second of the recording; one in \
+     which a word begins has the word. These are the heads that follow the speech, of all layers. The rest of a row is attention to the padding after the recording.";
 
-/// The attention of the tokens of a window that begins at `start` (seconds) to each tenth of a second.
+/// The attention of the steps that read the tokens of a window, which begins at `start` (seconds), to each tenth of a second.
 ///
 /// # Errors
 ///

@@ -45,10 +45,10 @@ pub fn newest(out: &Path) -> Result<Checkpoint, Error> {
 /// # Errors
 /// If there is none, or it is not complete.
 pub fn best(out: &Path) -> Result<Checkpoint, Error> {
-    match out.join(BEST_CHECKPOINT).exists() {
-        true => checked(Checkpoint::best(out)?),
-        false => newest(out),
+    if !out.join(BEST_CHECKPOINT).exists() {
+        check(out)?;
     }
+    checked(Checkpoint::best(out)?)
 }
 
 fn checked(checkpoint: Checkpoint) -> Result<Checkpoint, Error> {

@@ -36,7 +36,7 @@ const EXAMPLES: &str = "Examples:
   translation train --resume --out run                resume after Ctrl-C, a crash or a power cut
   translation evaluate --out run --beam 4
 
-Exit codes: 0 success, 1 failure (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.";
+Exit codes: 0 success, 1 failure (one sentence says why), 2 options that cannot be read, 130 stopped by Ctrl-C.";
 
 /// The default folder of a run.
 pub const OUT: &str = "translation-run";

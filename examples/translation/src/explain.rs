@@ -7,7 +7,7 @@ use example_common::pictures::maps;
 
 use crate::batches;
 use crate::sentence::composed;
-use crate::translator::Translator;
+use crate::translator::{Translator, most_tokens};
 use crate::vocabulary::{BOS, EOS};
 
 /// The page in the folder of a run.
@@ -33,16 +33,23 @@ fn page(
 ) -> Result<AttentionPage, Error> {
     let device = &translator.device;
     let (ids, lengths) = batches::sources(std::iter::once(source), device);
-    // What the decoder reads is one token behind what it writes. (A translation that was cut off is drawn as if it ended there.)
+    // What the decoder reads is one token behind what it writes.
     let mut input = [&[BOS], target].concat();
     input.truncate(translator.config.model.max_len);
-    let output = [target, &[EOS]].concat();
     let (row, _) = padded(&[&input], device);
     let attention = translator.model.attention(ids, &lengths, row);
 
     let read = translator.vocabulary.labels(&[source, &[EOS]].concat());
     let written = translator.vocabulary.labels(&input);
-    let next = translator.vocabulary.labels(&output[..input.len()]);
+    let mut next = translator.vocabulary.labels(target);
+    next.push(
+        match target.len() < most_tokens(&translator.model, source.len()) {
+            true => translator.vocabulary.labels(&[EOS]).concat(),
+            // The translation was cut off.
+            false => "…".into(),
+        },
+    );
+    next.truncate(input.len());
     Ok(AttentionPage::new("What the translator looks at")
         .source(composed(sentence))
         .translation(translation)

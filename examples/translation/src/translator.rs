@@ -121,8 +121,7 @@ pub fn search(
         let rows = chunk.iter().map(|&index| sentences[index]);
         let longest = rows.clone().map(<[u32]>::len).max().unwrap_or(0);
         let (source, lengths) = batches::sources(rows, device);
-        let limit = (2 * longest + 20).min(model.max_len());
-        let options = BeamOptions::new(beam, limit)
+        let options = BeamOptions::new(beam, most_tokens(model, longest))
             .stop_tokens([EOS])
             .length_penalty(0.6);
         let start = model.start(source, &lengths);
@@ -133,4 +132,9 @@ pub fn search(
         }
     }
     Ok(translations)
+}
+
+/// Tokens after which the translation of a sentence of `longest` tokens is cut off.
+pub fn most_tokens(model: &Seq2Seq, longest: usize) -> usize {
+    (2 * longest + 20).min(model.max_len())
 }

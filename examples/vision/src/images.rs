@@ -119,11 +119,11 @@ impl ImageArgs {
         if let Some((file, map)) = self.svg.as_ref().zip(map.as_ref()) {
             files::replace(file, map.to_svg().as_bytes())?;
         }
-        exit::println(&format!("{name}: {text}"));
+        println!("{name}: {text}");
         let drawn = map.filter(|_| self.text);
         let drawn = drawn.map(|map| map.to_text(&TextOptions::default()));
         if let Some(drawn) = drawn.filter(|drawn| !drawn.is_empty()) {
-            exit::println(drawn.trim_end());
+            println!("{}", drawn.trim_end());
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use example_common::{
     devices::{self, DeviceArg},
     error::Error,
-    exit, input,
+    input,
 };
 
 use image::DynamicImage;
@@ -75,7 +75,7 @@ fn recognised(mnist: &Mnist, classifier: &ImageClassifier, device: &Device) -> R
     )?;
     let of = mnist.len();
     let percent = 100.0 * right as f64 / of as f64;
-    exit::println(&format!("{right} of {of} scans recognised, {percent:.2} %"));
+    println!("{right} of {of} scans recognised, {percent:.2} %");
     Ok(())
 }
 
@@ -90,9 +90,7 @@ fn detected(mnist: &Mnist, detector: &SceneDetector, device: &Device) -> Result<
     let images: Vec<_> = found.into_iter().zip(objects).collect();
     let precision = mean_average_precision(&images);
     let objects: usize = images.iter().map(|(_, objects)| objects.len()).sum();
-    exit::println(&format!(
-        "mAP@0.5 {precision:.4}, of {objects} digits in {TEST} scenes"
-    ));
+    println!("mAP@0.5 {precision:.4}, of {objects} digits in {TEST} scenes");
     Ok(())
 }
 
@@ -130,11 +128,11 @@ fn segmented(mnist: &Mnist, segmenter: &ImageSegmenter, device: &Device) -> Resu
         .map(|[said, are, both]| *both as f64 / (said + are - both) as f64);
     let shares: Vec<f64> = shares.collect();
     let mean = |shares: &[f64]| shares.iter().sum::<f64>() / shares.len() as f64;
-    exit::println(&format!(
+    println!(
         "mean IoU {:.4} of {classes} classes, {:.4} of the {DIGITS} digits alone, in {TEST} scenes",
         mean(&shares),
         mean(&shares[1..])
-    ));
+    );
     Ok(())
 }
 

@@ -1,14 +1,16 @@
 //! A user's own mixer of tokens, in a layer, a stack and a language model.
 
+use std::cell::Cell;
+
 use burn::{
     module::Module,
     nn::{Linear, LinearConfig},
     tensor::{Device, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, KvCacheConfig, LayerInput, LayerPattern, MixerCall, MixerState,
-    NormPlacement, SelfAttentionInput, TokenMixer, TransformerCache, TransformerLayerConfig,
-    TransformerStack, TransformerStackConfig, linear,
+    AttentionMask, BlockConfig, KvCache, KvCacheConfig, LayerInput, LayerPattern, MixerCall,
+    MixerState, NormPlacement, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TokenMixer,
+    TransformerCache, TransformerLayerConfig, TransformerStack, TransformerStackConfig, linear,
 };
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
@@ -232,4 +234,56 @@ fn a_language_model_generates_with_it() {
             text.push(token);
         }
     }
+}
+
+/// Self-attention with a window of its own.
+#[derive(Module, Debug)]
+struct Local {
+    attention: SelfAttention,
+    window: usize,
+}
+
+impl TokenMixer for Local {
+    type State = KvCache;
+
+    fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
+        TokenMixer::cache(&self.attention, batch, config)
+    }
+
+    fn mix(
+        &self,
+        input: SelfAttentionInput,
+        state: Option<&mut KvCache>,
+        call: &mut MixerCall,
+    ) -> Tensor<3> {
+        let window = AttentionMask::window(self.window, 0);
+        self.attention.mix(input.mask(window), state, call)
+    }
+}
+
+/// The layers of a stack share masks, but not those of a mixer that adds its own.
+#[test]
+fn a_mixer_of_self_attention_adds_a_mask() {
+    let device = devices::any();
+    let windows = Cell::new(0);
+    let stack = config().init_with(
+        |_| {
+            windows.set(windows.get() + 2);
+            Local {
+                attention: SelfAttentionConfig::new(D_MODEL, N_HEADS)
+                    .with_causal(true)
+                    .init(&device),
+                window: windows.get() - 1,
+            }
+        },
+        &device,
+    );
+    let stack = filled(stack, 1);
+    let x: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device);
+    let whole = stack.forward(x.clone());
+    let mut cache = stack.cache(2, &KvCacheConfig::new(20));
+    let tokens = x.split(1, 1).into_iter();
+    let outputs = tokens.map(|token| stack.forward_cached(token, &mut cache));
+    let one_by_one = Tensor::cat(outputs.collect(), 1);
+    assert_close("local", &one_by_one.into_data(), &whole.into_data(), 1e-5);
 }

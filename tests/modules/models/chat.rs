@@ -205,6 +205,33 @@ fn no_template_panics() {
     ] {
         let _ = text(source, Map::new(), &[]);
     }
+    for source in [
+        "{{ 'a'.ljust(1000000000000000000) }}",
+        "{{ 'a'.zfill(18446744073709551615) }}",
+        "{{ '\t'.expandtabs(1000000000000000000) }}",
+        "{{ [1] | tojson(indent=1000000000000000000) }}",
+    ] {
+        let refused = text(source, Map::new(), &[]).expect_err(source);
+        let refused = refused.to_string();
+        assert!(refused.contains("is more than 65536"), "{refused}");
+    }
+}
+
+/// Brackets around operands of `%`, whose calls begin and end at the brackets.
+#[test]
+fn remainders_of_numbers_in_brackets() {
+    for (source, expected) in [
+        ("{{ 1 + (7) % 5 % 3 }}", "3"),
+        ("{{ 17 % (10) % 4 }}", "3"),
+        ("{{ ((17) % (10)) % (4) }}", "3"),
+        ("{{ -(17 % 10) }}", "-7"),
+    ] {
+        assert_eq!(
+            text(source, Map::new(), &[]).expect(source),
+            expected,
+            "{source}"
+        );
+    }
 }
 
 /// What transformers makes of templates, by `tests/golden/chat/make_templates.py`.

@@ -214,7 +214,7 @@ fn it_learns_on_a_cpu_from_random_parameters() {
     assert_eq!(nothing, 0.0);
     assert_eq!(
         sentence(|| step(2)),
-        "ImageBatch: class 2 for a model of 2 classes"
+        "a batch has token or class 2, for a model of 2"
     );
     let right = model.segment(images.clone()).equal(classes);
     let right = right.int().sum().into_scalar::<i64>();

@@ -18,7 +18,7 @@ use burn_attn_tests::{
     golden::GoldenFile,
     sentence,
 };
-use image::{DynamicImage, RgbImage};
+use image::{DynamicImage, RgbImage, RgbaImage};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -335,4 +335,21 @@ fn objects_have_boxes_in_pixels_of_the_image() {
         assert_eq!(found, expected, "{backend}");
         assert!(!found.is_empty());
     }
+}
+
+/// What is transparent is in front of white, as for `transformers`.
+#[test]
+fn transparent_images_are_in_front_of_white() {
+    let processor = ImageProcessor::from_pretrained(folder("image_processors/dinov2")).unwrap();
+    let processor = ImageProcessor {
+        size: None,
+        crop: None,
+        ..processor
+    };
+    let colours = [[0, 0, 0, 0], [10, 200, 90, 255], [0, 100, 255, 51]];
+    let image = RgbaImage::from_fn(3, 1, |column, _| image::Rgba(colours[column as usize]));
+    let seen = [[255, 255, 255], [10, 200, 90], [204, 224, 255]];
+    let expected = RgbImage::from_fn(3, 1, |column, _| image::Rgb(seen[column as usize]));
+    let cropped = processor.cropped(&image.into()).unwrap();
+    assert_eq!(cropped.into_rgb8(), expected);
 }

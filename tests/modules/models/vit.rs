@@ -237,7 +237,7 @@ fn a_step_takes_the_mean_cross_entropy_of_the_classes() {
     let unknown = ImageBatch::new(images.clone(), &[4, 5, 2]);
     assert_eq!(
         sentence(|| TrainStep::step(&model, unknown.clone())),
-        "ImageBatch: class 5 for a model of 5 classes"
+        "a batch has token or class 5, for a model of 5"
     );
     assert_eq!(
         sentence(|| ImageBatch::new(images.clone(), &[1])),

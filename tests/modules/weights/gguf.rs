@@ -243,9 +243,13 @@ fn metadata_are_skipped() {
     let mut values: Vec<Vec<u8>> = kinds
         .flat_map(|(kind, size)| {
             [
-                value("one", kind, &vec![0xff; size]),
-                value("three", 9, &array(kind, 3, &vec![0xff; 3 * size])),
-                value("none", 9, &array(kind, 0, &[])),
+                value(&format!("one {kind}"), kind, &vec![0xff; size]),
+                value(
+                    &format!("three {kind}"),
+                    9,
+                    &array(kind, 3, &vec![0xff; 3 * size]),
+                ),
+                value(&format!("none {kind}"), 9, &array(kind, 0, &[])),
             ]
         })
         .collect();

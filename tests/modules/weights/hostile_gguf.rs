@@ -232,6 +232,21 @@ fn alignments_of_another_size_or_type() {
     );
 }
 
+/// A value that was lost would be a default.
+#[test]
+fn metadata_of_two_values_or_too_many() {
+    let number = |key: &str| value(key, 4, &7u32.to_le_bytes());
+    assert_eq!(
+        refused(&header(3, &[number("llama.a"), number("llama.a")], &[])),
+        "its metadata have two values of llama.a"
+    );
+    let many: Vec<_> = (0..65_537).map(|at| number(&at.to_string())).collect();
+    assert_eq!(
+        refused(&header(3, &many, &[])),
+        "its metadata have more than 65536 values"
+    );
+}
+
 #[test]
 fn types_that_are_not_read_are_named() {
     let named = [

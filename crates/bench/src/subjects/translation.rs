@@ -64,6 +64,7 @@ impl Batch {
             divisor: count,
             smoothing: 0.0,
             dropout_seed: [0; 2],
+            largest: step.vocabulary as u32 - 1,
         };
         Self {
             all: Seq2SeqBatch {

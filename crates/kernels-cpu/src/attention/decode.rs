@@ -27,7 +27,7 @@ use crate::{
     view::{element::Element, rows::Head, rows_mut::RowsMut},
 };
 
-/// Keys of one split, at least.
+/// Keys of one split, at least, hidden ones included.
 const KEYS_PER_SPLIT: usize = 512;
 /// A call has at least this many tasks, if there are enough keys: a constant, so that the bits do not depend on the number of threads.
 const ENOUGH_TASKS: usize = 8;

@@ -36,7 +36,7 @@ const LIMIT: f32 = Activation::LIMIT as f32;
 
 /// An [`Activation`] and its derivative.
 ///
-/// Zeros are selected, not multiplied by 0, so that a NaN gradient does not leak through a derivative of 0.
+/// Where a function is cut off, zeros are selected, not multiplied by 0, so that a NaN gradient does not leak.
 pub(crate) trait Function {
     /// The function of `x`.
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s;

@@ -28,7 +28,7 @@ const SHORT: Duration = Duration::from_millis(1);
 /// How long a waiting helper polls before it asks the rest of the pool for work: as long as a sleeping thread takes to wake up.
 const BETWEEN_YIELDS: Duration = Duration::from_micros(10);
 
-/// A helper stays at most this long; then the next call has to call it again. The limit bounds how long a job that is suspended on the
+/// A helper stays at most this long and a call longer; then the next call has to call it again. The limit bounds how long a job that is suspended on the
 /// helper's stack, such as a `rayon::join`, waits for the calls of another thread.
 const LONGEST_STAY: Duration = Duration::from_millis(5);
 

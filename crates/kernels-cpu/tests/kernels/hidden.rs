@@ -260,3 +260,20 @@ fn a_very_low_score_beside_hidden_keys_gets_all_the_weight() {
         }
     }
 }
+
+/// A query that sees nothing but a sink, beside one that sees a key of NaN.
+#[test]
+fn a_key_of_nan_reaches_no_query_that_does_not_see_it() {
+    for sinks in [None, Some(vec![0.5])] {
+        let mut case = Case::new("nan beside", [1, 1, 1, 2, 2, 8, 8]);
+        case.masked = Some(([1, 1, 2, 2], vec![true, true, false, true]));
+        case.sinks = sinks;
+        case.key[..8].fill(f64::NAN);
+        for how in [USUAL, PORTABLE] {
+            let found = run::<f32>(&case, how);
+            let gradient = tensor(&found, "query gradient");
+            assert!(gradient[..8].iter().all(|&x| x == 0.0), "{gradient:?}");
+            assert!(gradient[8..].iter().all(|x| x.is_nan()), "{gradient:?}");
+        }
+    }
+}

@@ -99,6 +99,8 @@ impl<'a> Conversation<'a> {
 
     /// Says a text and lets the model answer. `go_on` gets the answer piece by piece, and ends it by returning false.
     ///
+    /// A repetition penalty is about the tokens that this turn [reads](Turn::read) and writes, not about those that the model still knows.
+    ///
     /// # Errors
     ///
     /// When the text has no tokens or does not fit into the model, when the template refuses the text, or when the model fails. The conversation
@@ -109,8 +111,9 @@ impl<'a> Conversation<'a> {
         options: &GenerateOptions,
         go_on: impl FnMut(&str) -> bool,
     ) -> Result<Turn, ChatError> {
+        let next = self.next(text)?;
         let before = (self.tokens.clone(), self.messages.clone());
-        let turn = self.turn(text, options, go_on);
+        let turn = self.turn(next, options, go_on);
         if turn.is_err() {
             // The next turn reads all tokens again.
             self.state = self.model.start(1);
@@ -119,26 +122,30 @@ impl<'a> Conversation<'a> {
         turn
     }
 
-    fn turn(
-        &mut self,
-        text: &str,
-        options: &GenerateOptions,
-        mut go_on: impl FnMut(&str) -> bool,
-    ) -> Result<Turn, ChatError> {
+    /// The tokens and messages with this text, and how many tokens were forgotten for it.
+    fn next(&self, text: &str) -> Result<(Vec<u32>, Vec<Message>, usize), ChatError> {
         if self.tokenizer.encode(text, false)?.is_empty() {
             return Err(ChatError::Text {
                 text: text.into(),
                 reason: "this text has no tokens".into(),
             });
         }
+        match &self.template {
+            Some(template) => self.by_template(template, text),
+            None => self.continued(text),
+        }
+    }
+
+    fn turn(
+        &mut self,
+        (tokens, messages, forgotten): (Vec<u32>, Vec<Message>, usize),
+        options: &GenerateOptions,
+        mut go_on: impl FnMut(&str) -> bool,
+    ) -> Result<Turn, ChatError> {
         let ends = options.stop_tokens.iter().chain(&self.end_tokens);
         let options = options
             .clone()
             .stop_tokens(ends.copied().collect::<Vec<_>>());
-        let (tokens, messages, forgotten) = match &self.template {
-            Some(template) => self.by_template(template, text)?,
-            None => self.continued(text)?,
-        };
         let known = self.rewind(&tokens);
         let mut turn = Turn {
             read: tokens.len() - known,

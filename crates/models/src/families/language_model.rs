@@ -24,7 +24,7 @@ impl LanguageModel {
     ///
     /// # Cost
     ///
-    /// Reads every tensor once. No parameter is initialised at random first.
+    /// Reads every tensor once, and an embedding that is also the head once more where the files have both. No parameter is initialised at random first.
     ///
     /// # Example
     ///

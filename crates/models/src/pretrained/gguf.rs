@@ -10,6 +10,11 @@ use crate::weights::{Format, Reason, Weights, ensure, format, gguf_metadata, lfs
 /// The architectures whose tensors have a table.
 const ARCHITECTURES: [&str; 4] = ["bert", "llama", "qwen2", "qwen3"];
 
+/// The field with the factors that llama.cpp computes from the parameters of Llama 3.1. No `config.json` has it.
+pub(crate) const ROPE_FREQS: &str = "the tensor rope_freqs.weight";
+/// The most of these factors; heads have one for every two numbers, and published ones have at most 256 numbers.
+const MOST_FACTORS: usize = 1024;
+
 /// The fields of `transformers`, behind the name of the architecture.
 const FIELDS: [(&str, &str); 11] = [
     ("attention.head_count", "num_attention_heads"),
@@ -80,7 +85,12 @@ fn read(path: &Path) -> Result<Map<String, Value>, Reason> {
         fields.entry("vocab_size").or_insert(json!(rows));
     }
     if let Some(factors) = weights.numbers("rope_freqs.weight")? {
-        fields.insert("rope_freqs".into(), json!(factors));
+        ensure!(
+            factors.len() <= MOST_FACTORS,
+            "its rope_freqs.weight has {} factors, and at most {MOST_FACTORS} are read",
+            factors.len()
+        );
+        fields.insert(ROPE_FREQS.into(), json!(factors));
     }
     if !is_bert {
         let is_tied = !weights.has("output.weight");

@@ -71,6 +71,10 @@ impl Settings {
             let value = env::var(name).ok()?.trim().to_owned();
             Some(value).filter(|value| !value.is_empty())
         };
+        let is_on = |name: &str| {
+            let value = text(name).unwrap_or_default().to_uppercase();
+            ["1", "ON", "YES", "TRUE"].contains(&&*value)
+        };
         let of_user = || env::home_dir().unwrap_or_default();
         // Shells expand `~`, but files of units and of variables do not, and the Python library does.
         let path = |name: &str| {
@@ -85,11 +89,12 @@ impl Settings {
         let home = path("HF_HOME").unwrap_or_else(|| caches().join("huggingface"));
         Self {
             // Without one, `hf-hub` looks for the file.
-            token: text("HF_TOKEN"),
-            cache: path("HF_HUB_CACHE").unwrap_or_else(|| home.join("hub")),
+            token: text("HF_TOKEN").filter(|_| !is_on("HF_HUB_DISABLE_IMPLICIT_TOKEN")),
+            cache: path("HF_HUB_CACHE")
+                .or_else(|| path("HUGGINGFACE_HUB_CACHE"))
+                .unwrap_or_else(|| home.join("hub")),
             endpoint: text("HF_ENDPOINT"),
-            is_offline: text("HF_HUB_OFFLINE")
-                .is_some_and(|value| ["1", "ON", "YES", "TRUE"].contains(&&*value.to_uppercase())),
+            is_offline: is_on("HF_HUB_OFFLINE") || is_on("TRANSFORMERS_OFFLINE"),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{PretrainedError, Result};
 use crate::weights::{Reason, ensure, lfs_pointer};
 
-/// The largest file accepted, in bytes: published ones have a few thousand.
+/// The largest file accepted, in bytes: published configurations have a few thousand, those of tokenizers up to a million.
 const LARGEST: u64 = 1 << 24;
 
 /// The fields of a file, which errors call `expected`.

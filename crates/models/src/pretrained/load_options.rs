@@ -31,7 +31,8 @@ impl LoadOptions {
     }
 
     /// The dtype of the parameters, in which the model then computes: [`BF16`](FloatDType::BF16) and [`F16`](FloatDType::F16) take half the
-    /// memory of [`F32`](FloatDType::F32). Default: that of the device.
+    /// memory of [`F32`](FloatDType::F32). Default: that of the device. Published T5s were trained in bf16, and their sums may overflow f16: an
+    /// output is NaN then, which `generate` reports.
     pub fn dtype(mut self, dtype: FloatDType) -> Self {
         self.dtype = Some(dtype);
         self

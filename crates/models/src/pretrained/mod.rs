@@ -54,9 +54,9 @@
 //!
 //! | environment variable | meaning |
 //! | --- | --- |
-//! | `HF_HUB_CACHE` | the cache. Default: `hub` in `HF_HOME`, which is `huggingface` in `XDG_CACHE_HOME` or `~/.cache` by default |
-//! | `HF_HUB_OFFLINE` | if it is `1`, `ON`, `YES` or `TRUE`, nothing is downloaded |
-//! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME`; in folders a leading `~` is your own folder, but not for this file |
+//! | `HF_HUB_CACHE`, or `HUGGINGFACE_HUB_CACHE` | the cache. Default: `hub` in `HF_HOME`, which is `huggingface` in `XDG_CACHE_HOME` or `~/.cache` by default |
+//! | `HF_HUB_OFFLINE`, `TRANSFORMERS_OFFLINE` | if one is `1`, `ON`, `YES` or `TRUE`, nothing is downloaded |
+//! | `HF_TOKEN` | your access token, for models that require one, unless `HF_HUB_DISABLE_IMPLICIT_TOKEN` is `1`. Default: the file `token` in `HF_HOME`; in folders a leading `~` is your own folder, but not for this file |
 //! | `HF_ENDPOINT` | another server |
 
 mod choices;
@@ -84,7 +84,8 @@ mod wanted;
 pub(crate) use config_file::ConfigFile;
 pub use error::PretrainedError;
 pub(crate) use error::Result;
-#[cfg(feature = "speech")]
+pub(crate) use gguf::ROPE_FREQS;
+#[cfg(any(feature = "speech", feature = "vision"))]
 pub(crate) use json::object_if_any;
 pub use load_options::LoadOptions;
 #[cfg(any(feature = "speech", feature = "vision"))]

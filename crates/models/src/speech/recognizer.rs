@@ -175,7 +175,7 @@ impl SpeechRecognizer {
     /// # Source
     ///
     /// PyTorch equivalent: the `token_timestamps` of `generate` of Hugging Face's `transformers`, after `openai-whisper`. Words are divided at
-    /// spaces alone.
+    /// spaces alone. Of a text that was cut off, the last token counts as well, as it does in `openai-whisper`.
     pub fn align(&self, transcript: &Transcript) -> Result<Alignment, SpeechError> {
         let Transcript {
             tokens,

@@ -35,8 +35,6 @@ pub struct ImageBatch {
     pub images: Tensor<4>,
     /// The classes, `[batch, 1]` of images and `[batch, height · width]` of pixels.
     pub targets: Targets,
-    /// The largest class, which the model must have.
-    largest: u32,
 }
 
 /// What a model should predict, and how its loss is computed.
@@ -54,6 +52,8 @@ pub struct Targets {
     pub smoothing: f64,
     /// Where the dropout seeds of a step on this batch begin: a hash of its tokens, and [`TokenBatch::seed`].
     pub dropout_seed: [u64; 2],
+    /// The largest token of texts or targets, or the largest class, which the model must have.
+    pub largest: u32,
 }
 
 /// A batch of tokens to predict.
@@ -171,7 +171,6 @@ impl ImageBatch {
         Self {
             images,
             targets: Targets::of(&rows, &device),
-            largest: largest(classes),
         }
     }
 
@@ -213,28 +212,8 @@ impl ImageBatch {
             divisor: count.max(1),
             ..Targets::of(&rows, &device)
         };
-        Self {
-            images,
-            targets,
-            largest: largest(&classes),
-        }
+        Self { images, targets }
     }
-
-    /// The logits `[batch, len, n_classes]` that `model` makes of the images. Panics unless they have the largest class: GPUs would read and write
-    /// beyond them.
-    pub(super) fn logits(self, model: impl FnOnce(Tensor<4>) -> Tensor<3>) -> Tensor<3> {
-        let (logits, largest) = (model(self.images), self.largest);
-        let [_, _, n_classes] = logits.dims();
-        assert!(
-            (largest as usize) < n_classes,
-            "ImageBatch: class {largest} for a model of {n_classes} classes"
-        );
-        logits
-    }
-}
-
-fn largest(classes: &[u32]) -> u32 {
-    classes.iter().copied().max().unwrap_or(0)
 }
 
 impl TokenBatch for ImageBatch {
@@ -266,7 +245,10 @@ fn shifted(batch: &str, row: &str, rows: &[&[u32]], device: &Device) -> (Tensor<
     }
     let input: Vec<&[u32]> = rows.iter().map(|row| &row[..row.len() - 1]).collect();
     let expected: Vec<&[u32]> = rows.iter().map(|row| &row[1..]).collect();
-    let targets = Targets::new(&expected, hash(rows), device);
+    let targets = Targets {
+        largest: largest(rows),
+        ..Targets::new(&expected, hash(rows), device)
+    };
     (padded_tokens(&input, device), targets)
 }
 
@@ -295,8 +277,22 @@ impl Targets {
             divisor: count.max(1),
             smoothing: 0.0,
             dropout_seed: [dropout_seed, 0],
+            largest: largest(rows),
         }
     }
+
+    /// Panics unless a model with these logits has the largest token: GPUs would read and write beyond them.
+    pub(super) fn check(&self, logits: &Tensor<3>) {
+        let ([_, _, classes], largest) = (logits.dims(), self.largest);
+        assert!(
+            (largest as usize) < classes,
+            "a batch has token or class {largest}, for a model of {classes}"
+        );
+    }
+}
+
+fn largest(rows: &[&[u32]]) -> u32 {
+    rows.iter().copied().flatten().copied().max().unwrap_or(0)
 }
 
 /// A hash of the tokens and where rows end.

@@ -52,16 +52,16 @@ steps!(
 steps!(
     model: Vit,
     batch: ImageBatch,
-    batch.logits(|images| model.logits(images).unsqueeze_dim(1))
+    model.logits(batch.images).unsqueeze_dim(1)
 );
 // A pixel is a token.
 steps!(
     model: Segformer,
     batch: ImageBatch,
-    batch.logits(|images| {
-        let [.., height, width] = images.dims();
-        model.pixel_logits(images, [height, width])
-    })
+    {
+        let [.., height, width] = batch.images.dims();
+        model.pixel_logits(batch.images, [height, width])
+    }
 );
 
 fn step<M: Module>(
@@ -70,6 +70,7 @@ fn step<M: Module>(
     logits: impl FnOnce() -> Tensor<3>,
 ) -> TrainOutput<SequenceOutput> {
     let logits = with_dropout_seed(targets.step_seed(), logits);
+    targets.check(&logits);
     let Targets {
         tokens,
         weights,
@@ -89,6 +90,7 @@ fn step<M: Module>(
 }
 
 fn validation(logits: Tensor<3>, targets: Targets) -> SequenceOutput {
+    targets.check(&logits);
     let Targets {
         tokens,
         weights,

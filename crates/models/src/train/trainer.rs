@@ -117,6 +117,8 @@ where
         self.state.finished = is_evaluated && self.is_over();
         let fresh = self.model().clone();
         let average = checkpoint.average(fresh.clone())?;
+        // A run that goes on without an average would keep this one for ever.
+        let average = average.filter(|_| self.config.average.is_some());
         self.average = average.as_ref().map(MovingAverage::new);
         self.model = Some(checkpoint.load(MODEL, fresh)?);
         self.optimizers = checkpoint.optimizers(&self.optimizers[0])?;

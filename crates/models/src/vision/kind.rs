@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::pretrained::object;
+use serde_json::Value;
+
+use crate::pretrained::{Result, object_if_any};
 
 pub(super) const KINDS: &str =
     "the image processors of ViT, DeiT, BiT, CLIP, SigLIP, DETR and SegFormer";
@@ -42,20 +44,18 @@ impl Kind {
     }
 
     /// The kind of the model in this folder, or else ViT's.
-    pub(super) fn beside(folder: &Path) -> Self {
-        let config = object(&folder.join("config.json"), "the configuration of a model").ok();
-        let model = config
-            .as_ref()
-            .and_then(|config| config.get("model_type")?.as_str());
+    pub(super) fn beside(folder: &Path) -> Result<Self> {
+        let config = object_if_any(&folder.join("config.json"), "the configuration of a model")?;
+        let model = config.get("model_type").and_then(Value::as_str);
         let name = match model {
             Some("deit") => "DeiTImageProcessor",
             Some("dinov2") => "BitImageProcessor",
-            Some("clip") => "CLIPImageProcessor",
-            Some("siglip") => "SiglipImageProcessor",
+            Some("clip" | "clip_vision_model") => "CLIPImageProcessor",
+            Some("siglip" | "siglip_vision_model") => "SiglipImageProcessor",
             Some("segformer") => "SegformerImageProcessor",
             Some("detr") => "DetrImageProcessor",
             _ => "ViTImageProcessor",
         };
-        Self::of(name).expect("all of them are known")
+        Ok(Self::of(name).expect("all of them are known"))
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use image::{
-    DynamicImage, GrayImage, Rgb,
+    DynamicImage, GrayImage, Rgb, RgbImage,
     imageops::{FilterType, replace},
 };
 use serde::Deserialize;
@@ -48,7 +48,7 @@ pub enum ImageSize {
 
 /// Resizes, crops and normalises images, as the image processors for ViT, DeiT, BiT (DINOv2), CLIP, SigLIP, DETR and SegFormer of Hugging Face's `transformers` do.
 ///
-/// The value of a resized pixel may differ from transformers' by 1/255, as PIL's and torchvision's differ. Transparency is dropped.
+/// The value of a resized pixel may differ from transformers' by 1/255, as PIL's and torchvision's differ. Behind what is transparent is white.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ImageProcessor {
     /// What images are resized to. Default: they are not.
@@ -73,7 +73,7 @@ impl ImageProcessor {
     ///
     /// When the file is missing, has a setting that is not supported, or does not say what the processor needs: `size` and `resample` if it
     /// resizes, `crop_size` if it crops, `image_mean` and `image_std` if it normalises. DETR has a default for `resample`.
-    /// When a file of a name on the Hub does not name its kind, and there is no `config.json`.
+    /// When the file does not name its kind and `config.json` cannot be read, or of a name on the Hub is not there.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
         let folder = folder_with(source.as_ref(), Wanted::Preprocessor)?;
         let (path, mut fields) = preprocessor(&folder, "image_processor", EXPECTED)?;
@@ -95,9 +95,9 @@ impl ImageProcessor {
             of_detr,
         } = match kind {
             Some(kind) => kind,
-            None => Kind::beside(&folder_with(source.as_ref(), Wanted::Config)?),
+            None => Kind::beside(&folder_with(source.as_ref(), Wanted::Config)?)?,
         };
-        // Fields of names, and of the form of results.
+        // Fields of names, and of the form of results; whatever `do_convert_rgb` says, images get the colours of the model.
         file.ignore("processor_class data_format input_data_format return_tensors device");
         file.ignore("disable_grouping do_convert_rgb image_seq_length _valid_processor_keys _valid_kwargs_names");
         // Fields of labels.
@@ -211,7 +211,7 @@ impl ImageProcessor {
     ///
     /// # Cost
     ///
-    /// Some operations for each pixel of the image and of the result, and 16 bytes of memory for each pixel of the image.
+    /// Some operations for each pixel of the image and of the result, and 16 bytes of memory for each pixel of the image or of the resized one, whichever has more.
     pub fn cropped(&self, image: &DynamicImage) -> Result<DynamicImage, VisionError> {
         let resized = self.resized(image)?;
         let Some([height, width]) = self.crop else {
@@ -275,6 +275,10 @@ impl ImageProcessor {
             });
         }
         let [to_height, to_width] = [to_height as u32, to_width as u32];
+        let image = &match image.color().has_alpha() {
+            true => DynamicImage::ImageRgb8(before_white(image)),
+            false => image.clone(),
+        };
         let image = match self.mean.len() {
             1 => DynamicImage::ImageLuma8(grey(image)),
             _ => DynamicImage::ImageRgb8(image.to_rgb8()),
@@ -288,6 +292,17 @@ impl ImageProcessor {
             }
         })
     }
+}
+
+/// The colours of an image in front of white, rounded as PIL rounds them.
+fn before_white(image: &DynamicImage) -> RgbImage {
+    let image = image.to_rgba8();
+    let (width, height) = image.dimensions();
+    let colours = image.pixels().flat_map(|pixel| {
+        let [colours @ .., alpha] = pixel.0.map(u32::from);
+        colours.map(|colour| ((colour * alpha + 255 * (255 - alpha) + 127) / 255) as u8)
+    });
+    RgbImage::from_raw(width, height, colours.collect()).expect("three bytes for each pixel")
 }
 
 /// Grey as PIL makes it (ITU-R 601-2).

@@ -63,7 +63,8 @@ impl ImageSegmenter {
         })
     }
 
-    /// The class of every pixel of the [cropped](ImageProcessor::cropped) image, `[height][width]`.
+    /// The class of every pixel of the image that the model reads, [resized and cropped](ImageProcessor::cropped), `[height][width]`: not of the pixels
+    /// of `image`, for which [`Segformer::pixel_logits`] takes a size.
     ///
     /// # Errors
     ///

@@ -32,6 +32,8 @@ pub struct AttentionContext {
     pub(crate) position: Option<Position>,
     /// All that the self-attention of a stack's layer hides, if the stack has made it.
     pub(crate) made_mask: Option<AttentionMask>,
+    /// Whether this is what a stack gives its layers, so that those that are alike share a mask: what changes a mask clears it.
+    pub(crate) is_of_stack: bool,
 }
 
 impl AttentionContext {
@@ -43,6 +45,7 @@ impl AttentionContext {
     /// Hides what `mask` hides, in addition to causality and earlier masks. Panics when [`AttentionMask::and`] cannot combine them.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
+        self.is_of_stack = false;
         self
     }
 
@@ -64,6 +67,7 @@ impl AttentionContext {
     /// Sequence `b` has `lengths[b]` keys. What follows is padding, which no query sees and no cache keeps.
     pub fn lengths(mut self, lengths: &[usize]) -> Self {
         self.lengths = Some(lengths.to_vec());
+        self.is_of_stack = false;
         self
     }
 
@@ -101,6 +105,7 @@ impl AttentionContext {
     /// new token reaches tokens that it has dropped: [`KvCache::reserve`](crate::KvCache::reserve).
     pub fn positions(mut self, positions: impl Into<Positions>) -> Self {
         self.positions = Some(positions.into());
+        self.is_of_stack = false;
         self
     }
 

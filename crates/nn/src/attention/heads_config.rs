@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{error::ConfigError, positions::PositionEncoding};
 
-/// Configuration of the heads of an attention module, apart from their number. Every module and stack has the same choices.
+/// Configuration of the heads of an attention module, apart from their number. Every module but [`LatentAttention`](crate::LatentAttention), and every
+/// stack, has the same choices.
 ///
 /// The configurations of the modules have these fields as `heads`, and a method for each of them:
 ///

@@ -257,6 +257,10 @@ impl TokenMixer for LatentAttention {
                 batch == own,
                 "{NAME}: {batch} sequences do not fit a cache of {own}"
             );
+            // Before the rotation, whose table may be as long.
+            if let Some(reason) = cache.refuses_tokens(&counts) {
+                panic!("{reason}");
+            }
         }
         if batch == 0 || len == 0 {
             return x;

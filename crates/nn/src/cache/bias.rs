@@ -13,9 +13,12 @@ impl KvCache {
         position: &Position,
         len_kv: usize,
     ) -> AttentionBias {
+        self.bias.follow(position);
+        if position.bias_source().is_none() {
+            return AttentionBias::none();
+        }
         let reach = self.window.unwrap_or(usize::MAX).saturating_add(1);
         let (len, dtype) = (self.capacity().min(reach), self.statistics());
-        self.bias.follow(position);
         let made = self.bias.of_last_query.take();
         let made = made.filter(|bias| bias.dims()[3] >= len_kv);
         self.bias.of_last_query = made.or_else(|| {

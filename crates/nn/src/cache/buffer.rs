@@ -59,9 +59,9 @@ impl Buffer {
                 Rows::Float(Tensor::zeros(shape(layout.dim), options))
             }
             CacheStorage::Int8 => {
-                let codes = Tensor::<4, Int>::zeros(shape(layout.dim), &layout.device);
+                let codes = Tensor::<4, Int>::zeros(shape(layout.dim), (&layout.device, DType::I8));
                 let scales = Tensor::zeros(shape(1), (&layout.device, DType::F32));
-                Rows::Int8(codes.cast(IntDType::I8), scales)
+                Rows::Int8(codes, scales)
             }
         };
         Self {

@@ -5,8 +5,9 @@ use crate::positions::indices;
 
 impl KvCache {
     /// Keeps the first `lengths[b]` tokens of each sequence `b`, and of those that follow only `then[b]`, in this order: the accepted
-    /// path of a tree of drafts. Token `j` counts from the beginning of its sequence. It copies the keys and values of `then`, which keep
-    /// the positions that they were read at: give the drafts of a tree [theirs](crate::AttentionContext::positions).
+    /// path of a tree of drafts. Token `j` counts from the beginning of its sequence. It copies the keys and values of `then`, whose rotary positions
+    /// stay those that they were read at, while distances count from their new places: give the drafts of a tree
+    /// [positions](crate::AttentionContext::positions), which both keep, except in a cache with sink tokens.
     ///
     /// # Panics
     ///

@@ -152,9 +152,12 @@ pub trait TokenMixer: Module + ModuleDisplay {
 pub struct MixerCall {
     pub(crate) recorder: Recorder,
     pub(crate) shared: SharedKeyValue,
-    /// In a stack on whole sequences, the masks of the layers so far, by causality and window.
-    pub(crate) masks: Option<BTreeMap<(bool, Option<usize>), AttentionMask>>,
+    /// In a stack on whole sequences, the masks of the layers so far.
+    pub(crate) masks: Option<BTreeMap<MaskKind, AttentionMask>>,
 }
+
+/// The sizes of a layer's input, whether it is causal, and its window.
+type MaskKind = ([usize; 3], bool, Option<usize>);
 
 impl TokenMixer for SelfAttention {
     type State = KvCache;
@@ -172,8 +175,8 @@ impl TokenMixer for SelfAttention {
         if let Some(cache) = state {
             return self.run_cached(input, cache, &mut call.shared);
         }
-        if let Some(masks) = &mut call.masks {
-            let made = masks.entry((self.causal, self.window));
+        if let Some(masks) = call.masks.as_mut().filter(|_| input.context.is_of_stack) {
+            let made = masks.entry((input.x.dims(), self.causal, self.window));
             let made = made.or_insert_with(|| self.mask_for_calls(&input.context, &input.x));
             input.context.made_mask = Some(made.clone());
         }

@@ -190,7 +190,7 @@ pub(crate) fn check_lengths(module: &str, lengths: &[usize], of: &str, [batch, l
 fn check_len(module: &str, offset: usize, len: usize, max_len: usize) {
     let needed = offset.saturating_add(len);
     assert!(
-        needed <= max_len,
+        len == 0 || needed <= max_len,
         "{module}: {len} tokens from position {offset} on need {needed} positions, but there are {max_len}"
     );
 }

@@ -365,10 +365,11 @@ impl<M: TokenMixer> TransformerStack<M> {
             // What no later layer reads is dropped.
             call.shared = kept.remove(&source).unwrap_or_default();
             call.shared.is_wanted = self.source_of[at + 1..].contains(&source);
-            let context = match self.position(index) {
+            let mut context = match self.position(index) {
                 Some(position) => context.clone().position(position.clone()),
                 None => context.clone(),
             };
+            context.is_of_stack = true;
             let more = more.clone();
             let input = LayerInput { x, context, more };
             let x = run(&self.layers[index], input, source, &mut call);

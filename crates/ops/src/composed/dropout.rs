@@ -35,13 +35,8 @@ impl<B: Backend> DropoutRows<B> {
             IntDType::I64 | IntDType::U64 => Arithmetic::Masked,
             _ => Arithmetic::Wrapping,
         };
-        let mut start = [0x243f_6a88_u32, 0x85a3_08d3];
-        for word in [dropout.seed as u32, (dropout.seed >> 32) as u32] {
-            start[0] = AttentionDropout::mix(start[0] ^ word);
-            start[1] = AttentionDropout::mix(start[1].wrapping_add(start[0]));
-        }
         let mut shape = [1; 4];
-        let mut state = start.map(|word| {
+        let mut state = dropout.seeded().map(|word| {
             let word = arithmetic.scalar(word).into();
             B::int_full(Shape::new(shape), word, device, arithmetic.dtype())
         });
@@ -90,7 +85,7 @@ impl<B: Backend> DropoutRows<B> {
 /// How a tensor of signed integers computes on `u32`.
 #[derive(Clone, Copy, PartialEq)]
 enum Arithmetic {
-    /// In 64 bits, masked after each operation, where overflow may be an error (Burn's CPU backends in debug builds).
+    /// In 64 bits, masked after each operation, where overflow may be an error (ndarray in debug builds).
     Masked,
     /// In 32 bits that wrap, where the device may have no wider integers (WGSL).
     Wrapping,

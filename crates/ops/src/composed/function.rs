@@ -216,7 +216,7 @@ impl ScorePart {
         let tracks = floats.chain([&self.scores]).any(Tensor::is_autodiff);
         assert!(
             tracks || !result.is_autodiff(),
-            "attention: the score function '{name}' uses a tensor with autodiff that it has not captured"
+            "attention: the score function '{name}' uses a tensor with autodiff that it has not captured; one without a gradient can be moved into it by without_autodiff()"
         );
         routed::primitive::<B, 4>(result)
     }

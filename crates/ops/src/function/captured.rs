@@ -150,8 +150,7 @@ impl Captured {
     /// One number per head and distance, in the shapes of [`AttentionBias::distances`](crate::AttentionBias::distances), for a score function. It gets
     /// that of every pair.
     pub fn by_distance(numbers: Tensor<2>) -> Self {
-        let [heads, distances] = numbers.dims();
-        let numbers = numbers.reshape([1, heads, 1, distances]);
+        let numbers = numbers.unsqueeze_dims(&[0, 2]);
         Float::captured(numbers, Entries::Distances)
     }
 

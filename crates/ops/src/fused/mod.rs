@@ -1,4 +1,4 @@
-//! The operations by this workspace's kernels, forward and backward, and the gradient rules of all operations.
+//! The operations by this workspace's kernels, forward and backward, and their gradient rules.
 //!
 //! A backend's kernels take some calls, forward and backward alike; the blockwise body takes the others.
 

@@ -125,14 +125,16 @@ fn what_is_drawn_has_a_place() {
         assert!(pictures(alone).is_err(), "{alone:?}");
     }
     let text = pictures(&["--text"]).unwrap();
-    let refused = text.probe_for(&[], "text").unwrap_err().to_string();
+    let refused = text.probe_for(&[], "text", None).unwrap_err().to_string();
     assert_eq!(
         refused,
         "--text: there is no text on the command line to draw"
     );
     let both = pictures(&["--svg", "a", "--html", "a", "--text"]).unwrap();
     assert_eq!(
-        both.probe_for(&[], "question").unwrap_err().to_string(),
+        both.probe_for(&[], "question", None)
+            .unwrap_err()
+            .to_string(),
         "--html and --svg and --text: there is no question on the command line to draw"
     );
     assert_eq!(

@@ -125,7 +125,9 @@ function decodeAnswer(view, likely) {
       ".",
     ],
     () => [
-      "Then the decoder writes ",
+      ...(view.state.causal
+        ? ["Then the decoder writes "]
+        : ["The translation was written with the causal mask. Without it the decoder reads what it is to write, and would put next "]),
       word(likely[0].label),
       ", with probability ",
       likely[0].number(),

@@ -42,9 +42,10 @@ export const projectScreen = {
     const figures = all.map((layer) => {
       const [, wide] = view.trace.shape(layer.tensor);
       const picked = at >= start && at < start + wide ? at - start : -1;
-      const drawn = bands(view, layer, start, picked);
+      const before = start; // numbers of the layers before this one
+      const drawn = bands(view, layer, before, picked);
       start += wide;
-      return [drawn, picked >= 0 && opened(view, layer, picked)];
+      return [drawn, picked >= 0 && opened(view, layer, before, picked)];
     });
     return [place(view, size, "number"), ...figures.flat().filter(Boolean), answer("project", ...projectAnswer(view))];
   },
@@ -81,7 +82,7 @@ function bands(view, { tensor, bands: roles, of }, start, picked) {
       ...roles.flatMap((role, band) => [
         band > 0 ? ", " : "",
         el("b", { class: `role-${role}` }, role),
-        ` ${band * width}…${(band + 1) * width - 1}`,
+        ` ${start + band * width}…${start + (band + 1) * width - 1}`,
       ]),
       ". The row begins with ",
       number(trace, tensor, [own, 0], 3),
@@ -98,7 +99,7 @@ function bands(view, { tensor, bands: roles, of }, start, picked) {
 }
 
 /** One number as the sum of its products. */
-function opened(view, { tensor, parameter, input, of }, column) {
+function opened(view, { tensor, parameter, input, of }, before, column) {
   const { trace } = view;
   const token = of === "source" ? view.key() : view.token;
   const name = of === "source" ? view.sourceNames[token] : view.query;
@@ -121,7 +122,7 @@ function opened(view, { tensor, parameter, input, of }, column) {
   return figure("products", {
     caption: [
       "Number ",
-      String(column),
+      String(before + column),
       " opened: Σ of ",
       String(rows),
       " products = ",

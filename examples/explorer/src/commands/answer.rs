@@ -1,13 +1,10 @@
 //! The page's requests, answered by this program: what the page shows is compared with it.
 
-use std::{
-    io::{BufRead, Write},
-    path::Path,
-};
+use std::{io::BufRead, path::Path};
 
 use burn::tensor::Device;
 use clap::Args;
-use example_common::error::Error;
+use example_common::{error::Error, exit};
 use explorer_model::{Answer, Explorer, ModelFile};
 use serde::Serialize;
 use serde_json::json;
@@ -32,7 +29,6 @@ struct Line<'a> {
 pub fn run(args: &AnswerArgs, page: &Path) -> Result<(), Error> {
     let bytes = super::page_files::read_compressed(&page.join(format!("{}.model.gz", args.name)))?;
     let mut explorer = Explorer::new(ModelFile::from_bytes(&bytes, &Device::flex())?);
-    let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
         let request = serde_json::from_str(&line?).map_err(|error| error.to_string());
         let answer = request.and_then(|request| explorer.answer(&request));
@@ -43,7 +39,7 @@ pub fn run(args: &AnswerArgs, page: &Path) -> Result<(), Error> {
             }),
             Err(error) => serde_json::to_string(&json!({ "error": error })),
         };
-        writeln!(out, "{}", line?)?;
+        exit::print(&format!("{}\n", line?));
     }
     Ok(())
 }

@@ -177,7 +177,8 @@ fn scores(answers: &[(&str, &Example)]) -> String {
 }
 
 fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
-    args.pictures.probe_for(&args.questions, "question")?;
+    args.pictures
+        .probe_for(&args.questions, "question", Some(&args.file))?;
     let passage = input::read(&args.file)?;
     if passage.trim().is_empty() {
         return Err(format!("there is no text in {}", args.file.display()).into());

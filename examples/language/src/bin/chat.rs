@@ -63,7 +63,7 @@ struct SamplingArgs {
     /// Draw among the tokens with at least this part of the largest probability
     #[arg(long)]
     min_p: Option<f64>,
-    /// Above 1, tokens that this turn has already become less probable
+    /// Above 1, tokens that were read or written in this turn become less probable
     #[arg(long, default_value_t = 1.0)]
     repetition_penalty: f64,
     /// Seed of the draws

@@ -58,7 +58,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<u8, Error> {
-    cli.pictures.probe_for(&cli.reactions, "reaction")?;
+    cli.pictures.probe_for(&cli.reactions, "reaction", None)?;
     let source = RXNMAPPER.or(cli.model.as_deref())?;
     let device = devices::choose(cli.device)?.device;
     let mapper = Mapper::load(&source, device, cli.head)?;

@@ -138,10 +138,13 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
     bar.finish_and_clear();
     if update.left > 0 {
         let (all, left) = (index.len(), update.left);
-        exit::warn(&format!(
-            "stopped: {} of {all} passages are in {kept_in}; the next search reads the other {left}",
-            all - left
-        ));
+        let read = all - left;
+        exit::warn(&match update.is_lost {
+            true => format!("stopped: {read} of {all} passages were read, and not kept"),
+            false => format!(
+                "stopped: {read} of {all} passages are in {kept_in}; the next search reads the other {left}"
+            ),
+        });
         return Ok(exit::STOPPED);
     }
     if update.read + update.skipped + update.unreadable > 0 {
@@ -150,11 +153,15 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
             unreadable => format!(", because they cannot be read: {unreadable}"),
         };
         exit::warn(&format!(
-            "texts read: {}, kept: {}, skipped because they or their names are not UTF-8: {}{unreadable}; {} passages in {kept_in}",
+            "texts read: {}, kept: {}, skipped because they or their names are not UTF-8: {}{unreadable}; {} passages{}",
             update.read,
             update.kept,
             update.skipped,
             index.len(),
+            match update.is_lost {
+                true => String::new(),
+                false => format!(" in {kept_in}"),
+            },
         ));
     }
     if index.is_empty() {

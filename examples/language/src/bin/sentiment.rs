@@ -147,7 +147,7 @@ fn accuracy(
 }
 
 fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
-    args.pictures.probe_for(&args.texts, "text")?;
+    args.pictures.probe_for(&args.texts, "text", None)?;
     let (model, tokenizer) = Model::<Sentiment>::load(&args.model, device)?;
     let mut first = None;
     let code = input::each(&args.texts, |text| {

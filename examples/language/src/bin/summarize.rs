@@ -80,7 +80,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
     if beam > WIDEST {
         return Err(format!("--beam must be at most {WIDEST}, got {beam}").into());
     }
-    cli.pictures.probe()?;
+    cli.pictures.probe_beside(cli.file.as_ref())?;
     let source = TITLES.or(cli.model.as_deref())?;
     let device = devices::choose(cli.device)?.device;
     let (name, text) = match &cli.file {
@@ -176,14 +176,19 @@ fn draw(
     output: &[u32],
     device: &Device,
 ) -> Result<(), Error> {
-    // What the decoder reads is one token behind what it writes. (An output that was cut off is drawn as if it ended there.)
+    // What the decoder reads is one token behind what it writes.
     let written = [&[BEGIN], output].concat();
-    let next = [output, &[END]].concat();
     let (ids, lengths) = padded(&[source], device);
     let (target, _) = padded(&[&written], device);
     let attention = model.attention(ids, &lengths, target);
-    let [read, written, next] =
-        [source, &written, &next].map(|tokens| labels(&tokenizer.tokenizer, tokens));
+    let [read, written, end] =
+        [source, &written, &[END]].map(|tokens| labels(&tokenizer.tokenizer, tokens));
+    let mut next = written[1..].to_vec();
+    next.push(match output.len() < cli.tokens {
+        true => end.concat(),
+        // The output was cut off.
+        false => "…".into(),
+    });
     let encoder = maps(attention.encoder, &read, &read)?;
     let decoder = maps(attention.decoder, &written, &written)?;
     let cross = maps(attention.cross, &written, &read)?;

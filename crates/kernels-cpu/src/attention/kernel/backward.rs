@@ -300,7 +300,11 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 for x in R::vectors_mut::<S>(row) {
                     *x = R::times(simd, *x, factor);
                 }
-                if logsumexp[query] == infinity {
+                // The weights of zero of a row that sees no key are multiplied by keys that another row may see.
+                let at = [queries.batch_item, queries.head, queries.first + query];
+                let finite = || all_finite(simd, [&*row].into_iter(), R::from_f64(1.0));
+                let of_row = self.logsumexp[query];
+                if logsumexp[query] == infinity || scoring.fully_masked(at, of_row, finite) {
                     row.fill(R::default());
                 }
                 write(query, &row[..dim_qk]);

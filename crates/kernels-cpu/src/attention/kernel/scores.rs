@@ -91,7 +91,7 @@ impl<R: Real> Scoring<'_, R> {
     /// Whether a query sees no key at all, so that its numbers must not spread.
     ///
     /// Without a sink the logsumexp tells. With a sink every key has to be checked, which is worth it only if the numbers of
-    /// the row are not `finite`: otherwise its weights of zero make them zero.
+    /// the row, or of its result, are not `finite`: otherwise its weights of zero make them zero.
     pub(crate) fn fully_masked(
         &self,
         at: [usize; 3],

@@ -5,7 +5,7 @@ use minijinja::{
     value::{Kwargs, Rest, ValueKind},
 };
 
-use super::python::refused;
+use super::python::{allowed, refused};
 
 /// `tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
 pub fn tojson(value: &Value, args: Rest<Value>, named: Kwargs) -> Result<String, Error> {
@@ -24,7 +24,7 @@ pub fn tojson(value: &Value, args: Rest<Value>, named: Kwargs) -> Result<String,
     let indent = match indent {
         Some(indent) => Some(match indent.as_str() {
             Some(text) => text.to_string(),
-            None => " ".repeat(usize::try_from(indent)?),
+            None => " ".repeat(allowed(usize::try_from(indent)?)?),
         }),
         None => None,
     };

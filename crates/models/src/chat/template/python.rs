@@ -148,7 +148,7 @@ fn of_text(
         }
         "center" | "ljust" | "rjust" | "zfill" => {
             let (width, fill): (usize, Option<char>) = from_args(args)?;
-            padded(text, method, width, fill.unwrap_or(' ')).into()
+            padded(text, method, allowed(width)?, fill.unwrap_or(' ')).into()
         }
         "title" => titled(text).into(),
         "swapcase" => {
@@ -163,7 +163,7 @@ fn of_text(
         "isdecimal" => unknown_method_callback(state, &text.into(), "isdigit", args)?,
         "expandtabs" => {
             let (width,): (Option<usize>,) = from_args(args)?;
-            without_tabs(text, width.unwrap_or(8)).into()
+            without_tabs(text, allowed(width.unwrap_or(8))?).into()
         }
         _ => return Ok(None),
     };
@@ -226,6 +226,16 @@ fn part<'a>(text: &'a str, range: &[Value]) -> Result<(i64, &'a str), Error> {
         places.nth(place as usize).unwrap_or(text.len())
     };
     Ok((start, &text[byte(start)..byte(end.max(start))]))
+}
+
+/// The widest text or indent that a template may ask for: memory for more might not be there.
+const WIDEST: usize = 1 << 16;
+
+pub fn allowed(width: usize) -> Result<usize, Error> {
+    match width {
+        ..=WIDEST => Ok(width),
+        _ => Err(refused(format!("a width of {width} is more than {WIDEST}"))),
+    }
 }
 
 /// A text of `width` characters at least.

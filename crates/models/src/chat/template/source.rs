@@ -10,6 +10,9 @@ const LOOSER: [&str; 26] = [
 ];
 const AS_TIGHT: [&str; 4] = ["*", "/", "//", "%"];
 
+/// The most operators `%` of a tag that are rewritten: looking for their operands takes the square of their number.
+const MOST_PERCENT: usize = 100;
+
 /// A template without `{% generation %}`, which transformers has for training and Jinja has not, and with a function in place of `%`, which formats texts
 /// in Python.
 pub fn for_minijinja(source: &str) -> String {
@@ -107,26 +110,35 @@ fn without_percent(code: &str) -> String {
     let mut rest = code;
     while !rest.is_empty() {
         let next = token(rest);
-        tokens.push(next.to_string());
+        tokens.push(next);
         rest = &rest[next.len()..];
     }
+    let operators = tokens.iter().filter(|token| **token == "%").count();
+    if operators > MOST_PERCENT {
+        return code.into();
+    }
+    // How many calls begin before each token, and end behind it.
+    let (mut begin, mut end) = (vec![0; tokens.len()], vec![0; tokens.len()]);
     for at in 0..tokens.len() {
         if tokens[at] == "%" {
-            let (first, last) = (left(&tokens, at), right(&tokens, at));
-            // With its spaces, the inserted text is not equal to any token that `left` and `right` look for.
-            tokens[first].insert_str(0, &format!(" {PERCENT}("));
-            tokens[at] = " , ".into();
-            tokens[last].push_str(") ");
+            begin[left(&tokens, at)] += 1;
+            end[right(&tokens, at)] += 1;
         }
     }
-    tokens.concat()
+    let mut written = String::new();
+    for (at, token) in tokens.into_iter().enumerate() {
+        written += &format!(" {PERCENT}(").repeat(begin[at]);
+        written += if token == "%" { " , " } else { token };
+        written += &") ".repeat(end[at]);
+    }
+    written
 }
 
 /// The first token of what is to the left of the operator at `at`.
-fn left(tokens: &[String], at: usize) -> usize {
+fn left(tokens: &[&str], at: usize) -> usize {
     let (mut depth, mut first) = (0, at);
     for place in (0..at).rev() {
-        match tokens[place].as_str() {
+        match tokens[place] {
             ")" | "]" | "}" => depth += 1,
             "(" | "[" | "{" if depth == 0 => break,
             "(" | "[" | "{" => depth -= 1,
@@ -140,10 +152,9 @@ fn left(tokens: &[String], at: usize) -> usize {
 }
 
 /// The last token of what is to the right of the operator at `at`.
-fn right(tokens: &[String], at: usize) -> usize {
+fn right(tokens: &[&str], at: usize) -> usize {
     let (mut depth, mut last) = (0, at);
-    for (place, name) in tokens.iter().enumerate().skip(at + 1) {
-        let name = name.as_str();
+    for (place, &name) in tokens.iter().enumerate().skip(at + 1) {
         match name {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" if depth == 0 => break,
@@ -159,10 +170,10 @@ fn right(tokens: &[String], at: usize) -> usize {
 }
 
 /// Whether this is the sign of a number, or the `not` of `is not`.
-fn is_sign(tokens: &[String], place: usize) -> bool {
+fn is_sign(tokens: &[&str], place: usize) -> bool {
     let mut before = tokens[..place].iter().rev().map(|token| token.trim());
     let before = before.find(|token| !token.is_empty()).unwrap_or("(");
-    match tokens[place].as_str() {
+    match tokens[place] {
         "-" => {
             let opens = ["(", "[", "{", "**", "return"];
             LOOSER.contains(&before) || AS_TIGHT.contains(&before) || opens.contains(&before)

@@ -135,7 +135,7 @@ fn windows(file: &mut ConfigFile, windows: Windows, n_layers: usize) -> Result<V
         )?,
     };
     let is_named = named.is_some();
-    // Before version 5 of transformers, files had no list of layer types.
+    // Older files have no list of layer types.
     let unnamed: Vec<bool> = match windows {
         Windows::None => vec![false; n_layers],
         Windows::All => vec![file.has("sliding_window"); n_layers],

@@ -1,6 +1,6 @@
 //! The families, a row each.
 
-use burn_attn::{FeedForwardActivation, NormPlacement, ProjectionBias, QkNormConfig};
+use burn_attn::{FeedForwardActivation, NormConfig, NormPlacement, ProjectionBias, QkNormConfig};
 
 use crate::families::files::GATED;
 
@@ -180,7 +180,10 @@ const GEMMA3: FamilySpec = FamilySpec {
     // The attention of Gemma 3 does not read `attn_logit_softcapping`. Version 5 of transformers writes `_sliding_window_pattern` beside the list of
     // layer types, and does not read it.
     ignored: "hidden_act cache_implementation attn_logit_softcapping _sliding_window_pattern",
-    qk_norm: Some(|epsilon| QkNormConfig::Rms { epsilon }),
+    qk_norm: Some(|epsilon| {
+        let norm = NormConfig::rms_norm().with_epsilon(epsilon);
+        QkNormConfig::PerHead(norm.with_unit_offset())
+    }),
     windows: Windows::Pattern,
     rope_theta: 1_000_000.0,
     local_base: Some(10_000.0),

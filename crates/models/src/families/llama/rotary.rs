@@ -5,7 +5,7 @@ use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
 use serde_json::json;
 
 use super::family::FamilySpec;
-use crate::pretrained::{ConfigFile, PretrainedError, Result};
+use crate::pretrained::{ConfigFile, PretrainedError, ROPE_FREQS, Result};
 
 /// What `rope_scaling` has to be.
 pub(in crate::families) const WITH_TYPE: &str = "an object with rope_type";
@@ -24,7 +24,7 @@ pub(super) fn of_all_layers(
         .with_max_len(max_len)
         .with_base(spec.rope_theta);
     // The factors that llama.cpp computes from the parameters of Llama 3.1.
-    match file.list("rope_freqs", "a list of numbers")? {
+    match file.list(ROPE_FREQS, "a list of numbers")? {
         Some(factors) => {
             let config = config.with_base(file.number("rope_theta", spec.rope_theta)?);
             Ok(config.with_scaling(RotaryScaling::LongRope {

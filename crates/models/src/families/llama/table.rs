@@ -52,12 +52,8 @@ fn table_with(spec: &FamilySpec, config: &LanguageModelConfig, projections: Sour
     }
     if spec.qk_norm.is_some() {
         for (of, source) in [("query", "q_norm"), ("key", "k_norm")] {
-            let norm = same(format!("self_attn.{source}.weight"));
-            let norm = match spec.unit_offset {
-                true => norm.plus_one(),
-                false => norm,
-            };
-            layer = layer.row(format!("self_attention.heads.qk_norm.{of}.gamma"), norm);
+            let gamma = format!("self_attention.heads.qk_norm.{of}.gamma");
+            layer = layer.row(gamma, format!("self_attn.{source}.weight"));
         }
     }
     around_layers(layer, config.tied)

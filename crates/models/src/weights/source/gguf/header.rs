@@ -19,9 +19,9 @@ const ALIGNMENT: u64 = 32;
 const MAX_ALIGNMENT: u64 = 1 << 20;
 /// The most dimensions accepted; ggml's tensors have at most 4.
 const MAX_RANK: u64 = 8;
-/// The longest text of the metadata that is kept, in bytes; longer ones, such as licences, are skipped.
+/// The longest text of the metadata that is kept, in bytes; of longer ones, such as licences, the key is.
 const MAX_TEXT: u64 = 1 << 10;
-/// The most values kept; published files have about a hundred.
+/// The most values accepted; published files have about a hundred.
 const MAX_VALUES: usize = 1 << 16;
 
 /// The types of values in the metadata.
@@ -39,7 +39,7 @@ pub(super) struct Info {
 }
 
 pub(super) struct Contents {
-    /// The values of the metadata by key, arrays empty, without long texts.
+    /// The values of the metadata by key, with empty arrays in place of arrays and of long texts.
     pub(super) metadata: Map<String, Value>,
     pub(super) tensors: BTreeMap<String, Info>,
     /// Where the numbers begin.
@@ -86,11 +86,18 @@ impl<'a> Header<'a> {
                     return Err("its metadata have two values of general.alignment".into());
                 }
                 alignment = Some(self.alignment(kind)?);
-            } else if let Some(value) = self.value(kind)?
-                && metadata.len() < MAX_VALUES
-            {
-                metadata.insert(key, value);
+                continue;
             }
+            let value = self.value(kind)?;
+            ensure!(
+                metadata.len() < MAX_VALUES,
+                "its metadata have more than {MAX_VALUES} values"
+            );
+            ensure!(
+                metadata.insert(key.clone(), value).is_none(),
+                "its metadata have two values of {}",
+                key.escape_debug()
+            );
         }
         let mut tensors = BTreeMap::new();
         for _ in 0..count {
@@ -145,14 +152,16 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// A value of the metadata; an empty array for any, none for a text that is long or not UTF-8.
-    fn value(&mut self, kind: u64) -> Result<Option<Value>, Reason> {
+    /// A value of the metadata; an empty array for any array, and for a text that is long or not UTF-8: the key stays, so that a default does not
+    /// take its place.
+    fn value(&mut self, kind: u64) -> Result<Value, Reason> {
         if kind == TEXT {
             let len = self.number(8)?;
             if len > MAX_TEXT {
-                return self.skip(len).map(|()| None);
+                return self.skip(len).map(|()| json!([]));
             }
-            return Ok(String::from_utf8(self.bytes(len)?).ok().map(Value::String));
+            let text = String::from_utf8(self.bytes(len)?);
+            return Ok(text.map_or(json!([]), Value::String));
         }
         if kind == ARRAY {
             let (kind, count) = (self.number(4)?, self.number(8)?);
@@ -162,11 +171,10 @@ impl<'a> Header<'a> {
                 // A product that overflows is more than any file has, and so is the largest number.
                 _ => self.skip(count.saturating_mul(size(kind)?))?,
             }
-            // The key stays, so that a default does not take its place.
-            return Ok(Some(json!([])));
+            return Ok(json!([]));
         }
         let number = self.number(size(kind)?)?;
-        Ok(Some(match kind {
+        Ok(match kind {
             1 => json!(number as i8),
             3 => json!(number as i16),
             5 => json!(number as i32),
@@ -175,7 +183,7 @@ impl<'a> Header<'a> {
             11 => json!(number as i64),
             12 => json!(f64::from_bits(number)),
             _ => json!(number),
-        }))
+        })
     }
 
     /// A name of a tensor or of a value.
