@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use burn::{
     backend::{Backend, Dispatch, TensorMetadata, tensor::BoolTensor},
-    tensor::{Bool, Shape, Tensor},
+    tensor::{Bool, Device, Shape, Tensor},
 };
 use burn_attn_kernels_cpu::BlockSize;
 
@@ -102,6 +102,11 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
     } else {
         greatest_common_divisor(b, a % b)
     }
+}
+
+/// A mask for no scores: Burn 0.22.1 cannot expand to an empty shape.
+pub(crate) fn of_nothing(dims: [usize; 4], device: &Device) -> Tensor<4, Bool> {
+    Tensor::full(dims, false, device)
 }
 
 /// The shape that two masks broadcast to.

@@ -12,6 +12,7 @@ use crate::{
     function::captured::{Captures, Entries, Numbers},
     mask::AttentionMask,
     options::AttentionOptions,
+    segments::Segments,
 };
 
 pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
@@ -122,8 +123,7 @@ fn parts(mask: &AttentionMask, scores: [usize; 4]) -> Option<&Tensor<1, Int>> {
     for either in mask.unions.iter().flatten() {
         parts(either, scores);
     }
-    let segments = mask.segments.iter();
-    let segments = segments.map(|segments| [segments.query.dims(), segments.key.dims()]);
+    let segments = mask.segments.iter().map(Segments::dims);
     for [of_queries, of_keys] in segments.chain(mask.dense_segments.iter().copied()) {
         assert!(
             of_queries == [batch, len_q] && of_keys == [batch, len_kv],

@@ -2,12 +2,12 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{Bool, Device, Int, Tensor},
+    tensor::{Bool, Int, Tensor},
 };
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::{
-    blocks::{VisibleBlocks, broadcast_dims},
+    blocks::{VisibleBlocks, broadcast_dims, of_nothing},
     composed::{of_device, position::either},
     function::{MaskFunction, captured::with_ones_behind},
     segments::{Segments, common_type},
@@ -251,16 +251,8 @@ impl AttentionMask {
             (first, second) => (first, second),
         };
         let second_segments = second_segments.map(|segments| {
-            let shapes = [segments.query.dims(), segments.key.dims()];
-            self.dense_segments.push(shapes);
-            let Segments { query, key } = segments.of_one_type();
-            let query = with_ones_behind(query).permute([0, 2, 1, 3]);
-            let key = with_ones_behind(key).permute([0, 2, 3, 1]);
-            let dims = broadcast_dims(query.dims(), key.dims());
-            match dims.contains(&0) {
-                true => of_nothing(dims, &query.device()),
-                false => query.expand(dims).not_equal(key.expand(dims)),
-            }
+            self.dense_segments.push(segments.dims());
+            segments.masked()
         });
         let dense = merge(self.masked, other.masked, either_hides);
         let (first, second) = (self.by_position, other.by_position);
@@ -397,9 +389,4 @@ fn either_hides(first: Tensor<4, Bool>, second: Tensor<4, Bool>) -> Tensor<4, Bo
     }
     let [first, second] = [first, second].map(|mask| of_device::<Dispatch>(mask.into_dispatch()));
     Tensor::from_dispatch(either::<Dispatch>(first, second))
-}
-
-/// A mask for no scores: Burn 0.22.1 cannot expand to an empty shape.
-fn of_nothing(dims: [usize; 4], device: &Device) -> Tensor<4, Bool> {
-    Tensor::full(dims, false, device)
 }

@@ -3,7 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use burn::tensor::{DType, Int, Tensor};
+use burn::tensor::{Bool, DType, Int, Tensor};
+
+use crate::{
+    blocks::{broadcast_dims, of_nothing},
+    function::captured::with_ones_behind,
+};
 
 /// Sequences packed into one row: a query sees only the keys of its segment.
 #[derive(Clone, Debug)]
@@ -13,6 +18,23 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
+    /// `[batch, len_q]` and `[batch, len_kv]`
+    pub(crate) fn dims(&self) -> [[usize; 2]; 2] {
+        [self.query.dims(), self.key.dims()]
+    }
+
+    /// As a dense mask, `[batch, 1, len_q, len_kv]`.
+    pub(crate) fn masked(self) -> Tensor<4, Bool> {
+        let Self { query, key } = self.of_one_type();
+        let query = with_ones_behind(query).permute([0, 2, 1, 3]);
+        let key = with_ones_behind(key).permute([0, 2, 3, 1]);
+        let dims = broadcast_dims(query.dims(), key.dims());
+        match dims.contains(&0) {
+            true => of_nothing(dims, &query.device()),
+            false => query.expand(dims).not_equal(key.expand(dims)),
+        }
+    }
+
     /// With one integer type on both sides, so that the numbers can be compared.
     pub(crate) fn of_one_type(self) -> Self {
         let dtype = common_type(self.query.dtype(), self.key.dtype());
