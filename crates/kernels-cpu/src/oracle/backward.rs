@@ -13,7 +13,7 @@ use crate::{InputError, Problem, math, options::exactly};
 /// - q `[batch, heads_q, len_q, dim_qk]`
 /// - k `[batch, heads_kv, len_kv, dim_qk]`
 /// - v `[batch, heads_kv, len_kv, dim_v]`
-/// - bias: the shape of the bias, summed over the dimensions it broadcast
+/// - bias: the layout of its buffer, summed over the dimensions it broadcast
 /// - alibi `[heads_q]`
 /// - relative `[buckets, heads_q]`
 /// - sinks `[heads_q]`

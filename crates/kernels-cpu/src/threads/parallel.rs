@@ -17,7 +17,7 @@ pub struct Execution {
     /// The most threads that work at the same time, including the calling one. They belong to rayon's current pool: that of the calling
     /// thread, or else the global one. Without the feature `rayon` there is only the calling thread.
     pub threads: usize,
-    /// Which vector instructions are used.
+    /// Which vector instructions are used, except by functions of scores, which take the widest.
     pub instructions: Instructions,
 }
 
