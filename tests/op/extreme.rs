@@ -1,7 +1,11 @@
 //! Sinks, softcaps and scales at the ends of the range, by every implementation.
 
-use burn::tensor::DType;
-use burn_attn_tests::compare::difference_to_largest;
+use burn::tensor::{DType, Tensor};
+use burn_attn::{AttentionOptions, ops::attention_steps};
+use burn_attn_tests::{
+    compare::{difference_to_largest, numbers},
+    devices,
+};
 
 use crate::{
     body::Body,
@@ -98,5 +102,22 @@ fn scales_that_f32_does_not_hold() {
         // A query of zeros has scores of 0.
         case.query[..case.problem.dim_qk].fill(0.0);
         check(&case, |body| body != Body::Composed);
+    }
+}
+
+/// The steps of attention with a scale or a softcap that f32 does not hold.
+#[test]
+fn steps_at_extremes() {
+    for (name, device) in devices::cpu() {
+        let x = Tensor::<4>::full([1, 1, 2, 4], 2f64.powi(-12), (&device, DType::F32));
+        let scaled = |options: AttentionOptions| {
+            let steps = attention_steps(x.clone(), x.clone(), options);
+            numbers(&steps.scaled)[0]
+        };
+        let options = AttentionOptions::default().scale(2f64.powi(140));
+        assert_eq!(scaled(options), 2f32.powi(118), "{name}");
+        let capped = |softcap| scaled(AttentionOptions::default().scale(1.0).softcap(softcap));
+        assert_eq!(capped(f64::MAX), 2f32.powi(-22), "{name}");
+        assert_eq!(capped(1e-50), 0.0, "{name}");
     }
 }

@@ -5,7 +5,11 @@ use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions, CausalAlignment,
     ops::{attention, attention_with_logsumexp, backend::composed_attention, merge_partial},
 };
-use burn_attn_tests::{compare::difference, devices};
+use burn_attn_tests::{
+    compare::{assert_close, difference},
+    devices,
+    numbers::uniform,
+};
 
 use crate::case::Case;
 
@@ -206,5 +210,32 @@ fn masks_of_different_integer_types_go_together() {
         };
         let output = far([DType::I32, DType::I64]);
         assert!(output.iter().all(|&x| x == 0.0));
+    }
+}
+
+/// Two packings, of which the second is a dense mask, beside a cache that has dropped keys: what they hide of the kept ones.
+#[test]
+fn two_packings_of_kept_keys() {
+    for (name, device) in devices::cpu() {
+        let ids = |ids: [i32; 9]| Tensor::<2, Int>::from_data([ids], &device);
+        let query = || Tensor::<2, Int>::from_data([[1, 1, 2]], &device);
+        let keys = [[1, 1, 2, 2, 1, 1, 1, 2, 2], [1, 2, 1, 2, 1, 2, 1, 1, 2]];
+        let [first, second] = keys.map(|keys| AttentionMask::segments(query(), ids(keys)));
+        let options = AttentionOptions::default().mask(first.and(second));
+        let [q, k, v] = [(3, 1), (9, 2), (9, 3)].map(|(len, seed)| {
+            let numbers = TensorData::new(uniform(seed, len * 8), [1, 1, len, 8]);
+            Tensor::<4>::from_data(numbers, &device)
+        });
+        let hides_four = Tensor::<1, Int>::from_data([4], &device);
+        let whole = options.clone().mask(AttentionMask::masked(
+            Tensor::<1, Int>::arange(0..9, &device)
+                .lower(hides_four)
+                .reshape([1, 1, 1, 9]),
+        ));
+        let expected = attention(q.clone(), k.clone(), v.clone(), whole);
+        let kept = options.of_kept_keys(&[4], 5, [3, 9]);
+        let [k, v] = [k, v].map(|all| all.narrow(2, 4, 5));
+        let found = attention(q, k, v, kept);
+        assert_close(name, &found.into_data(), &expected.into_data(), 1e-6);
     }
 }

@@ -180,7 +180,7 @@ pub fn backward(
         of_bias.bias(gradient);
     }
     if let Some(gradient) = &gradients.distance_bias {
-        of_bias.statistics = of_bias.exact_statistics();
+        of_bias.statistics = of_bias.exact_statistics()?;
         of_bias.distance_bias(gradient);
     }
     of_bias.confirm(Pass::Bias, &biases)
@@ -243,18 +243,20 @@ impl<'a> Backward<'a> {
 
     /// Statistics with delta of an output that is not rounded. Gradients of a row's scores add up to 0, but not with a rounded delta: an error far too
     /// large for sums of gradients times distances, such as those of ALiBi's slopes.
-    fn exact_statistics(&self) -> Operand {
+    fn exact_statistics(&self) -> Result<Operand, Refusal> {
         if self.upstream.output.elem == ElemType::Float(FloatKind::F32) {
-            return self.statistics.clone();
+            return Ok(self.statistics.clone());
         }
         let exact = self.of_pass(Pass::ForwardInF32);
         let [output, logsumexp] = [&self.upstream.output, &self.upstream.logsumexp]
             .map(|operand| self.call.scratch(&operand.shape));
         exact.call.forward_of_tiles(&output, &logsumexp, self.size);
-        self.call.row_statistics(&Upstream {
+        let results = [Some(&output), Some(&logsumexp)];
+        exact.confirm(Pass::ForwardInF32, &results)?;
+        Ok(self.call.row_statistics(&Upstream {
             output,
             ..self.upstream.clone()
-        })
+        }))
     }
 
     fn confirm(&self, pass: Pass, results: &[Option<&Operand>]) -> Result<(), Refusal> {

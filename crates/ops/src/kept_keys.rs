@@ -79,6 +79,9 @@ impl Kept<'_> {
         mask.padding
             .iter_mut()
             .for_each(|shape| shape[1] = self.len);
+        for [_, keys] in &mut mask.dense_segments {
+            keys[1] = self.len;
+        }
         mask.key_lengths = mask.key_lengths.map(|lengths| self.lengths(lengths));
         for function in &mut mask.functions {
             let is_whole = self.together() == Some(0) && self.len == lengths[1];

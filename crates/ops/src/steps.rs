@@ -11,22 +11,11 @@ use crate::{
     attention_weights,
     composed::{
         part::{Part, aligned},
+        scalars::{cap, times_scalar},
         scores::scores,
         statistics_dtype,
     },
 };
-
-/// Beyond this softcap, scores stay as they are: a factor might be no number in f32.
-const HIGHEST_SOFTCAP: f64 = (1_u64 << 60) as f64;
-
-/// `scores · scale`, in two steps where f32 does not hold the scale.
-fn times(scores: Tensor<4>, scale: f64) -> Tensor<4> {
-    let root = scale.abs().sqrt();
-    match scores.dtype() == DType::F32 && root * root > f32::MAX.into() {
-        true => scores * root.min(f32::MAX.into()).copysign(scale) * root.min(f32::MAX.into()),
-        false => scores * scale,
-    }
-}
 
 /// What [`attention`](crate::attention) computes on the way to its output and never forms; all tensors are `[batch, heads_q, len_q, len_kv]`.
 #[derive(Clone, Debug)]
@@ -79,11 +68,17 @@ pub fn attention_steps(
     let scale = options.scale.unwrap_or(1.0 / (dim_qk as f64).sqrt());
     let scaled = match options.score_function.is_some() && !shape.contains(&0) {
         true => by_function(query.clone(), key.clone(), options.clone()),
-        false => times(scores.clone(), scale),
+        false => {
+            let scores = scores.clone().into_dispatch();
+            Tensor::from_dispatch(times_scalar::<Dispatch>(scores, scale))
+        }
     };
     let scaled = match options.softcap {
-        Some(softcap) if softcap < HIGHEST_SOFTCAP => (scaled / softcap).tanh() * softcap,
-        _ => scaled,
+        Some(softcap) => {
+            let (capped, _) = cap::<Dispatch>(scaled.into_dispatch(), softcap);
+            Tensor::from_dispatch(capped)
+        }
+        None => scaled,
     };
     let hidden = hidden([query, key], &options);
     AttentionSteps {

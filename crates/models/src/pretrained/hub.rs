@@ -47,8 +47,8 @@ pub(super) fn folder(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
     };
     let cache = settings.cache.display();
     let lack = format!("the Hub's cache {cache} has no {lack} of {repository} at {revision}");
-    if settings.is_offline {
-        return Err(format!("{lack}, and HF_HUB_OFFLINE forbids downloading it"));
+    if let Some(offline) = settings.offline {
+        return Err(format!("{lack}, and {offline} forbids downloading it"));
     }
     let remote = Remote::new(settings, name, known);
     remote
@@ -62,7 +62,8 @@ struct Settings {
     cache: PathBuf,
     token: Option<String>,
     endpoint: Option<String>,
-    is_offline: bool,
+    /// The variable that forbids downloads, if one does.
+    offline: Option<&'static str>,
 }
 
 impl Settings {
@@ -94,7 +95,10 @@ impl Settings {
                 .or_else(|| path("HUGGINGFACE_HUB_CACHE"))
                 .unwrap_or_else(|| home.join("hub")),
             endpoint: text("HF_ENDPOINT"),
-            is_offline: is_on("HF_HUB_OFFLINE") || is_on("TRANSFORMERS_OFFLINE"),
+            offline: ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"]
+                .into_iter()
+                .find(|name| text(name).is_some())
+                .filter(|name| is_on(name)),
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct Targets {
     pub smoothing: f64,
     /// Where the dropout seeds of a step on this batch begin: a hash of its tokens, and [`TokenBatch::seed`].
     pub dropout_seed: [u64; 2],
-    /// The largest token of texts or targets, or the largest class, which the model must have.
+    /// The largest token of texts, sources or targets, or the largest class, which the model must have.
     pub largest: u32,
 }
 
@@ -137,7 +137,9 @@ impl Seq2SeqBatch {
             panic!("Seq2SeqBatch: source {empty} has no tokens");
         }
         let rows: Vec<&[u32]> = targets.iter().map(AsRef::as_ref).collect();
-        let (input, targets) = shifted("Seq2SeqBatch", "target", &rows, device);
+        let (input, mut targets) = shifted("Seq2SeqBatch", "target", &rows, device);
+        let of_sources: Vec<&[u32]> = sources.iter().map(AsRef::as_ref).collect();
+        targets.largest = targets.largest.max(largest(&of_sources));
         let (source, source_lengths) = padded(sources, device);
         Self {
             source,

@@ -275,10 +275,8 @@ impl ImageProcessor {
             });
         }
         let [to_height, to_width] = [to_height as u32, to_width as u32];
-        let image = &match image.color().has_alpha() {
-            true => DynamicImage::ImageRgb8(before_white(image)),
-            false => image.clone(),
-        };
+        let opaque = (image.color().has_alpha()).then(|| before_white(image).into());
+        let image = opaque.as_ref().unwrap_or(image);
         let image = match self.mean.len() {
             1 => DynamicImage::ImageLuma8(grey(image)),
             _ => DynamicImage::ImageRgb8(image.to_rgb8()),

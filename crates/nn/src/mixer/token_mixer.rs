@@ -156,8 +156,8 @@ pub struct MixerCall {
     pub(crate) masks: Option<BTreeMap<MaskKind, AttentionMask>>,
 }
 
-/// The sizes of a layer's input, whether it is causal, and its window.
-type MaskKind = ([usize; 3], bool, Option<usize>);
+/// The sizes of a layer's input, its heads, whether it is causal, and its window.
+type MaskKind = ([usize; 3], usize, bool, Option<usize>);
 
 impl TokenMixer for SelfAttention {
     type State = KvCache;
@@ -176,7 +176,8 @@ impl TokenMixer for SelfAttention {
             return self.run_cached(input, cache, &mut call.shared);
         }
         if let Some(masks) = call.masks.as_mut().filter(|_| input.context.is_of_stack) {
-            let made = masks.entry((input.x.dims(), self.causal, self.window));
+            let heads = self.heads.n_heads();
+            let made = masks.entry((input.x.dims(), heads, self.causal, self.window));
             let made = made.or_insert_with(|| self.mask_for_calls(&input.context, &input.x));
             input.context.made_mask = Some(made.clone());
         }

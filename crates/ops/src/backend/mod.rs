@@ -12,7 +12,7 @@ pub use crate::{
     seed::next_dropout_seed,
 };
 pub use attention_ops::AttentionOps;
-pub use burn_attn_kernels_cpu::PositionMask;
+pub use burn_attn_kernels_cpu::{AttentionDropoutRow, PositionMask};
 pub use operands::{
     AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt, RequiredGrads,
     Results, Rotation, SavedAndGrads, ScoreInputs,

@@ -184,7 +184,7 @@ fn draw(
     let [read, written, end] =
         [source, &written, &[END]].map(|tokens| labels(&tokenizer.tokenizer, tokens));
     let mut next = written[1..].to_vec();
-    next.push(match output.len() < cli.tokens {
+    next.push(match output.len() < cli.tokens.min(model.max_len()) {
         true => end.concat(),
         // The output was cut off.
         false => "…".into(),

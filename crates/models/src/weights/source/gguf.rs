@@ -33,7 +33,7 @@ fn header(path: &Path) -> Result<(File, u64, Contents), Reason> {
     Ok((file, len, contents))
 }
 
-/// The values of a file's metadata by key; arrays are empty, and long texts left out.
+/// The values of a file's metadata by key; arrays are empty, and so are long texts and texts that are not UTF-8, as arrays.
 pub(crate) fn metadata(path: &Path) -> Result<Map<String, Value>, Reason> {
     Ok(header(path)?.2.metadata)
 }
