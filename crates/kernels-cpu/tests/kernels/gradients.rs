@@ -1,7 +1,11 @@
 //! Gradients: central differences of the kernel's forward pass, and only the required ones.
 
+use burn_attn_kernels_cpu::AttentionDropout;
+use half::{bf16, f16};
+
 use crate::{
-    case::{Case, tensor},
+    case::{Case, coarse, tensor},
+    number::Number,
     options::everything,
     paths,
     run::{How, RequiredGrads, USUAL, bits, run},
@@ -88,6 +92,32 @@ fn what_else_is_asked_for_changes_no_bit() {
             for tensor in some {
                 assert!(all.contains(&tensor), "{name}, {required:?}: {}", tensor.0);
             }
+        }
+    }
+}
+
+/// Gradients of a row's scores add up to 0 only with an output that is not rounded, and slopes have the distances as factors.
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn slopes_in_half_precision() {
+    fn error<T: Number>(case: &Case) -> f64 {
+        let found = case.of_parameters(run::<T>(case, USUAL));
+        let oracle = case.oracle();
+        let [found, oracle] = [&found, &oracle].map(|all| tensor(all, "slopes gradient"));
+        let pairs = found.iter().zip(oracle);
+        let apart = pairs.fold(0.0, |most: f64, (x, y)| most.max((x - y).abs()));
+        apart / oracle.iter().fold(0.0, |most: f64, y| most.max(y.abs()))
+    }
+    for len_q in [1, 70] {
+        for seed in 0..4 {
+            let mut case = Case::new("slopes", [2, 4, 2, len_q, 90, 16, 24]);
+            case.alibi = Some(coarse(seed, 4));
+            case.dropout = Some(AttentionDropout {
+                probability: 0.3,
+                seed,
+            });
+            let errors = [error::<f16>(&case), error::<bf16>(&case)];
+            assert!(errors.iter().all(|&error| error < 1e-4), "{errors:?}");
         }
     }
 }

@@ -11,12 +11,15 @@ mod gradients;
 mod plan;
 mod reduce;
 
+use core::ops::Range;
+
 use crate::{
     InputError,
     attention::{
         inputs::Inputs,
         kernel::{
             backward::TileBackward,
+            forward::TileForward,
             function::FunctionGradient,
             operands::Operands,
             sums::BiasGradient,
@@ -29,7 +32,10 @@ use crate::{
         parallel::{Execution, for_each},
         scratch::{sum_of_pieces, take, with_scratch},
     },
-    view::element::Element,
+    view::{
+        element::Element,
+        rows::{Block, Head},
+    },
 };
 pub use gradients::{Gradients, Upstream};
 use plan::{Plan, Task};
@@ -43,7 +49,8 @@ use plan::{Plan, Task};
 ///
 /// # Cost
 /// Five products where the forward pass has two: `2 · batch · heads_q · len_q · len_kv · (3 · dim_qk + 2 · dim_v)`
-/// operations over visible pairs. Memory grows with `len_q + len_kv`, not with their product. Only the gradient of a
+/// operations over visible pairs. In half precision, gradients of the distance bias and of captured numbers take the forward pass once more: with a
+/// rounded output they would be inexact. Memory grows with `len_q + len_kv`, not with their product. Only the gradient of a
 /// dense bias takes additional copies of that bias: up to three, or one per task if it has one row for all queries.
 ///
 /// # Source
@@ -158,21 +165,43 @@ fn run_task<T: Element>(
         let mut write = query_gradients.next().map(|mut gradient| {
             move |query, row: &[T::Real]| T::from_reals(row, gradient.row(query))
         });
+        let q = inputs.q.head(batch_item, head);
+        let operands = Operands {
+            scoring: &scoring,
+            q: &q,
+            k: &k,
+            v: &v,
+            queries: Queries {
+                batch_item,
+                head,
+                first: query,
+                count: rows,
+            },
+        };
+        let saved = upstream.output.head(batch_item, head);
+        let mut scratch = &mut *scratch;
+        let exact = plan.recomputes_output.then(|| {
+            let pieces = plan.output_pieces(rows);
+            let [numbers, logsumexp] = pieces.map(|len| take(&mut scratch, len));
+            let dim = problem.dim_v;
+            T::Real::run(
+                Kernel::Forward(TileForward {
+                    operands,
+                    logsumexp,
+                    output: &mut |at, row| numbers[at * dim..][..dim].copy_from_slice(row),
+                    scratch: &mut *scratch,
+                }),
+                execution,
+            );
+            OutputOfTile {
+                numbers,
+                first: query,
+            }
+        });
         T::Real::run(
             Kernel::Backward(TileBackward {
-                operands: Operands {
-                    scoring: &scoring,
-                    q: &inputs.q.head(batch_item, head),
-                    k: &k,
-                    v: &v,
-                    queries: Queries {
-                        batch_item,
-                        head,
-                        first: query,
-                        count: rows,
-                    },
-                },
-                output: &upstream.output.head(batch_item, head),
+                operands,
+                output: exact.as_ref().map_or(&saved as _, |exact| exact as _),
                 output_gradient: &upstream.output_gradient.head(batch_item, head),
                 logsumexp: &upstream.logsumexp[row..row + rows],
                 logsumexp_gradient: upstream.logsumexp_gradient.map(|all| &all[row..row + rows]),
@@ -200,6 +229,25 @@ fn run_task<T: Element>(
             for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
                 T::from_reals(&sums[..dim], out.row(row));
             }
+        }
+    }
+}
+
+/// The output of a tile that begins at query `first`, row by row.
+struct OutputOfTile<'a, R> {
+    numbers: &'a [R],
+    first: usize,
+}
+
+impl<R: Copy + Sync> Head<R> for OutputOfTile<'_, R> {
+    fn in_place(&self, _row: usize) -> Option<Block<'_, R>> {
+        None
+    }
+
+    fn copy(&self, rows: Range<usize>, dim: usize, padded: usize, to: &mut [R]) {
+        for (row, to) in rows.zip(to.chunks_exact_mut(padded)) {
+            let from = (row - self.first) * dim;
+            to[..dim].copy_from_slice(&self.numbers[from..][..dim]);
         }
     }
 }

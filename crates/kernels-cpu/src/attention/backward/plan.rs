@@ -14,6 +14,7 @@ use crate::{
         inputs::Inputs,
         kernel::{
             backward::pieces,
+            forward,
             tile::{QUERIES, padded},
         },
     },
@@ -47,6 +48,9 @@ pub(crate) struct Plan {
     /// Numbers that the score function has captured for one query head, 0 if their gradient is not required.
     pub(crate) captured: usize,
     sinks: bool,
+    /// Whether the output is computed once more. What was saved is rounded in half precision, and gradients of a row's scores then no longer add up to
+    /// 0, which sums over distances, or of captured numbers, magnify.
+    pub(crate) recomputes_output: bool,
 }
 
 /// Which tasks add to which sums of the gradient of the bias. Tasks of different slots never add to the same numbers.
@@ -141,6 +145,12 @@ impl Plan {
             true => problem.len_kv * padded(dim),
             false => 0,
         };
+        let distances = if distance { inputs.distances() } else { 0 };
+        let captured = match gradients.captured {
+            Some(_) => inputs.captured().map(|(_, entries)| entries).sum(),
+            None => 0,
+        };
+        let is_rounded = T::as_real(&[]).is_none();
         Self {
             problem,
             sums_per_head: [
@@ -150,12 +160,10 @@ impl Plan {
             chunks,
             bias_strides: shape.map(contiguous_strides),
             slabs: Slabs::new(&problem, shape, heads * chunks),
-            distances: if distance { inputs.distances() } else { 0 },
-            captured: match gradients.captured {
-                Some(_) => inputs.captured().map(|(_, entries)| entries).sum(),
-                None => 0,
-            },
+            distances,
+            captured,
             sinks: options.sinks.is_some() && gradients.sinks.is_some(),
+            recomputes_output: is_rounded && distances + captured > 0,
         }
     }
 
@@ -192,7 +200,19 @@ impl Plan {
             1 => self.sums_per_head.iter().sum(),
             _ => 0,
         };
-        sums + sum_of_pieces(pieces(&self.problem))
+        let tile = sum_of_pieces(pieces(&self.problem));
+        sums + match self.recomputes_output {
+            false => tile,
+            true => {
+                let forward = sum_of_pieces(forward::pieces(&self.problem));
+                sum_of_pieces(self.output_pieces(QUERIES)) + tile.max(forward)
+            }
+        }
+    }
+
+    /// Output and logsumexp of a tile of so many queries.
+    pub(crate) fn output_pieces(&self, queries: usize) -> [usize; 2] {
+        [queries * self.problem.dim_v, queries]
     }
 
     /// All tasks, with their shares of the results.

@@ -48,6 +48,7 @@ pub(crate) fn dot_products<S: Simd, R: Real>(
 pub(crate) type WriteRow<'a, R> = &'a mut dyn FnMut(usize, &[R]);
 
 /// The head of a tile, and the options.
+#[derive(Clone, Copy)]
 pub(crate) struct Operands<'a, R> {
     pub(crate) scoring: &'a Scoring<'a, R>,
     pub(crate) q: &'a dyn Head<R>,
