@@ -16,7 +16,7 @@
 //! Scores are computed transposed: neighbouring queries are in one vector, a *panel* of two vectors at a time, and the kernel runs down
 //! the keys. So each of the five products of attention multiplies broadcast numbers of one matrix, read in
 //! place, by vectors of the other. The maxima and sums of a tile's softmax are vectors too, and no product is summed
-//! across a vector. A single query is computed otherwise: its dot products with keys are. A panel skips single keys that causality, window and key lengths hide from all its queries, and whole blocks
+//! across a vector, except in a call of one query. A panel skips single keys that causality, window and key lengths hide from all its queries, and whole blocks
 //! that segments or a mask hide. A mask is applied only to blocks that are partly hidden. Blocks of keys end where those of a
 //! block table do, so that what the table hides is skipped, from 32 neighbouring keys on.
 //!

@@ -112,8 +112,8 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// In the call of attention on flex and ndarray, when a length is negative or exceeds `len_kv`, except in a union, of which it shows no key or all.
-    /// On every other backend, Burn's `cpu` and
+    /// In the call of attention on flex and ndarray, when a length is negative or exceeds `len_kv`, unless it is part of a union, where it shows
+    /// no key or all. On every other backend, Burn's `cpu` and
     /// LibTorch included, a check would wait for the device: there, a length beyond the keys hides nothing, and a negative length hides
     /// every key.
     pub fn key_lengths(lengths: Tensor<1, Int>) -> Self {

@@ -28,8 +28,8 @@ const SHORT: Duration = Duration::from_millis(1);
 /// How long a waiting helper polls before it asks the rest of the pool for work: as long as a sleeping thread takes to wake up.
 const BETWEEN_YIELDS: Duration = Duration::from_micros(10);
 
-/// A helper stays at most this long and a call longer; then the next call has to call it again. The limit bounds how long a job that is suspended on the
-/// helper's stack, such as a `rayon::join`, waits for the calls of another thread.
+/// A helper stays at most this long, and to the end of a call that it has begun; then the next call has to call it again. The limit bounds how long a job
+/// that is suspended on the helper's stack, such as a `rayon::join`, waits for the calls of another thread.
 const LONGEST_STAY: Duration = Duration::from_millis(5);
 
 /// Runs `work` on the calling thread and on up to `helpers` other threads of rayon's current pool at the same time, and returns when

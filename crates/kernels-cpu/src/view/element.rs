@@ -13,7 +13,7 @@ use crate::{
 /// An element type of query, key, value and output. Half precision is computed in f32.
 pub trait Element: Copy + Default + Send + Sync + 'static {
     /// The precision of the computation, and of the logsumexp.
-    type Real: Real + Compiled;
+    type Real: Real + Compiled + Element<Real = Self::Real>;
 
     /// The slice itself, if it is already in the precision of the computation.
     fn as_real(slice: &[Self]) -> Option<&[Self::Real]>;

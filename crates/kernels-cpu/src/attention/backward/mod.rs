@@ -11,8 +11,6 @@ mod gradients;
 mod plan;
 mod reduce;
 
-use core::ops::Range;
-
 use crate::{
     InputError,
     attention::{
@@ -32,10 +30,7 @@ use crate::{
         parallel::{Execution, for_each},
         scratch::{sum_of_pieces, take, with_scratch},
     },
-    view::{
-        element::Element,
-        rows::{Block, Head},
-    },
+    view::{element::Element, rows::Block},
 };
 pub use gradients::{Gradients, Upstream};
 use plan::{Plan, Task};
@@ -178,7 +173,7 @@ fn run_task<T: Element>(
                 count: rows,
             },
         };
-        let saved = upstream.output.head(batch_item, head);
+        let saved = upstream.output.head(batch_item, head).after(query);
         let mut scratch = &mut *scratch;
         let exact = plan.recomputes_output.then(|| {
             let pieces = plan.output_pieces(rows);
@@ -193,9 +188,9 @@ fn run_task<T: Element>(
                 }),
                 execution,
             );
-            OutputOfTile {
-                numbers,
-                first: query,
+            Block {
+                data: &*numbers,
+                stride: dim,
             }
         });
         T::Real::run(
@@ -229,25 +224,6 @@ fn run_task<T: Element>(
             for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
                 T::from_reals(&sums[..dim], out.row(row));
             }
-        }
-    }
-}
-
-/// The output of a tile that begins at query `first`, row by row.
-struct OutputOfTile<'a, R> {
-    numbers: &'a [R],
-    first: usize,
-}
-
-impl<R: Copy + Sync> Head<R> for OutputOfTile<'_, R> {
-    fn in_place(&self, _row: usize) -> Option<Block<'_, R>> {
-        None
-    }
-
-    fn copy(&self, rows: Range<usize>, dim: usize, padded: usize, to: &mut [R]) {
-        for (row, to) in rows.zip(to.chunks_exact_mut(padded)) {
-            let from = (row - self.first) * dim;
-            to[..dim].copy_from_slice(&self.numbers[from..][..dim]);
         }
     }
 }

@@ -10,7 +10,7 @@ pub(crate) const MOST_CAPTURED: usize = 6;
 #[derive(Debug)]
 pub struct Looped<F, const N: usize>(pub F);
 
-/// A query and a key, by their indices in the call, which a function counts in 32 bits: a call has at most 2³¹ − 1 of each.
+/// A query and a key, by their indices in the call, which a function counts in 32 bits: it is right for fewer than 2³¹ of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// Item of the batch.

@@ -55,6 +55,7 @@ pub(crate) fn pieces(problem: &Problem) -> [usize; 18] {
 /// One tile of queries of one head, and where its gradients go.
 pub struct TileBackward<'a, R> {
     pub(crate) operands: Operands<'a, R>,
+    /// From the first query of the tile on.
     pub(crate) output: &'a dyn Head<R>,
     pub(crate) output_gradient: &'a dyn Head<R>,
     /// One number per row of the tile.
@@ -131,7 +132,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let infinity = R::default() - R::NEG_INFINITY;
         let rows = gradient_rows.chunks_exact_mut(padded_v);
         for ((index, query), row) in queries.range().enumerate().zip(rows) {
-            (self.output).copy(query..query + 1, dim_v, padded_v, output_row);
+            (self.output).copy(index..index + 1, dim_v, padded_v, output_row);
             let of_logsumexp = self.logsumexp_gradient;
             let of_logsumexp = of_logsumexp.map_or(R::default(), |rows| rows[index]);
             let query_row = &mut query_rows[index * padded_qk..][..padded_qk];
