@@ -3,10 +3,14 @@
 use burn_attn_kernels_cpu::{
     Broadcast, InputError, Problem,
     tiled::{
-        Captured, Execution, Gradients, Inputs, Looped, Number, Pair, Rows, RowsMut, ScoreForm,
-        ScoreFunction, Upstream, VisibleForm, VisibleFunction, backward, forward,
+        Captured, Element, Execution, Gradients, Inputs, Looped, Number, Pair, Rows, RowsMut,
+        ScoreForm, ScoreFunction, Upstream, VisibleForm, VisibleFunction, backward, forward,
     },
 };
+
+use half::{bf16, f16};
+
+use crate::case::coarse;
 
 const PROBLEM: Problem = Problem {
     batch: 1,
@@ -221,4 +225,61 @@ fn a_gradient_of_captured_numbers_that_does_not_fit() {
         problem: PROBLEM,
     };
     assert_eq!(error, Err(expected));
+}
+
+/// The gradient of a captured factor for each of two heads, from numbers that all types hold.
+fn gradient<T: Element<Real = f32>>(len_q: usize, of: fn(f64) -> T) -> [f32; 2] {
+    let problem = Problem {
+        len_q,
+        len_kv: 90,
+        dim_v: 24,
+        ..PROBLEM
+    };
+    let numbers = |seed, count| -> Vec<T> { coarse(seed, count).into_iter().map(of).collect() };
+    let (q, k, v) = (numbers(1, 4 * len_q), numbers(2, 180), numbers(3, 90 * 24));
+    let captured = [Captured::Pairs(
+        Broadcast::new(&[4.0, -3.0], [1, 2, 1, 1]).unwrap(),
+    )];
+    let inputs = Inputs {
+        score_function: Some(ScoreFunction {
+            form: &Looped::<_, 1>(Factor),
+            captured: &captured,
+        }),
+        ..Inputs::new(problem, &q, &k, &v)
+    };
+    let size = 2 * len_q * 24;
+    let output_gradient = numbers(4, size);
+    let (mut output, mut logsumexp) = (vec![of(0.0); size], vec![0.0; 2 * len_q]);
+    let rows = RowsMut::contiguous(&mut output, 2, len_q, 24);
+    forward(&inputs, rows, &mut logsumexp, Execution::sequential()).unwrap();
+    let upstream = Upstream {
+        output: Rows::contiguous(&output, 2, len_q, 24),
+        logsumexp: &logsumexp,
+        output_gradient: Rows::contiguous(&output_gradient, 2, len_q, 24),
+        logsumexp_gradient: None,
+    };
+    let mut of_heads = [0.0; 2];
+    let gradients = Gradients {
+        captured: Some(&mut of_heads),
+        ..Gradients::default()
+    };
+    backward(&inputs, &upstream, gradients, Execution::sequential()).unwrap();
+    of_heads
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn gradients_of_captured_numbers_in_half_precision() {
+    for len_q in [1, 70] {
+        let exact = gradient(len_q, |x| x as f32);
+        for found in [
+            gradient(len_q, f16::from_f64),
+            gradient(len_q, bf16::from_f64),
+        ] {
+            for (found, exact) in found.iter().zip(exact) {
+                let error = (found / exact - 1.0).abs();
+                assert!(error < 1e-4, "{found} instead of {exact}");
+            }
+        }
+    }
 }

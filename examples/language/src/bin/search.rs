@@ -140,9 +140,9 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
         let (all, left) = (index.len(), update.left);
         let read = all - left;
         exit::warn(&match update.is_lost {
-            true => format!(
-                "stopped: {read} of {all} passages were read, but the last could not be kept"
-            ),
+            true => {
+                format!("stopped: {read} of {all} passages were read, but not all could be kept")
+            }
             false => format!(
                 "stopped: {read} of {all} passages are in {kept_in}; the next search reads the other {left}"
             ),

@@ -45,8 +45,8 @@ use plan::{Plan, Task};
 /// # Cost
 /// Five products where the forward pass has two: `2 · batch · heads_q · len_q · len_kv · (3 · dim_qk + 2 · dim_v)`
 /// operations over visible pairs. In half precision, gradients of the distance bias and of captured numbers take the forward pass once more: with a
-/// rounded output they would be inexact. Memory grows with `len_q + len_kv`, not with their product. Only the gradient of a
-/// dense bias takes additional copies of that bias: up to three, or one per task if it has one row for all queries.
+/// rounded output they would be inexact. All gradients of such a call come from the exact output. Memory grows with `len_q + len_kv`, not with their
+/// product. Only the gradient of a dense bias takes additional copies of that bias: up to three, or one per task if it has one row for all queries.
 ///
 /// # Source
 /// Dao, *FlashAttention-2* (2023), algorithm 2, but with the queries in the outer loop and key/value heads as tasks, so that the
