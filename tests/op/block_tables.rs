@@ -14,32 +14,52 @@ use burn_attn_tests::{devices, sentence};
 use crate::{
     body::Body,
     case::Case,
-    mask_functions::{SIZES, dense, forms},
+    mask_functions::{Form, SIZES, dense, forms},
     oracle::{assert_is_of_oracle, implementations},
 };
 
 const SCORES: [usize; 4] = [2, 6, 7, 11];
 
+/// Panics unless a table for these scores, in blocks of this size, leaves the function a dense mask.
+fn assert_is_dense(form: &Form, scores: [usize; 4], size: [usize; 2]) {
+    let case = Case::new("tables", SIZES);
+    let expected = dense(&case, form.visible);
+    for (body, device) in implementations(DType::F64) {
+        let add = |options: AttentionOptions, device: &Device| {
+            let function = (form.function)(device).in_blocks(scores, size, device);
+            options.mask(AttentionMask::function(function))
+        };
+        let actual = case.run_with(body, &device, [DType::F64; 2], add);
+        let what = format!(
+            "of '{}' with a table for {scores:?} in blocks of {size:?} by {body:?} on {device:?}",
+            form.name
+        );
+        assert_is_of_oracle(expected.oracle(), actual, 1e-13, &what);
+    }
+}
+
 #[test]
 fn functions_with_tables_are_dense_masks() {
-    let case = Case::new("tables", SIZES);
     for form in forms() {
-        let expected = dense(&case, form.visible);
         for size in [[2, 3], [1, 1], [4, 64]] {
-            for (body, device) in implementations(DType::F64) {
-                let add = |options: AttentionOptions, device: &Device| {
-                    let function = (form.function)(device).in_blocks(SCORES, size, device);
-                    options.mask(AttentionMask::function(function))
-                };
-                let actual = case.run_with(body, &device, [DType::F64; 2], add);
-                let what = format!(
-                    "of '{}' in blocks of {size:?} by {body:?} on {device:?}",
-                    form.name
-                );
-                assert_is_of_oracle(expected.oracle(), actual, 1e-13, &what);
-            }
+            assert_is_dense(&form, SCORES, size);
         }
     }
+}
+
+/// One batch item or head stands for all where the function says the same of all.
+#[test]
+fn tables_of_one_item_or_head_are_broadcast() {
+    let least = [[1, 1], [1, 6], [2, 1], [2, 1], [1, 1]];
+    for (form, [batch, heads]) in forms().iter().zip(least) {
+        // In blocks of one pair, the function is its table.
+        for size in [[2, 3], [1, 1]] {
+            assert_is_dense(form, [batch, heads, 7, 11], size);
+        }
+    }
+    let (function, count) = counted();
+    drop(function.in_blocks([1, 1, 7, 11], 4, &devices::any()));
+    assert_eq!(count.load(Ordering::Relaxed), 7 * 11);
 }
 
 /// A causal function, and how many pairs it has been asked about.
@@ -175,14 +195,20 @@ fn tables_do_not_hold_for_queries_elsewhere() {
 fn tables_that_do_not_fit_are_refused() {
     let device = devices::any();
     let case = Case::new("refused", SIZES);
-    let [query, key, value] = case.operands(&device, DType::F32);
     let (function, _) = counted();
-    let table = function.clone().in_blocks([2, 6, 7, 12], 4, &device);
-    let options = AttentionOptions::default().mask(AttentionMask::function(table));
-    assert_eq!(
-        sentence(|| ops::attention(query, key, value, options)),
-        "attention: the table of the mask function 'causal' is for scores [2, 6, 7, 12], but these are [2, 6, 7, 11] [batch, heads, len_q, len_kv]"
-    );
+    // Lengths of 1 stand for no others.
+    for scores in [[2, 6, 7, 12], [3, 6, 7, 11], [1, 3, 7, 11], [1, 1, 1, 11]] {
+        let table = function.clone().in_blocks(scores, 4, &device);
+        let options = AttentionOptions::default().mask(AttentionMask::function(table));
+        let [query, key, value] = case.operands(&device, DType::F32);
+        assert_eq!(
+            sentence(|| ops::attention(query, key, value, options)),
+            format!(
+                "attention: the table of the mask function 'causal' is for scores {scores:?}, but these are [2, 6, 7, 11] [batch, heads, len_q, len_kv]; \
+                 a batch of 1 or 1 head in a table fits any number"
+            )
+        );
+    }
     assert_eq!(
         sentence(|| function.clone().in_blocks(SCORES, [0, 4], &device)),
         "a block of a mask needs at least 1 query and 1 key, but has 0 and 4"
@@ -195,6 +221,14 @@ fn tables_that_do_not_fit_are_refused() {
     assert_eq!(
         refused(Captured::per_key(numbers([2, 10]))),
         "attention: captured tensor 0 of the function 'causal' [2, 1, 1, 10] does not broadcast to the scores [2, 6, 7, 11] [batch, heads, len_q, len_kv]"
+    );
+    // It may say something else of each batch item.
+    let of_items = function
+        .clone()
+        .capture(Captured::per_key(numbers([2, 11])));
+    assert_eq!(
+        sentence(|| of_items.in_blocks([1, 6, 7, 11], 4, &device)),
+        "attention: captured tensor 0 of the function 'causal' [2, 1, 1, 11] does not broadcast to the scores [1, 6, 7, 11] [batch, heads, len_q, len_kv]"
     );
     for (captured, needs) in [
         (

@@ -1,7 +1,10 @@
 //! Dropout on the weights: counter-based, the same everywhere, gone at probability 0.
 
 use burn::tensor::{DType, Device, Distribution, Tensor, TensorData};
-use burn_attn::{AttentionOptions, ops::attention};
+use burn_attn::{
+    AttentionOptions,
+    ops::{attention, next_dropout_seed},
+};
 use burn_attn_kernels_cpu::AttentionDropout;
 use burn_attn_tests::{devices, numbers::uniform};
 
@@ -51,6 +54,20 @@ fn the_seed_decides_and_nothing_else() {
         assert_ne!(with(5), with(6));
         assert_ne!(with(5), output(&case, &device, None));
     }
+}
+
+/// What two layers, or two steps, take from the stream of seeds.
+#[test]
+fn seeds_of_two_calls_drop_other_weights() {
+    let (case, device) = (Case::usual("seeds"), devices::any());
+    let [first, second] = [(); 2].map(|()| {
+        let dropout = AttentionDropout {
+            probability: 0.5,
+            seed: next_dropout_seed(),
+        };
+        output(&case, &device, Some(dropout))
+    });
+    assert_ne!(first, second);
 }
 
 #[test]

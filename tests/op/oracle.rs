@@ -1,7 +1,7 @@
 //! The operation against the naive f64 oracle: output, logsumexp, weights and every gradient.
 
 use burn::tensor::{DType, Device, TensorData};
-use burn_attn::CausalAlignment;
+use burn_attn::{AttentionDropout, CausalAlignment};
 use burn_attn_tests::{compare::difference_to_largest, devices};
 
 use crate::{
@@ -162,6 +162,37 @@ fn half_precision_has_f32_statistics() {
     }
 }
 
+/// Gradients of a row's scores add up to 0 only with an output that is not rounded, and slopes have the distances as factors.
+#[cfg(feature = "flex")]
+#[test]
+fn slopes_of_half_precision_are_rounded_once() {
+    for (dtype, half_an_ulp) in [(DType::F16, 1.0 / 2048.0), (DType::BF16, 1.0 / 256.0)] {
+        for seed in 0..4 {
+            let case = Case::new("slopes", [2, 4, 2, 70, 90, 16, 24]).with_alibi();
+            let case = rounded(
+                Case {
+                    dropout: Some(AttentionDropout {
+                        probability: 0.3,
+                        seed,
+                    }),
+                    ..case
+                },
+                dtype,
+            );
+            for body in [Body::Backend].into_iter().chain(GENERAL) {
+                let pairs = pairs(case.oracle(), case.run_by(body, &Device::flex(), dtype));
+                let of_slopes = |(name, _, _): &(&str, _, _)| *name == "slopes gradient";
+                let (_, expected, actual) = pairs.into_iter().find(of_slopes).unwrap();
+                let error = difference_to_largest(&actual, &expected);
+                assert!(
+                    error <= half_an_ulp + 1e-4,
+                    "{body:?} in {dtype:?} is off by {error:e}"
+                );
+            }
+        }
+    }
+}
+
 /// With more than four queries, for which other kernels are, and options that change a gradient's way.
 fn cases_of_half_precision() -> [Case; 3] {
     let plain = Case::new("causal", [1, 4, 2, 67, 97, 64, 64]);
@@ -185,11 +216,24 @@ fn cases_of_half_precision() -> [Case; 3] {
 
 /// The root of the mean square of the differences.
 fn root_mean_square(actual: &[f64], expected: &[f64]) -> f64 {
-    let squares = actual.iter().zip(expected).map(|(a, e)| (a - e).powi(2));
+    // Infinities are equal.
+    let square = |(a, e): (&f64, &f64)| if a == e { 0.0 } else { (a - e).powi(2) };
+    let squares = actual.iter().zip(expected).map(square);
     (squares.sum::<f64>() / expected.len() as f64).sqrt()
 }
 
-/// The composed body computes everything in f32. In gradients three times its error is allowed, elsewhere twice.
+/// A few numbers may all be rounded well by chance: that the largest is a neighbour of the right number of its type is no error. Statistics are in f32.
+fn least_error(name: &str, expected: &[f64], dtype: DType) -> f64 {
+    let finite = expected.iter().filter(|x| x.is_finite());
+    let largest = finite.fold(0.0, |most: f64, x| most.max(x.abs()));
+    if expected.len() >= 16 || name == "logsumexp" || largest == 0.0 {
+        return TOLERANCE_OF_F32;
+    }
+    let digits = if dtype == DType::F16 { 10 } else { 7 };
+    TOLERANCE_OF_F32.max(2f64.powi(largest.log2().floor() as i32 - digits))
+}
+
+/// The composed body computes everything in f32. In gradients three times its error is allowed, elsewhere twice. Where samples are, every tenth case is taken.
 #[test]
 fn in_half_precision_the_error_is_like_that_of_the_composed_body() {
     for (device_name, device) in devices::named() {
@@ -197,18 +241,24 @@ fn in_half_precision_the_error_is_like_that_of_the_composed_body() {
             if !device.supports_dtype(dtype) {
                 continue;
             }
-            for case in cases_of_half_precision() {
+            let every = every_case().into_iter().enumerate();
+            let every = every.filter(|(index, _)| !devices::is_sampled(&device) || index % 10 == 0);
+            let every = every.map(|(_, case)| case);
+            for case in cases_of_half_precision().into_iter().chain(every) {
                 let case = rounded(case, dtype);
-                let run = |body, device: &Device| -> Vec<(&str, f64)> {
+                // A name, the error, and the least that is counted.
+                let run = |body, device: &Device| -> Vec<(&str, f64, f64)> {
                     let pairs = pairs(case.oracle(), case.run_by(body, device, dtype));
                     let error = |(name, expected, actual): (_, Vec<f64>, Vec<f64>)| {
-                        (name, root_mean_square(&actual, &expected))
+                        let error = root_mean_square(&actual, &expected);
+                        (name, error, least_error(name, &expected, dtype))
                     };
                     pairs.into_iter().map(error).collect()
                 };
-                let fits = |((name, ours), (_, theirs)): (&(&str, f64), &(&str, f64))| {
+                let fits = |(ours, theirs): (&(&str, f64, f64), &(&str, f64, f64))| {
+                    let (name, ours, least) = *ours;
                     let times = 2.0 + f64::from(name.ends_with("gradient"));
-                    *ours <= (times * theirs).max(TOLERANCE_OF_F32)
+                    ours <= (times * theirs.1).max(least)
                 };
                 let ours = run(Body::Backend, &device);
                 // Those of the CPU, or else those of the device, where Burn compiles a dozen products for them.
@@ -218,7 +268,7 @@ fn in_half_precision_the_error_is_like_that_of_the_composed_body() {
                     theirs = run(Body::Composed, &device);
                 }
                 for pair in ours.iter().zip(&theirs) {
-                    let ((name, ours), (_, theirs)) = pair;
+                    let ((name, ours, _), (_, theirs, _)) = pair;
                     assert!(
                         fits(pair),
                         "{name} of '{}' on {device_name} in {dtype:?} is off by {ours:e}, the composed body by {theirs:e}",

@@ -4,7 +4,7 @@ use burn::{
     nn::Dropout,
     tensor::{Device, Tensor},
 };
-use burn_attn_ops::backend::next_dropout_seed;
+use burn_attn_ops::next_dropout_seed;
 
 /// The result of `layer.forward(x)`, cheaper on the CPU and repeatable by [`seed`](crate::seed).
 ///

@@ -108,8 +108,7 @@ impl AttentionBias {
     /// # Cost
     ///
     /// Memory and adding are linear in the lengths. In half precision a gradient (of ALiBi's slopes and T5's table, too)
-    /// computes the output once more, in f32: with a rounded one, errors of 1 to 6 % were measured in bf16. Where Burn's
-    /// operations compute it (LibTorch, a GPU that falls back on them), it comes from the rounded output: train such biases in f32 there.
+    /// computes the output once more, in f32: with a rounded one, errors of 1 to 6 % were measured in bf16.
     ///
     /// # Source
     ///

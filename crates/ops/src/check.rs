@@ -111,8 +111,9 @@ fn parts(mask: &AttentionMask, scores: [usize; 4]) -> Option<&Tensor<1, Int>> {
         if let Some(table) = &function.table {
             let (of_table, name) = (table.scores, &function.captures.frame.name);
             assert!(
-                of_table == scores,
-                "attention: the table of the mask function '{name}' is for scores {of_table:?}, but these are {scores:?} [batch, heads, len_q, len_kv]"
+                of_table[2..] == scores[2..] && broadcasts(of_table, scores),
+                "attention: the table of the mask function '{name}' is for scores {of_table:?}, but these are {scores:?} [batch, heads, len_q, len_kv]; \
+                 a batch of 1 or 1 head in a table fits any number"
             );
         }
         captured(&function.captures, scores, true);

@@ -13,7 +13,8 @@ use crate::backend::AttentionOps;
 ///
 /// The CPU backends draw from the counter-based generator of attention dropout, which is cheaper than Burn's generator: the
 /// same `seed` keeps the same numbers. Other backends draw from the generator of the device and ignore `seed`.
-/// [`seed`](crate::seed) makes runs repeatable on both. Every call drops, even outside training.
+/// Take a seed for every call from [`next_dropout_seed`](crate::next_dropout_seed): with a constant, all steps and all tensors of equal shape keep the same
+/// numbers. [`seed`](crate::seed) makes runs repeatable on both. Every call drops, even outside training.
 ///
 /// # Cost
 ///
@@ -27,9 +28,10 @@ use crate::backend::AttentionOps;
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
+/// use burn_attn_ops::{dropout, next_dropout_seed};
 ///
 /// let x = Tensor::<2>::ones([64, 64], &Device::default());
-/// let dropped = burn_attn_ops::dropout(x, 0.5, 7);
+/// let dropped = dropout(x, 0.5, next_dropout_seed());
 /// assert!(dropped.to_data().iter::<f32>().all(|x| x == 0.0 || x == 2.0));
 /// assert!((dropped.mean().into_scalar::<f32>() - 1.0).abs() < 0.1);
 /// ```

@@ -26,6 +26,7 @@
 //! | a linear layer, fast even for the few rows of decoding; a linear layer with its activation | [`linear`], [`activated_linear`] |
 //! | bias, activation and gate between two linear layers | [`activate`] |
 //! | cheap dropout of any tensor | [`dropout`] |
+//! | a seed for each call with dropout | [`next_dropout_seed`] |
 //! | repeatable dropout | [`seed`], and `with_dropout_seed` on threads |
 //!
 //! Only first-order gradients exist: Burn has no double backward.
@@ -75,9 +76,9 @@ pub use mask::AttentionMask;
 pub use merge::merge_partial;
 pub use options::AttentionOptions;
 pub use rotation::{RotaryLayout, rotate};
-pub use seed::seed;
 #[cfg(feature = "std")]
 pub use seed::with_dropout_seed;
+pub use seed::{next_dropout_seed, seed};
 pub use statistics::{AttentionStatistics, StatisticsOptions, attention_statistics};
 pub use steps::{AttentionSteps, attention_steps};
 

@@ -35,7 +35,7 @@ pub struct AttentionOptions {
     /// [`query_offsets`](method@Self::query_offsets) for values out of range. Default: for every item, the position given by the
     /// causal alignment.
     pub query_offsets: Option<Tensor<1, Int>>,
-    /// Drops attention weights after the softmax. Default: none.
+    /// Drops attention weights after the softmax, in training and outside; see [`dropout`](method@Self::dropout) for the seed. Default: none.
     pub dropout: Option<AttentionDropout>,
 }
 
@@ -114,6 +114,19 @@ impl AttentionOptions {
 
     /// Drops each attention weight with probability `probability`; the same `seed` drops the same weights on every
     /// backend. The call of attention panics unless the probability is in `[0, 1)`.
+    ///
+    /// Take a seed for every call from [`next_dropout_seed`](crate::next_dropout_seed), as the modules of `burn-attn` do: with a constant, all steps and
+    /// all layers of equal sizes drop the same weights. Every call drops, even outside training.
+    ///
+    /// ```
+    /// use burn_attn_ops::{AttentionOptions, next_dropout_seed};
+    ///
+    /// let options = AttentionOptions::default().dropout(0.1, next_dropout_seed()); // for one call
+    /// ```
+    ///
+    /// # Source
+    ///
+    /// PyTorch equivalent: `dropout_p` of `scaled_dot_product_attention`, which draws the seed itself.
     pub fn dropout(mut self, probability: f64, seed: u64) -> Self {
         self.dropout = Some(AttentionDropout { probability, seed });
         self

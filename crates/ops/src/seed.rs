@@ -33,13 +33,36 @@ pub fn seed(device: &Device, seed: u64) {
     STREAM.store(seed, Ordering::Relaxed);
 }
 
-/// The next seed for one call with dropout.
+/// The next seed for one call with dropout, of [`AttentionOptions::dropout`](crate::AttentionOptions::dropout) or [`dropout`](crate::dropout).
 ///
-/// The seed is a number on the host, not a random tensor on the device, so drawing it never waits for a GPU.
+/// Every call of this function gives another number. A constant in its place drops the same weights in every step and in every layer of equal
+/// sizes: the model trains without them. The numbers are those of the process-wide stream that [`seed`] starts anew, and inside
+/// `with_dropout_seed` of the thread's own. The modules of `burn-attn` draw theirs from it.
+///
+/// # Cost
+///
+/// One atomic addition. The seed is a number on the host, not a random tensor on the device, so drawing it never waits for a GPU.
 ///
 /// # Source
 ///
-/// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
+/// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014). PyTorch draws from its global generator
+/// inside `scaled_dot_product_attention` and `dropout`.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn_ops::{AttentionOptions, attention, next_dropout_seed};
+///
+/// // The operation drops in every call: whether this is training, the caller decides.
+/// let layer = |x: Tensor<4>| {
+///     let options = match x.device().is_autodiff() {
+///         true => AttentionOptions::default().dropout(0.1, next_dropout_seed()),
+///         false => AttentionOptions::default(),
+///     };
+///     attention(x.clone(), x.clone(), x, options)
+/// };
+/// let x = Tensor::<4>::random([1, 2, 5, 8], Distribution::Default, &Device::default().autodiff());
+/// assert_eq!(layer(layer(x)).dims(), [1, 2, 5, 8]); // two layers, two seeds
+/// ```
 pub fn next_dropout_seed() -> u64 {
     #[cfg(feature = "std")]
     if let Some(state) = OF_THREAD.get() {
@@ -66,7 +89,7 @@ fn mix(state: u64) -> u64 {
 /// Parameters are initialised from those on every backend. Neither [`seed`] nor a thread that `work` starts touches this stream.
 ///
 /// ```
-/// use burn_attn_ops::{backend::next_dropout_seed, with_dropout_seed};
+/// use burn_attn_ops::{next_dropout_seed, with_dropout_seed};
 ///
 /// let draw = || with_dropout_seed(42, || [next_dropout_seed(), next_dropout_seed()]);
 /// assert_eq!(draw(), std::thread::spawn(draw).join().unwrap());

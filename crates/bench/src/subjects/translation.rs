@@ -93,7 +93,7 @@ impl Batch {
                     tokens: targets.tokens.clone().slice(rows.clone()),
                     weights: targets.weights.clone().slice(rows.clone()),
                     count: self.lengths[rows].iter().sum(),
-                    dropout_seed: [burn_attn::ops::backend::next_dropout_seed(), 0],
+                    dropout_seed: [burn_attn::ops::next_dropout_seed(), 0],
                     ..*targets
                 },
             }

@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, ScoreFunction, attention,
-    attention_with_logsumexp, backend::next_dropout_seed, merge_partial, split_heads,
+    attention_with_logsumexp, merge_partial, next_dropout_seed, split_heads,
 };
 
 use super::qk_norm::QkNorm;

@@ -6,7 +6,7 @@ use burn::{
     nn::{Dropout, DropoutConfig, Initializer},
     tensor::{Device, Tensor, TensorData, assert_shape},
 };
-use burn_attn_ops::{AttentionDropout, backend::next_dropout_seed};
+use burn_attn_ops::{AttentionDropout, next_dropout_seed};
 
 use crate::{
     Norm, NormConfig, dropout,

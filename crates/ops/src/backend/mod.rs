@@ -9,7 +9,6 @@ pub use crate::{
     attention::{blockwise_attention, composed_attention},
     check::in_host_memory,
     distance::bias_at_positions,
-    seed::next_dropout_seed,
 };
 pub use attention_ops::AttentionOps;
 pub use burn_attn_kernels_cpu::{AttentionDropoutRow, PositionMask};

@@ -10,6 +10,7 @@ use burn::{
 use super::{
     Plan, Sizes,
     captured::CapturedSums,
+    forward_in,
     sums::{BlockSums, DistanceSums, sum_to},
 };
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
 pub(crate) fn backward<B: Backend>(
     mut inputs: ScoreInputs<B>,
     value: FloatTensor<B>,
-    saved: SavedAndGrads<B>,
+    mut saved: SavedAndGrads<B>,
     required: RequiredGrads,
 ) -> Vec<FloatTensor<B>> {
     let zeros = |inputs: &ScoreInputs<B>| -> Vec<_> {
@@ -41,11 +42,16 @@ pub(crate) fn backward<B: Backend>(
     if inputs.query.shape().num_elements() == 0 {
         return zeros(&inputs);
     }
-    let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
+    let [.., of_distances, of_sinks, of_captured] = required;
+    let dtype = float_dtype(inputs.query.dtype());
+    let statistics = statistics_dtype(dtype);
+    if dtype != statistics && (of_distances || of_captured) {
+        // Such a gradient adds up many rows, each with what the rounding of its output leaves in `delta`.
+        (saved.output, _) = forward_in::<B>(inputs.clone(), value.clone(), statistics);
+    }
     let rows = Rows::<B>::new(saved, statistics);
     // The logsumexp includes the sinks: no block needs them.
     let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
-    let [.., of_sinks, _] = required;
     let sinks = sinks.filter(|_| of_sinks);
     let of_sinks = sinks.map(|sinks| rows.gradient_of_sinks(&sinks));
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {

@@ -15,7 +15,10 @@ mod sums;
 #[cfg(all(test, feature = "wgpu", feature = "flex"))]
 pub(crate) mod tests;
 
-use burn::backend::{Backend, TensorMetadata, tensor::FloatTensor};
+use burn::{
+    backend::{Backend, TensorMetadata, tensor::FloatTensor},
+    tensor::FloatDType,
+};
 
 use crate::{
     backend::{Body, Results, ScoreInputs},
@@ -31,21 +34,30 @@ use plan::{Plan, Sizes};
 
 /// Output and logsumexp; see [`AttentionOps::fused_attention`](crate::backend::AttentionOps::fused_attention).
 pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
+    let dtype = float_dtype(inputs.query.dtype());
+    forward_in::<B>(inputs, value, dtype)
+}
+
+/// [`forward`] with an output in `dtype`.
+fn forward_in<B: Backend>(
+    inputs: ScoreInputs<B>,
+    value: FloatTensor<B>,
+    dtype: FloatDType,
+) -> Results<B> {
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
-        return composed::without_scores::<B>(inputs, &value);
+        return composed::without_scores::<B>(inputs, &value, dtype);
     };
     let plan = Plan::forward(sizes, &inputs.mask.tables);
     if plan.is_whole() {
-        return composed::forward::<B>(inputs, value);
+        return composed::forward_in::<B>(inputs, value, dtype);
     }
-    let dtype = float_dtype(inputs.query.dtype());
     let rows = DropoutRows::<B>::of(&inputs);
     let inputs = aligned::<B>(inputs);
     let of_queries = plan.queries().map(|queries| {
         let keys = plan.keys_of(&queries);
         if keys.is_empty() {
             let part = plan.part(&queries, &(0..sizes.len_kv));
-            return composed::without_scores::<B>(part.of(&inputs), &value);
+            return composed::without_scores::<B>(part.of(&inputs), &value, dtype);
         }
         let part = plan.part(&queries, &keys);
         let value = narrow::<B>(value.clone(), 2, &keys);

@@ -5,7 +5,7 @@ use burn::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, FloatTensor},
     },
-    tensor::Shape,
+    tensor::{FloatDType, Shape},
 };
 
 use super::{
@@ -19,9 +19,18 @@ use crate::backend::{OptionalFloat, Results, ScoreInputs};
 /// Output and logsumexp; see [`AttentionOps::fused_attention`](crate::backend::AttentionOps::fused_attention).
 pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
     let dtype = float_dtype(inputs.query.dtype());
+    forward_in::<B>(inputs, value, dtype)
+}
+
+/// [`forward`] with an output in `dtype`.
+pub(crate) fn forward_in<B: Backend>(
+    inputs: ScoreInputs<B>,
+    value: FloatTensor<B>,
+    dtype: FloatDType,
+) -> Results<B> {
     let p = inputs.problem(&value);
     if inputs.query.shape().num_elements() == 0 || p.len_kv == 0 {
-        return without_scores::<B>(inputs, &value);
+        return without_scores::<B>(inputs, &value, dtype);
     }
     let rows = DropoutRows::<B>::of(&inputs);
     let whole = Part::whole(p.len_q, p.len_kv);
@@ -30,13 +39,13 @@ pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>)
     (cast::<B>(output, dtype), logsumexp)
 }
 
-/// The results of a call without scores: without keys, the logsumexp of a row is its sink.
+/// The results of a call without scores, the output in `dtype`: without keys, the logsumexp of a row is its sink.
 pub(crate) fn without_scores<B: Backend>(
     inputs: ScoreInputs<B>,
     value: &FloatTensor<B>,
+    dtype: FloatDType,
 ) -> Results<B> {
     let device = inputs.query.device();
-    let dtype = float_dtype(inputs.query.dtype());
     let p = inputs.problem(value);
     let row_shape = Shape::new([p.batch, p.heads_q, p.len_q]);
     let logsumexp = match inputs.sinks.into_option() {

@@ -17,7 +17,9 @@ pub(crate) mod rotation;
 pub(crate) mod scalars;
 pub(crate) mod scores;
 
-pub(crate) use attention::{forward, of_part, weights, weights_of_part, without_scores};
+pub(crate) use attention::{
+    forward, forward_in, of_part, weights, weights_of_part, without_scores,
+};
 pub(crate) use dropout::DropoutRows;
 pub(crate) use dtype::{
     cast, float_dtype, is_minus_infinity, least, of_device, reshape, statistics_dtype,

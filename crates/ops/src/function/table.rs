@@ -8,7 +8,7 @@ use burn_attn_kernels_cpu::{BlockSize, tiled::Shown};
 /// What a function shows of every block of scores of some sizes, on the host.
 #[derive(Clone, Debug)]
 pub struct BlockTable {
-    /// `[batch, heads_q, len_q, len_kv]`
+    /// `[batch or 1, heads_q or 1, len_q, len_kv]`
     pub(crate) scores: [usize; 4],
     pub(crate) size: BlockSize,
     /// True for a block of which something is shown, `[batch or 1, heads_q or 1, rows, columns]`.
