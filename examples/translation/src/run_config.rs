@@ -13,7 +13,8 @@ use crate::cli::{Recipe, TrainArgs};
 use crate::data::{self, Split};
 use crate::vocabulary::{self, Vocabulary};
 
-/// The configuration of a run. On one machine and device, two runs with equal configurations have the same loss curve.
+/// The configuration of a run. On one machine and device, two runs with equal configurations have the same loss curve, on a GPU as long as
+/// Burn's autotune chooses the same kernels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunConfig {
     /// The corpus.

@@ -2,9 +2,10 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    AttentionBias, AttentionMask, BlockConfig, CrossAttentionConfig, CrossAttentionInput,
-    KvCacheConfig, LayerInput, Norm, SelfAttentionConfig, SelfAttentionInput, SublayerConnection,
-    TransformerLayer, TransformerLayerConfig, alibi_slopes, positions::PositionEncoding,
+    AttentionBias, AttentionContext, AttentionMask, BlockConfig, CrossAttentionConfig,
+    CrossAttentionInput, KvCacheConfig, LayerInput, Norm, SelfAttentionConfig, SelfAttentionInput,
+    SublayerConnection, TransformerLayer, TransformerLayerConfig, alibi_slopes,
+    positions::PositionEncoding,
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_same, differs},
@@ -113,6 +114,70 @@ fn a_context_reaches_the_attention() {
     let normed = || norm_of(&layer.self_attention_residual).forward(x.clone());
     let attended = layer.self_attention.forward(input(normed()));
     assert_same(&layer.forward(of_layer).states, &expected(attended));
+}
+
+/// A bias reaches cross-attention as if it were told itself, of whole sequences and token by token.
+#[test]
+fn a_context_reaches_the_cross_attention() {
+    let device = devices::any();
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS)
+        .with_causal(true)
+        .with_d_memory(D_MEMORY);
+    let layer = layer(config.with_block(quiet()), &device);
+    let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
+    let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 3, &device);
+    let bias: Tensor<4> = tensor([1, N_HEADS, 7, 5], 5, &device);
+    // Of `len` queries from `from` on.
+    let context = |from, len| {
+        let bias = AttentionBias::dense(bias.clone().narrow(2, from, len));
+        AttentionContext::new().bias(bias).lengths(&[5, 3])
+    };
+    let input = LayerInput::new(x.clone()).memory(memory.clone());
+    let actual = layer.forward(input.clone().memory_context(context(0, 7)));
+    let without = layer.forward(input.memory_lengths(&[5, 3]));
+    assert!(differs(&actual.states, &without.states));
+
+    let attended = layer
+        .self_attention
+        .forward(SelfAttentionInput::new(x.clone()));
+    let states = norm_of(&layer.self_attention_residual).forward(x.clone() + attended);
+    let input = CrossAttentionInput::new(states.clone(), memory.clone()).context(context(0, 7));
+    let attention = layer.cross_attention.as_ref().expect("one");
+    let states = states + attention.forward(input);
+    let residual = layer.cross_attention_residual.as_ref().expect("one");
+    let states = norm_of(residual).forward(states);
+    let states = states.clone() + by_hand::think(&layer, states);
+    let residual = layer.feed_forward_residual.as_ref().expect("one");
+    assert_same(&actual.states, &norm_of(residual).forward(states));
+
+    let mut cache = layer.cache(2, &KvCacheConfig::new(7));
+    cache.memory = Some(attention.project_memory(memory.clone()));
+    let token = |at| LayerInput::new(x.clone().narrow(1, at, 1));
+    for at in 0..7 {
+        let input = token(at).memory_context(context(at, 1));
+        let states = layer.forward_cached(input, &mut cache).states;
+        let expected = actual.states.clone().narrow(1, at, 1);
+        assert_close(
+            "cached",
+            &states.into_data(),
+            &expected.into_data(),
+            TOLERANCE,
+        );
+    }
+    for placed in [
+        AttentionContext::new().offset(3),
+        AttentionContext::new().positions(vec![3, 3]),
+    ] {
+        let placed = token(0).memory_context(placed);
+        assert_eq!(
+            sentence(|| layer.forward_cached(placed, &mut cache)),
+            "TransformerLayer: an offset into the memory, or positions, were given beside a cache, which knows how many tokens came before"
+        );
+    }
+    assert_eq!(
+        sentence(|| layer.forward_cached(token(0).memory(memory), &mut cache)),
+        "TransformerLayer: a memory was given beside a cache; give it once, by cache_memory of the stack or as the memory of the layer's cache"
+    );
 }
 
 /// Queries and keys of `x + embedding`, values of `x`: by three projections, each of its own input.
@@ -247,10 +312,11 @@ fn what_a_layer_cannot_be_told() {
         LayerInput::new(x()).memory_mask(AttentionMask::key_lengths(lengths)),
         LayerInput::new(x()).memory_lengths(&[5, 3]),
         LayerInput::new(x()).memory_position_embedding(memory()),
+        LayerInput::new(x()).memory_context(AttentionContext::new().offset(3)),
     ] {
         assert_eq!(
             sentence(|| plain.forward(input)),
-            "TransformerLayer: a mask, lengths or a position embedding of a memory were given to a layer without cross-attention"
+            "TransformerLayer: a mask, lengths, a context or a position embedding of a memory were given to a layer without cross-attention"
         );
     }
     let projected = looking

@@ -11,13 +11,14 @@ use burn_attn::{
     AttentionMask, BlockConfig, KvCache, KvCacheConfig, LayerInput, LayerPattern, MixerCall,
     MixerState, NormPlacement, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TokenMixer,
     TransformerCache, TransformerLayerConfig, TransformerStack, TransformerStackConfig, linear,
+    positions::{PositionEncoding, Positions, RotaryConfig},
 };
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
     language_model::LanguageModelConfig,
 };
 use burn_attn_tests::{
-    compare::{assert_close, numbers},
+    compare::{assert_close, assert_same, differs, numbers},
     devices,
     numbers::{filled, tensor},
     parameters, sentence,
@@ -234,6 +235,65 @@ fn a_language_model_generates_with_it() {
             text.push(token);
         }
     }
+}
+
+/// Turns each token to its position, in heads. For whole sequences: it has no state but the type of the running mean's.
+#[derive(Module, Debug)]
+struct Turned {
+    mean: RunningMean,
+}
+
+impl TokenMixer for Turned {
+    type State = Sums;
+
+    fn cache(&self, batch: usize, config: &KvCacheConfig) -> Sums {
+        self.mean.cache(batch, config)
+    }
+
+    fn mix(
+        &self,
+        input: SelfAttentionInput,
+        state: Option<&mut Sums>,
+        _call: &mut MixerCall,
+    ) -> Tensor<3> {
+        assert!(state.is_none(), "Turned: it reads whole sequences");
+        let positions = input.token_positions().cloned().unwrap_or_default();
+        let encoding = input.position_encoding().cloned().expect("an encoding");
+        let (x, _) = input.sequences("Turned");
+        let [batch, len, _] = x.dims();
+        let heads = x.reshape([batch, len, N_HEADS, D_MODEL / N_HEADS]);
+        let turned = encoding.rotate(heads.swap_dims(1, 2), &positions);
+        turned.swap_dims(1, 2).reshape([batch, len, D_MODEL])
+    }
+}
+
+/// A stack tells its mixers where the tokens stand, and gives them the encoding that its layers share.
+#[test]
+fn a_mixer_reads_positions() {
+    let device = devices::any();
+    let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_rotary_dim(4));
+    let turned = Turned {
+        mean: RunningMean::new(&device),
+    };
+    let x: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device);
+    let encoding = rotary.init(N_HEADS, D_MODEL / N_HEADS, &device);
+    let alone = |positions: Positions| {
+        let input = SelfAttentionInput::new(x.clone()).position(encoding.clone());
+        turned.forward(input.positions(positions))
+    };
+    let heads = |x: Tensor<3>| x.reshape([2, 7, N_HEADS, 5]).swap_dims(1, 2);
+    let positions = Positions::from(vec![3, 0]);
+    let expected = encoding.rotate(heads(x.clone()), &positions);
+    assert_same(&heads(alone(positions.clone())), &expected);
+
+    let block = config().block.with_position(rotary);
+    let stack = config()
+        .with_block(block)
+        .init_with(|_| turned.clone(), &device);
+    let output =
+        |positions: Positions| stack.forward(LayerInput::new(x.clone()).positions(positions));
+    assert_same(&output(Positions::default()), &stack.forward(x.clone()));
+    assert!(differs(&output(positions), &stack.forward(x.clone())));
 }
 
 /// Self-attention with a window of its own.

@@ -98,6 +98,39 @@ fn what_transformers_adds_to_jinja_is_there() {
     assert_eq!(text.expect("a text"), "4TrueTrue<s>");
 }
 
+/// As Qwen 3 reads `enable_thinking`, beside a text and an integer.
+#[test]
+fn a_template_gets_variables_under_free_names() {
+    let source = "{{ messages|length }}{% if enable_thinking is defined and enable_thinking is false %} quiet{% endif %} \
+        {{ effort | default('as ever') }} {{ (depth | default(0)) + 1 }}{{ bos_token }}";
+    let folder = with_config(&json!({"chat_template": source, "bos_token": "<s>"}));
+    let template = Template::of(folder.path()).expect("readable");
+    let template = template.expect("a template");
+    assert_eq!(template.text(&[]).expect("a text"), "0 as ever 1<s>");
+    let told = template.clone().with_variable("enable_thinking", true);
+    let told = told.and_then(|template| template.with_variable("enable_thinking", false));
+    let told = told.and_then(|template| template.with_variable("effort", "low"));
+    let told = told.and_then(|template| template.with_variable("depth", 7));
+    let told = told.expect("variables").text(&[]);
+    assert_eq!(told.expect("a text"), "0 quiet low 8<s>");
+    for name in [
+        "messages",
+        "add_generation_prompt",
+        "tools",
+        "documents",
+        "bos_token",
+    ] {
+        let refused = template.clone().with_variable(name, false);
+        assert_eq!(
+            refused.expect_err(name).to_string(),
+            format!(
+                "the chat template of {}: {name:?} cannot be a variable, because the template gets it anyway",
+                folder.path().join(TOKENIZER_CONFIG).display()
+            )
+        );
+    }
+}
+
 #[test]
 fn a_broken_template_is_refused() {
     for (template, reason) in [

@@ -11,6 +11,9 @@ use crate::{
 
 /// A language model, its tokenizer, its chat template and its end tokens.
 ///
+/// How tokens are drawn is no part of it: of `generation_config.json`, only the end tokens are read. What this file says of `temperature`, `top_k`, `top_p`
+/// or `repetition_penalty` goes into the [`GenerateOptions`](crate::generate::GenerateOptions) of each turn, which are greedy by default.
+///
 /// # Example
 ///
 /// ```no_run
@@ -30,7 +33,7 @@ pub struct ChatModel {
     pub model: LanguageModel,
     /// The tokenizer, which neither truncates nor pads texts, whatever `tokenizer.json` says.
     pub tokenizer: Tokenizer,
-    /// The chat template. A model that was only trained to continue texts has none.
+    /// The chat template. A model that was only trained to continue texts has none. [`Template::with_variable`] gives it variables.
     pub template: Option<Template>,
     /// The tokens that end an answer.
     pub end_tokens: Vec<u32>,

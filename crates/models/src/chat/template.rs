@@ -42,9 +42,13 @@ pub struct Template {
     environment: Environment<'static>,
     /// `bos_token` and the like, by name.
     tokens: Map<String, Value>,
+    /// What the caller tells the template beside them, by name.
+    variables: Map<String, Value>,
 }
 
 const NAME: &str = "chat";
+/// What [`Template::text`] tells a template.
+const OF_TEXT: [&str; 4] = ["messages", "add_generation_prompt", "tools", "documents"];
 
 impl Template {
     /// The template in the files of a folder: `chat_template.jinja`, or the field `chat_template` of `tokenizer_config.json`. Models that were
@@ -80,7 +84,41 @@ impl Template {
             path,
             environment,
             tokens: tokens.collect(),
+            variables: Map::new(),
         }))
+    }
+
+    /// Gives the template a variable, in place of an earlier one of this name: a bool, a number, a text, or anything else that JSON has. Which ones it reads is said
+    /// by the model's page; it ignores others. In transformers, they are further arguments of `apply_chat_template`.
+    ///
+    /// # Errors
+    ///
+    /// When the value is not JSON, such as a map whose keys are no texts, or the template gets something of this name anyway: `messages`, `add_generation_prompt`, `tools`, `documents`, or a special token of the
+    /// tokenizer's files, such as `bos_token`.
+    ///
+    /// # Example
+    ///
+    /// A Qwen 3 that answers without thinking first.
+    ///
+    /// ```no_run
+    /// // Not run: it reads more than a gigabyte.
+    /// use burn::tensor::Device;
+    /// use burn_attn_models::chat::ChatModel;
+    ///
+    /// let mut model = ChatModel::from_pretrained("Qwen/Qwen3-0.6B", &Device::default())?;
+    /// model.template = model.template.map(|template| template.with_variable("enable_thinking", false)).transpose()?;
+    /// # Ok::<(), burn_attn_models::chat::ChatError>(())
+    /// ```
+    pub fn with_variable(mut self, name: &str, value: impl Serialize) -> Result<Self, ChatError> {
+        if OF_TEXT.contains(&name) || self.tokens.contains_key(name) {
+            let reason =
+                format!("{name:?} cannot be a variable, because the template gets it anyway");
+            return Err(self.refused(&reason));
+        }
+        let value =
+            serde_json::to_value(value).map_err(|error| self.refused(&error.to_string()))?;
+        self.variables.insert(name.into(), value);
+        Ok(self)
     }
 
     /// The text up to where the assistant's next message begins, with all special tokens.
@@ -90,13 +128,13 @@ impl Template {
     /// When the template refuses the messages.
     pub fn text(&self, messages: &[Message]) -> Result<String, ChatError> {
         let rendered = self.environment.get_template(NAME).and_then(|template| {
-            template.render(context! {
+            let of_text = context! {
                 messages => Serde(messages),
                 add_generation_prompt => true,
                 tools => (),
                 documents => (),
-                ..Serde(&self.tokens)
-            })
+            };
+            template.render(context! { ..of_text, ..Serde(&self.tokens), ..Serde(&self.variables) })
         });
         rendered.map_err(|error| self.refused(&error.to_string()))
     }

@@ -24,6 +24,11 @@ pub struct GenerateOptions {
 
 impl GenerateOptions {
     /// Greedy choice of at most `max_new_tokens` tokens per row, stop token included, and no more than the model holds.
+    ///
+    /// The `generation_config.json` of a published model is not read, except for its end tokens, by `pretrained::end_tokens`. To generate as
+    /// `transformers` does with the model, set here what the file says: `temperature`, `top_k`, `top_p` and `min_p` by
+    /// [`sampling`](Self::sampling), if `do_sample` is true, and [`repetition_penalty`](Self::repetition_penalty). Others, such as
+    /// `no_repeat_ngram_size`, are for [`Stream::logits_processor`](super::Stream::logits_processor).
     pub fn new(max_new_tokens: usize) -> Self {
         Self {
             max_new_tokens,

@@ -9,7 +9,8 @@ use super::{GenerateError, logits::largest};
 /// How the next token is chosen: always the most probable one, or one drawn at random, with improbable ones left out.
 ///
 /// The filters apply in the order temperature, top-k, top-p, min-p, in whatever order they are called; see
-/// [the module](super#how-a-token-is-chosen). The most probable token passes all of them.
+/// [the module](super#how-a-token-is-chosen). The most probable token passes all of them, so they change nothing without a
+/// [`temperature`](Self::temperature).
 ///
 /// ```
 /// use burn_attn_models::generate::Sampling;
@@ -27,7 +28,9 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Always the most probable token, the smaller one among equals.
+    /// Always the most probable token, the smaller one among equals, also with [`top_k`](Self::top_k), [`top_p`](Self::top_p) or
+    /// [`min_p`](Self::min_p). `do_sample=True` of Hugging Face's transformers, where 1 is the default temperature and 50 that of `top_k`, is
+    /// `Sampling::temperature(1.0).top_k(50)`.
     pub fn greedy() -> Self {
         Self {
             temperature: None,
@@ -55,7 +58,7 @@ impl Sampling {
         }
     }
 
-    /// Keeps exactly the `top_k` most probable tokens; among equals, the smaller ones.
+    /// Keeps exactly the `top_k` most probable tokens; among equals, the smaller ones. Without a [`temperature`](Self::temperature), it changes nothing.
     ///
     /// # Panics
     ///
@@ -72,7 +75,7 @@ impl Sampling {
 
     /// Keeps the smallest set of most probable tokens whose probabilities add up to `top_p` or more: the nucleus.
     ///
-    /// The probabilities are those after temperature and top-k. 1 keeps every token.
+    /// The probabilities are those after temperature and top-k. 1 keeps every token. Without a [`temperature`](Self::temperature), it changes nothing.
     ///
     /// # Panics
     ///
@@ -92,7 +95,8 @@ impl Sampling {
 
     /// Keeps the tokens at least `min_p` times as probable as the most probable one.
     ///
-    /// The probabilities are those after the temperature. 0 keeps every token, 1 only those that tie with the most probable one.
+    /// The probabilities are those after the temperature. 0 keeps every token, 1 only those that tie with the most probable one. Without a
+    /// [`temperature`](Self::temperature), it changes nothing.
     ///
     /// # Panics
     ///

@@ -15,10 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::LanguageModel;
 
 /// What is added to the embedded tokens, for heads that do not take positions into account themselves.
+///
+/// The default of [`LanguageModelConfig`] is `None`, that of [`Seq2SeqConfig`](crate::seq2seq::Seq2SeqConfig) `Sinusoidal`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum AbsolutePosition {
-    /// Nothing: the heads have the positions, [`HeadsConfig::position`](burn_attn::HeadsConfig::position).
+    /// Nothing, for heads with a [position encoding](burn_attn::HeadsConfig::position). Without one, which is their default, a model has no positions:
+    /// only causality tells it something of the order of its tokens.
     #[default]
     None,
     /// [`Sinusoidal`](burn_attn::positions::Sinusoidal), as in the paper of the transformer.
@@ -28,6 +31,10 @@ pub enum AbsolutePosition {
 }
 
 /// Configuration of [`LanguageModel`].
+///
+/// After `new`, a model has **no positions**. Give it some, in one of two ways: to the tokens by
+/// [`with_absolute_position`](Self::with_absolute_position), or to the heads by the [`position`](burn_attn::HeadsConfig::position) of the
+/// [`block`](Self::block), such as [`PositionEncoding::rotary`]. Without any it learns, but knows the order of its tokens from causality alone.
 ///
 /// # Example
 ///
@@ -79,7 +86,7 @@ pub struct LanguageModelConfig {
     #[config(default = 256)]
     pub max_len: usize,
     /// How every layer is built. By default it has norms before the sublayers and ReLU, unlike [`BlockConfig::new`]: to keep
-    /// them, change a clone of this one. Its dropout also applies to the embedded tokens.
+    /// them, change a clone of this one. Its dropout also applies to the embedded tokens. Its heads have no positions, as in [`BlockConfig::new`].
     #[config(
         default = "BlockConfig::new().with_norm_placement(NormPlacement::Pre).with_activation(FeedForwardActivation::Relu)"
     )]
@@ -87,7 +94,8 @@ pub struct LanguageModelConfig {
     /// Which layers differ, and which share their weights.
     #[config(default = "LayerPattern::Uniform", missing = "LayerPattern::Uniform")]
     pub pattern: LayerPattern,
-    /// What is added to the embedded tokens.
+    /// What is added to the embedded tokens. By default nothing: unless the heads of the `block` have a
+    /// [position encoding](burn_attn::HeadsConfig::position), the model then has no positions.
     #[config(default = "AbsolutePosition::None", alias = "position")]
     pub absolute_position: AbsolutePosition,
     /// Whether embedded tokens are multiplied by `√d_model`; see

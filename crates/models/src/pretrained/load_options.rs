@@ -33,6 +33,14 @@ impl LoadOptions {
     /// The dtype of the parameters, in which the model then computes: [`BF16`](FloatDType::BF16) and [`F16`](FloatDType::F16) take half the
     /// memory of [`F32`](FloatDType::F32). Default: that of the device. Published T5s were trained in bf16, and their sums may overflow f16: an
     /// output is NaN then, which `generate` reports.
+    ///
+    /// `from_pretrained` refuses a dtype in which the device does not compute: on ndarray bf16 and f16, and bf16 on wgpu, whose shaders (WGSL) have no such type, and
+    /// on Vulkan, where CubeCL 0.11.3 only stores it. With cuda and the others it depends on the device.
+    ///
+    /// # Cost
+    ///
+    /// On flex, every product in bf16 converts both operands to f32, and the result back: every weight, for each token that is generated. In bf16 and
+    /// f16, Burn's own products also take the place of these crates' kernels, which are for f32, and with few rows for f64.
     pub fn dtype(mut self, dtype: FloatDType) -> Self {
         self.dtype = Some(dtype);
         self

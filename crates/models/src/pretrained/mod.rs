@@ -3,7 +3,7 @@
 //!
 //! | call | `model_type` of `config.json` |
 //! | --- | --- |
-//! | [`Bert::from_pretrained`](crate::bert::Bert::from_pretrained) | `bert`, `albert` |
+//! | [`Bert::from_pretrained`](crate::bert::Bert::from_pretrained) | `bert`, `albert`, without a head on top |
 //! | `sentences::SentenceEncoder::from_pretrained`, with the feature `tokenizers` | the same, in a pipeline of `sentence-transformers` |
 //! | [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained) | any of the next three rows |
 //! | [`gpt2::from_pretrained`](crate::gpt2::from_pretrained) | `gpt2` |
@@ -27,7 +27,9 @@
 //! | `vision::ImageClassifier::from_pretrained`, with the feature `vision` | the same |
 //! | `vision::ImageProcessor::from_pretrained`, with the feature `vision` | any model of images, whose weights it does not read |
 //!
-//! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. In the place of a device, each call takes
+//! Every field of `config.json` is used, known to change nothing, or refused by name. Every tensor is used, refused by name, or known not to belong to
+//! what is loaded, which is then without it, such as a head on top of a BERT or ALBERT. A [`Table`](crate::weights::Table) that has
+//! [`BertConfig::table`](crate::bert::BertConfig::table) as a part, and a row for the head, reads both. In the place of a device, each call takes
 //! [`LoadOptions`], such as bf16 parameters. With the feature `tokenizers`, this module also has `tokenizer`, which reads `tokenizer.json`, and `end_tokens`.
 //!
 //! # GGUF

@@ -32,10 +32,11 @@ use super::{
 /// ```
 /// # #[cfg(feature = "flex")] {
 /// use burn::{optim::AdamConfig, tensor::Device};
-/// use burn_attn_models::{language_model::LanguageModelConfig, train::{LanguageModelBatch, Replicas, TokenBatch}};
+/// use burn_attn_models::{language_model::{AbsolutePosition, LanguageModelConfig}, train::{LanguageModelBatch, Replicas, TokenBatch}};
 ///
 /// let device = Device::default().autodiff();
-/// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
+/// let config = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4);
+/// let model = config.with_absolute_position(AbsolutePosition::Sinusoidal).init(&device);
 /// // Shards of a batch with 3 + 2 tokens to predict: both are divided by 5, as the whole would be.
 /// let shards = [vec![5, 6, 7, 8], vec![9, 8, 7]].map(|text| LanguageModelBatch::new(&[text], &device).divided_by(5));
 /// let replicas = Replicas::new(2);

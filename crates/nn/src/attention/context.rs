@@ -124,6 +124,31 @@ impl AttentionContext {
         self
     }
 
+    /// Whether the caller has said nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        // By name, so that a new field is not forgotten.
+        let Self {
+            mask,
+            bias,
+            score_function,
+            lengths,
+            offset,
+            positions,
+            key_positions,
+            position,
+            made_mask: _,
+            is_of_stack: _,
+        } = self;
+        mask.is_none()
+            && bias.is_none()
+            && score_function.is_none()
+            && lengths.is_none()
+            && offset.is_none()
+            && positions.is_none()
+            && key_positions.is_none()
+            && position.is_none()
+    }
+
     /// Panics, in the name of `module`, on what says where queries stand among the keys of another sequence.
     pub(super) fn check_one_sequence(&self, module: &str) {
         assert!(

@@ -10,8 +10,10 @@ use burn_attn_ops::AttentionMask;
 
 use super::MixerState;
 use crate::{
-    KvCache, KvCacheConfig, SelfAttention, SelfAttentionInput, attention::SharedKeyValue,
-    positions::check_lengths, trace::Recorder,
+    KvCache, KvCacheConfig, SelfAttention, SelfAttentionInput,
+    attention::SharedKeyValue,
+    positions::{Position, Positions, check_lengths},
+    trace::Recorder,
 };
 
 /// A module in which tokens read each other: what a [`TransformerLayer`](crate::TransformerLayer) runs in place of [`SelfAttention`].
@@ -22,6 +24,10 @@ use crate::{
 /// [`LatentAttention`](crate::LatentAttention) and [`GatedDeltaRule`](crate::GatedDeltaRule).
 ///
 /// # A mixer of one's own
+///
+/// It reads the tokens by [`SelfAttentionInput::sequences`], and where they stand by [`SelfAttentionInput::token_positions`] and
+/// [`SelfAttentionInput::position_encoding`]. Masks, biases and score functions are for attention: a mixer for which they matter has one
+/// of this crate inside, to whose [`mix`](Self::mix) it passes the input on, with another mask if it needs one.
 ///
 /// The mean of a token and the two before it, projected. Its state is the last two tokens of each sequence: one path reads a whole
 /// sequence and, token by token, the next ones.
@@ -123,8 +129,8 @@ pub trait TokenMixer: Module + ModuleDisplay {
     ///
     /// # Panics
     ///
-    /// When the width differs, or the mixer cannot do what the input asks for; mixers that have no masks get what they need from
-    /// [`SelfAttentionInput::sequences`].
+    /// When the width differs, or the mixer cannot do what the input asks for: [`SelfAttentionInput::sequences`] panics for mixers that have
+    /// no masks.
     fn mix(
         &self,
         input: SelfAttentionInput,
@@ -186,9 +192,22 @@ impl TokenMixer for SelfAttention {
 }
 
 impl SelfAttentionInput {
+    /// Where the tokens stand, if the caller has said so: by default each at its place in its sequence, after those that the mixer's state
+    /// has read ([`MixerState::lengths`](crate::MixerState::lengths)). What a
+    /// [`TokenMixer`](crate::TokenMixer) reads before [`sequences`](Self::sequences), if positions matter to it.
+    pub fn token_positions(&self) -> Option<&Positions> {
+        self.context.positions.as_ref()
+    }
+
+    /// The position encoding that is not the mixer's own: that of the input, or a rotary or relative one that the layers of a stack share, for
+    /// [`Position::rotate`] or [`Position::bias`].
+    pub fn position_encoding(&self) -> Option<&Position> {
+        self.context.position.as_ref()
+    }
+
     /// The sequences, `[batch, len, d_model]`, and how many of the `len` tokens of each are no padding: all that a causal
     /// [`TokenMixer`](crate::TokenMixer) without scores and positions reads. The order of the tokens is that in which they stand: their positions, and a
-    /// position encoding, are left to the layers with attention of the same stack, which passes both to all layers.
+    /// position encoding, are left to the layers with attention of the same stack, which passes both to all layers, and to mixers that ask for them.
     ///
     /// Panics, in the name of `mixer`, on a mask, a bias, a score function, an offset, positions of keys or an embedding, and on lengths that do not
     /// fit.

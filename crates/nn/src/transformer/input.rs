@@ -82,6 +82,15 @@ impl LayerInput {
         self
     }
 
+    /// Replaces the whole context of cross-attention, as [`CrossAttentionInput::context`]: also what [`memory_mask`](Self::memory_mask) and
+    /// [`memory_lengths`](Self::memory_lengths) said before. All layers of a stack have the same one. With a cache, which knows how many tokens
+    /// came before and whose memory is projected already, an offset, positions, key positions and a position encoding panic, and so do lengths beside those
+    /// of a stack's cache.
+    pub fn memory_context(mut self, context: AttentionContext) -> Self {
+        self.more.memory_context = context;
+        self
+    }
+
     /// Whether a layer returns attention weights. Default: no. A stack returns them from
     /// [`forward_with_weights`](crate::TransformerStack::forward_with_weights).
     pub fn weights(self, weights: bool) -> Self {
@@ -97,12 +106,12 @@ impl LayerInput {
         self
     }
 
-    /// With the memory of a cache that holds `earlier[b]` tokens of sequence `b`. Panics on a memory, a request for weights or a
-    /// bottom-right mask of the memory, which a cache does not allow.
+    /// With the memory of a cache that holds `earlier[b]` tokens of sequence `b`. Panics on a memory, a request for weights, or a
+    /// bottom-right mask of the memory, an offset into it or positions, which a cache does not allow.
     pub(super) fn cached(mut self, earlier: Vec<usize>, memory: Option<ProjectedMemory>) -> Self {
         assert!(
             self.more.memory.is_none(),
-            "TransformerLayer: a memory was given beside that of the cache"
+            "TransformerLayer: a memory was given beside a cache; give it once, by cache_memory of the stack or as the memory of the layer's cache"
         );
         assert!(
             self.more.kept == Kept::Nothing,
@@ -113,7 +122,14 @@ impl LayerInput {
             alignment != Some(CausalAlignment::BottomRight),
             "TransformerLayer: a mask of the memory that is aligned bottom-right needs the whole target, and cannot be combined with a cache"
         );
-        self.more.memory_context = self.more.memory_context.offset(earlier);
+        let placed = &self.more.memory_context;
+        assert!(
+            placed.offset.is_none() && placed.positions.is_none(),
+            "TransformerLayer: an offset into the memory, or positions, were given beside a cache, which knows how many tokens came before"
+        );
+        if memory.is_some() {
+            self.more.memory_context = self.more.memory_context.offset(earlier);
+        }
         self.more.memory = memory.map(CrossMemory::Projected);
         self
     }
@@ -132,13 +148,11 @@ impl LayerOptions {
             }
             _ => {}
         }
-        let context = &self.memory_context;
-        let has_options = !context.mask.is_none()
-            || context.lengths.is_some()
-            || self.memory_position_embedding.is_some();
+        let has_options =
+            !self.memory_context.is_empty() || self.memory_position_embedding.is_some();
         assert!(
             has_cross_attention || !has_options,
-            "TransformerLayer: a mask, lengths or a position embedding of a memory were given to a layer without cross-attention"
+            "TransformerLayer: a mask, lengths, a context or a position embedding of a memory were given to a layer without cross-attention"
         );
     }
 

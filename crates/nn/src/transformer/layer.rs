@@ -309,7 +309,8 @@ impl<M: TokenMixer> TransformerLayer<M> {
     /// # Panics
     ///
     /// As [`SelfAttention::forward_cached`], and when the input has a memory, requests weights, or has a mask of the memory that is
-    /// aligned bottom-right by name, or the cache has no memory for the cross-attention.
+    /// aligned bottom-right by name, or an offset, key positions or a position encoding for the memory, or the cache has no memory for the
+    /// cross-attention.
     pub fn forward_cached(
         &self,
         input: impl Into<LayerInput>,

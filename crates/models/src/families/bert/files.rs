@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl BertConfig {
-    /// Which parameter is which tensor of Hugging Face's `BertModel`, with or without a head on top.
+    /// Which parameter is which tensor of Hugging Face's `BertModel`, alone or below a head, whose tensors it ignores.
     pub fn table() -> Table {
         let projections = ["self.query", "self.key", "self.value", "output.dense"];
         let feed_forward = feed_forward(["intermediate.dense", "output.dense"]);
@@ -31,7 +31,7 @@ impl BertConfig {
             .rename("*.LayerNorm.beta", "*.LayerNorm.bias")
     }
 
-    /// Which parameter is which tensor of Hugging Face's `AlbertModel`, with or without a head on top.
+    /// Which parameter is which tensor of Hugging Face's `AlbertModel`, alone or below a head, whose tensors it ignores.
     pub fn albert_table() -> Table {
         let projections = ["query", "key", "value", "dense"];
         let layer = Table::new()
