@@ -9,6 +9,8 @@ mod block_tables;
 mod body;
 mod case;
 mod dense_twins;
+#[cfg(feature = "wgpu")]
+mod device_memory;
 mod dropout;
 mod every_case;
 mod extreme;

@@ -6,6 +6,12 @@ use crate::{
     Operand, Upstream, call::Call, operands::dims, scoring::lowest_finite, tile::UNTILED_UNITS,
 };
 
+/// Units that share a row, so that neighbours read neighbouring numbers.
+const UNITS_OF_ROW: usize = 8;
+
+/// Rows of a cube.
+const ROWS: usize = UNTILED_UNITS / UNITS_OF_ROW;
+
 impl Call<'_> {
     /// `[2, batch, heads_q, len_q]`, see the kernel.
     #[allow(unsafe_code, reason = "a launch without bounds checks")]
@@ -13,11 +19,11 @@ impl Call<'_> {
         let [batch, heads_q, len_q, _] = dims(&upstream.output);
         let statistics = self.scratch(&[2, batch, heads_q, len_q]);
         let rows = self.problem.query_rows();
-        // SAFETY: a unit reads and writes numbers of one row, and `check` has compared the shapes.
+        // SAFETY: the units of a row read its numbers, one writes its statistics, and `check` has compared the shapes.
         unsafe {
             row_statistics::launch_unchecked(
                 self.client,
-                self.spread(rows.div_ceil(UNTILED_UNITS)),
+                self.spread(rows.div_ceil(ROWS)),
                 CubeDim::new_1d(UNTILED_UNITS as u32),
                 upstream.output.arg(),
                 upstream.output_gradient.arg(),
@@ -31,7 +37,7 @@ impl Call<'_> {
     }
 }
 
-/// Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and delta, `dot(output, output_gradient) - logsumexp_gradient`. A score's
+/// Eight units per row. Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and delta, `dot(output, output_gradient) - logsumexp_gradient`. A score's
 /// gradient is `weight * (weight_gradient - delta)`. One tensor, because a device may bind few.
 #[cube(launch_unchecked)]
 pub(crate) fn row_statistics<F: Float, O: Float>(
@@ -46,8 +52,10 @@ pub(crate) fn row_statistics<F: Float, O: Float>(
     let len = output.shape(2);
     let dim = output.shape(3);
     let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
-    let row = cube * UNTILED_UNITS + UNIT_POS as usize;
+    let unit = UNIT_POS as usize;
+    let (row, part) = (cube * ROWS + unit / UNITS_OF_ROW, unit % UNITS_OF_ROW);
     let rows = output.shape(0) * heads * len;
+    let mut sum = f32::new(0.0);
     if row < rows {
         let query = row % len;
         let head = row / len % heads;
@@ -56,16 +64,27 @@ pub(crate) fn row_statistics<F: Float, O: Float>(
         let gradient_from = batch * output_gradient.stride(0)
             + head * output_gradient.stride(1)
             + query * output_gradient.stride(2);
-        let mut sum = f32::new(0.0);
-        for column in 0..dim {
+        let mut column = part;
+        while column < dim {
             let number = f32::cast_from(output[from + column * output.stride(3)]);
             let gradient =
                 f32::cast_from(output_gradient[gradient_from + column * output_gradient.stride(3)]);
             // A row that sees no key has output 0: its gradient does not count, even if it is NaN.
             sum += select(number == f32::new(0.0), f32::new(0.0), number * gradient);
+            column += UNITS_OF_ROW;
+        }
+    }
+    let mut sums = Shared::<[f32]>::new_slice(UNTILED_UNITS);
+    sums[unit] = sum;
+    sync_cube();
+    if row < rows && part == 0 {
+        let mut total = f32::new(0.0);
+        #[unroll]
+        for other in 0..UNITS_OF_ROW {
+            total += sums[unit + other];
         }
         statistics[row] = logsumexp[row];
-        statistics[rows + row] = sum - logsumexp_gradient[row];
+        statistics[rows + row] = total - logsumexp_gradient[row];
     }
 }
 

@@ -41,10 +41,8 @@ pub(crate) fn load_statistics(
             } else {
                 i
             });
-        numbers[i] = f32::new(0.0);
-        if query < len {
-            numbers[i] = statistics[head * len + query];
-        }
+        // Queries beyond the last are hidden.
+        numbers[i] = statistics[head * len + query.min(len - 1)];
     }
     numbers
 }

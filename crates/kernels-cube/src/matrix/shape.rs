@@ -28,10 +28,23 @@ const WIDEST_OF_SQUARES: usize = 128;
 static SWITCH: LazyLock<Option<OsString>> =
     LazyLock::new(|| std::env::var_os("BURN_ATTN_MATRIX_UNITS"));
 
+/// What a test forces, to run what its device would not choose.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Forced {
+    /// Type of two numbers as which one in f32 is multiplied.
+    pub(crate) pieces: Option<ElemType>,
+    /// No factors for the range of f16, as with operands of any other type.
+    pub(crate) unscaled: bool,
+    /// Unrolled loops, and products of several columns at a time, as where planes have more than eight units.
+    pub(crate) unrolled: bool,
+}
+
 #[cfg(test)]
 thread_local! {
-    /// Type of two numbers as which one in f32 is multiplied.
-    pub(crate) static PIECES_OF_F32: core::cell::Cell<Option<ElemType>> = const { core::cell::Cell::new(None) };
+    pub(crate) static FORCED_MATRIX: core::cell::Cell<Forced> = const {
+        core::cell::Cell::new(Forced { pieces: None, unscaled: false, unrolled: false })
+    };
 }
 
 fn is_switched(to: &str) -> bool {
@@ -42,7 +55,7 @@ fn is_switched(to: &str) -> bool {
 fn operands_of(elem: ElemType) -> Vec<(ElemType, usize)> {
     let [f32, tf32] = [FloatKind::F32, FloatKind::TF32].map(ElemType::Float);
     #[cfg(test)]
-    if let Some(piece) = PIECES_OF_F32.get().filter(|_| elem == f32) {
+    if let Some(piece) = FORCED_MATRIX.get().pieces.filter(|_| elem == f32) {
         return vec![(piece, 2)];
     }
     match elem {
@@ -119,6 +132,12 @@ impl Matrix {
             .find_map(|(elem, pieces)| Some((elem, pieces, size_of(elem)?)));
         let (elem, pieces, [m, n, k]) = found?;
         let unrolled = plane > WIDEST_VECTOR && pieces == 1;
+        let scaled = elem == ElemType::Float(FloatKind::F16);
+        #[cfg(test)]
+        let (unrolled, scaled) = {
+            let forced = FORCED_MATRIX.get();
+            (unrolled || forced.unrolled, scaled && !forced.unscaled)
+        };
         // More columns would not fit into registers beside two own operands of a wide head.
         let most_together = match (unrolled, pass) {
             (false, _) => 1,
@@ -155,7 +174,7 @@ impl Matrix {
                 operands,
                 elem,
                 pieces,
-                scaled: elem == ElemType::Float(FloatKind::F16),
+                scaled,
                 dim_qk: problem.dim_qk.next_multiple_of(WHOLE),
                 dim_v: problem.dim_v.next_multiple_of(WHOLE),
             })

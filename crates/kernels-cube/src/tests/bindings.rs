@@ -1,14 +1,19 @@
-//! Devices that bind few tensors: WebGPU promises eight storage buffers, one of which CubeCL takes.
+//! Kernels in WGSL, in every build, and devices that bind few tensors: WebGPU promises eight storage buffers, one of which CubeCL takes.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
+use cubecl::{
+    features::TypeUsage,
+    ir::{ElemType, FloatKind, UIntKind},
+};
 
 use super::{
     case::Case,
-    device::{F32, U32},
+    device::{F32, I32, U32, unwritten, upload},
     oracle::check,
-    wgsl::with_storage_buffers,
+    refused::sentence,
+    wgsl::{NARROW, with_storage_buffers},
 };
-use crate::supports;
+use crate::{Inputs, Operand, forward, supports};
 
 /// Storage buffers that WebGPU promises.
 const PROMISED: u32 = 8;
@@ -76,6 +81,52 @@ fn more_buffers_change_the_kernels_and_nothing_else() {
             });
         });
     }
+}
+
+/// f16, two splits, and three queries: the other suites compile these to SPIR-V where they can.
+#[test]
+fn kernels_of_other_suites() {
+    with_storage_buffers(2 * PROMISED, |client| {
+        let f16 = ElemType::Float(FloatKind::F16);
+        let has_f16 = client.properties().type_usage(f16);
+        let halves = Some(f16).filter(|_| has_f16.contains(TypeUsage::Buffer));
+        for elem in [F32].into_iter().chain(halves) {
+            for len_q in [71, 3] {
+                for splits in [1, 2] {
+                    check(&Case {
+                        elem,
+                        splits: Some(splits),
+                        causal: Some(CausalAlignment::BottomRight),
+                        sinks: true,
+                        ..Case::new([2, 2, 1, len_q, 131, 8, 5])
+                    });
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn masks_of_a_type_that_the_device_lacks_are_declined() {
+    with_storage_buffers(2 * PROMISED, |client| {
+        let problem = Case::new([1, 1, 1, 8, 8, 16, 16]).problem;
+        for mask in NARROW.into_iter().chain([I32, U32]) {
+            let can = supports(&client, &problem, F32, Some(mask), 1);
+            assert_eq!(can, !NARROW.contains(&mask), "masks of {mask}");
+        }
+        let tensor = || unwritten(&client, F32, &[1, 1, 8, 16]);
+        let narrow = Operand {
+            elem: ElemType::UInt(UIntKind::U8),
+            ..upload(&client, &[0_u32], &[1; 4], U32)
+        };
+        let inputs = Inputs {
+            masked: Some(narrow),
+            ..Inputs::new(tensor(), tensor(), tensor(), 1.0)
+        };
+        let logsumexp = unwritten(&client, F32, &[1, 1, 8]);
+        let said = sentence(|| forward(&client, &inputs, &tensor(), &logsumexp));
+        assert!(said.ends_with("masks of u8 on this device"), "{said}");
+    });
 }
 
 #[test]

@@ -4,7 +4,12 @@ use burn_attn_kernels_cpu::{CausalAlignment, Problem, Window};
 use cubecl::ir::ElemType;
 
 use super::device::F32;
-use crate::{cubes::FORCED_SPLITS, matrix::shape::PIECES_OF_F32, supports::FORCED, tile::Tile};
+use crate::{
+    cubes::FORCED_SPLITS,
+    matrix::shape::{FORCED_MATRIX, Forced},
+    supports::FORCED,
+    tile::Tile,
+};
 
 /// A call: sizes, options, and what a test forces.
 #[derive(Clone, Debug)]
@@ -37,12 +42,15 @@ pub struct Case {
     pub upstream: f64,
     /// Factor on the keys, whose inverse the queries have: a power of two.
     pub keys: f64,
+    /// Whether the first number of each key and value is up to 65,504, the largest in f16. The first numbers of queries and of the output's gradients
+    /// are as much smaller.
+    pub largest: bool,
     /// Type of query, key, value, output and their gradients.
     pub elem: ElemType,
     /// Tile in place of the device's.
     pub tile: Option<Tile>,
-    /// Type of two numbers as which one in f32 is multiplied, on matrix units.
-    pub pieces: Option<ElemType>,
+    /// What is forced on matrix units.
+    pub matrix: Forced,
     /// Splits in place of the call's. On matrix units as many heads are in a cube as fit then.
     pub splits: Option<usize>,
     /// Whether the backward pass runs, too.
@@ -80,9 +88,10 @@ impl Case {
             dropout: None,
             upstream: 1.0,
             keys: 1.0,
+            largest: false,
             elem: F32,
             tile: None,
-            pieces: None,
+            matrix: Forced::default(),
             splits: None,
             gradients: true,
         }
@@ -92,11 +101,11 @@ impl Case {
     pub fn forced<T>(&self, call: impl FnOnce() -> T) -> T {
         FORCED.set(self.tile);
         FORCED_SPLITS.set(self.splits);
-        PIECES_OF_F32.set(self.pieces);
+        FORCED_MATRIX.set(self.matrix);
         let result = call();
         FORCED.set(None);
         FORCED_SPLITS.set(None);
-        PIECES_OF_F32.set(None);
+        FORCED_MATRIX.set(Forced::default());
         result
     }
 }

@@ -6,6 +6,11 @@ use super::case::Case;
 
 /// Fails unless the numbers agree within the tolerance of the case's type, relative to the largest of all and to four times the largest of the row.
 pub fn compare(case: &Case, name: &str, row: usize, expected: &[f64], actual: &[f64]) {
+    compare_in(1.0, case, name, row, [expected, actual]);
+}
+
+/// As [`compare`], of numbers that are counted in `unit`.
+fn compare_in(unit: f64, case: &Case, name: &str, row: usize, [expected, actual]: [&[f64]; 2]) {
     assert_eq!(expected.len(), actual.len(), "{name} of {case:?}");
     let largest_of = |numbers: &[f64], least: f64| {
         let finite = numbers.iter().filter(|number| number.is_finite());
@@ -18,7 +23,7 @@ pub fn compare(case: &Case, name: &str, row: usize, expected: &[f64], actual: &[
     for (at, (expected, actual)) in rows.enumerate() {
         // A row may be smaller than the terms that it sums: four times its largest number counts.
         let largest = of_all.min(4.0 * largest_of(expected, least));
-        let tolerance = largest * tolerance(case.elem) + least_step(case.elem);
+        let tolerance = largest * tolerance(case.elem) + least_step(case.elem) / unit;
         let mut pairs = expected.iter().zip(actual);
         let differ = pairs.position(|(expected, actual)| {
             let both_nan = expected.is_nan() && actual.is_nan();
@@ -29,6 +34,27 @@ pub fn compare(case: &Case, name: &str, row: usize, expected: &[f64], actual: &[
             panic!("{name}[{at}][{column}] is {actual}, not {expected}, of {case:?}");
         }
     }
+}
+
+/// As [`compare`], with the first number of each row, in a unit of its own, apart from the others.
+pub fn compare_first_apart(
+    case: &Case,
+    name: &str,
+    row: usize,
+    [expected, actual]: [&[f64]; 2],
+    unit: f64,
+) {
+    let first =
+        |numbers: &[f64]| -> Vec<f64> { numbers.chunks(row).map(|row| row[0] / unit).collect() };
+    let others = |numbers: &[f64]| -> Vec<f64> {
+        numbers
+            .chunks(row)
+            .flat_map(|row| row[1..].to_vec())
+            .collect()
+    };
+    let firsts = [&*first(expected), &first(actual)];
+    compare_in(unit, case, name, firsts[0].len(), firsts);
+    compare(case, name, row - 1, &others(expected), &others(actual));
 }
 
 /// A result is rounded to its type, and an output that was rounded is read again in the backward pass.

@@ -6,7 +6,7 @@ use cubecl::{
     Device,
     bytes::Bytes,
     client::Client,
-    ir::{ElemType, FloatKind, IntKind, UIntKind},
+    ir::{DeviceProperties, ElemType, FloatKind, IntKind, UIntKind, features::MmaConfig},
     prelude::CubeElement,
     wgpu::{
         AutoGraphicsApi, RuntimeOptions, WgpuDevice, WgpuInitError, WgpuSetup, try_init_setup,
@@ -59,6 +59,29 @@ pub fn found() -> Option<&'static WgpuSetup> {
 pub fn client() -> Option<Client> {
     found()?;
     Some(instead().unwrap_or_else(|| Device::default().client()))
+}
+
+/// The device's properties with these products `[m, n, k]` by type, planes of 32 units, and so many bytes of shared memory.
+pub fn listing(
+    client: &Client,
+    products: &[(ElemType, [u32; 3])],
+    shared_memory: usize,
+) -> DeviceProperties {
+    let mut properties: DeviceProperties = client.properties().clone();
+    properties.hardware.plane_size_min = 32;
+    properties.hardware.plane_size_max = 32;
+    properties.hardware.max_shared_memory_size = shared_memory;
+    properties.hardware.max_units_per_cube = 1024;
+    let product = |&(elem, [m, n, k]): &(ElemType, [u32; 3])| MmaConfig {
+        a_type: elem,
+        b_type: elem,
+        cd_type: F32,
+        m,
+        n,
+        k,
+    };
+    properties.features.matmul.cmma = products.iter().map(product).collect();
+    properties
 }
 
 pub fn upload<T: CubeElement>(

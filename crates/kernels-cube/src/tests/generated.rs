@@ -9,7 +9,7 @@ use burn_attn_kernels_cpu::{AttentionDropout, BlockSize};
 use cubecl::{
     Compiler,
     client::Client,
-    ir::{DeviceProperties, ElemType, FloatKind, TargetProperties, features::MmaConfig},
+    ir::{DeviceProperties, ElemType, FloatKind, TargetProperties},
     prelude::{CubeCount, CubeKernel},
 };
 use cubecl_cpp::{
@@ -19,7 +19,7 @@ use cubecl_cpp::{
 
 use super::{
     case::Case,
-    device::{F32, I32, U32, client, reals, unwritten, upload},
+    device::{F32, I32, U32, client, listing, reals, unwritten, upload},
 };
 use crate::{
     Inputs,
@@ -30,7 +30,8 @@ use crate::{
     matrix::{
         forward::forward as forward_by_matrix,
         key_gradient::key_gradient as key_gradient_by_matrix,
-        query_gradient::query_gradient as query_gradient_by_matrix, shape::Matrix,
+        query_gradient::query_gradient as query_gradient_by_matrix,
+        shape::{Forced, Matrix},
     },
     operands::optional,
     query_gradient::query_gradient,
@@ -43,7 +44,7 @@ struct Language {
     /// The call of a product.
     product: &'static str,
     /// Types of numbers that are multiplied, and sizes `[m, n, k]` of their products.
-    sizes: [(ElemType, [u32; 3]); 2],
+    sizes: &'static [(ElemType, [u32; 3])],
     /// Type of two numbers as which one in f32 is multiplied.
     pieces: Option<ElemType>,
     shared_memory: usize,
@@ -54,7 +55,7 @@ struct Language {
 const LANGUAGES: [Language; 2] = [
     Language {
         product: "mma_sync(",
-        sizes: [(F16, [16; 3]), (TF32, [16, 16, 8])],
+        sizes: &[(F16, [16; 3]), (BF16, [16; 3]), (TF32, [16, 16, 8])],
         pieces: Some(TF32),
         shared_memory: 227 << 10,
         extension: "cu",
@@ -62,7 +63,7 @@ const LANGUAGES: [Language; 2] = [
     },
     Language {
         product: "simdgroup_multiply_accumulate(",
-        sizes: [(F16, [8; 3]), (F32, [8; 3])],
+        sizes: &[(F16, [8; 3]), (F32, [8; 3])],
         pieces: None,
         shared_memory: 32 << 10,
         extension: "metal",
@@ -76,26 +77,6 @@ where
 {
     let compiled = C::default().compile(kernel.define(), &CompilationOptions::default());
     compiled.unwrap().to_string()
-}
-
-impl Language {
-    fn device(&self, client: &Client) -> Arc<DeviceProperties> {
-        let mut properties: DeviceProperties = client.properties().clone();
-        properties.hardware.plane_size_min = 32;
-        properties.hardware.plane_size_max = 32;
-        properties.hardware.max_shared_memory_size = self.shared_memory;
-        properties.hardware.max_units_per_cube = 1024;
-        let products = self.sizes.map(|(elem, [m, n, k])| MmaConfig {
-            a_type: elem,
-            b_type: elem,
-            cd_type: F32,
-            m,
-            n,
-            k,
-        });
-        properties.features.matmul.cmma = products.into();
-        Arc::new(properties)
-    }
 }
 
 const F16: ElemType = ElemType::Float(FloatKind::F16);
@@ -272,30 +253,41 @@ fn all_products_are_on_matrix_units() {
     let in_f32 = [(64, false), (128, false), (64, true), (128, true)];
     let in_f32 = in_f32.map(|(dim, pieces)| (F32, pieces, plain(dim)));
     // Metal multiplies bf16 as f32.
-    let in_bf16 = [(BF16, false, plain(64))];
+    let in_bf16 = [64, 128].map(|dim| (BF16, false, plain(dim)));
     let calls: Vec<_> = in_f16.chain(in_f32).chain(in_bf16).collect();
     for language in LANGUAGES {
-        let device = language.device(&client);
+        let device = listing(&client, language.sizes, language.shared_memory);
+        let device = Arc::new(device);
         for (elem, pieces, (name, inputs)) in &calls {
             if *pieces && language.pieces.is_none() {
                 continue;
             }
             let dim = inputs.query.shape[3];
             let case = Case {
-                pieces: language.pieces.filter(|_| *pieces),
+                matrix: Forced {
+                    pieces: language.pieces.filter(|_| *pieces),
+                    ..Forced::default()
+                },
                 ..Case::new([1; 7])
             };
             for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
                 let made = || kernel(&device, &client, inputs, *elem, pass);
                 let (kernel, products) = case.forced(made);
                 let code = (language.source)(&*kernel);
-                let pieces = if case.pieces.is_some() { "_pieces" } else { "" };
+                let pieces = if case.matrix.pieces.is_some() {
+                    "_pieces"
+                } else {
+                    ""
+                };
                 let extension = language.extension;
                 let file = format!("{pass:?}_{elem}{pieces}_{dim}{name}.{extension}");
                 if let Ok(folder) = std::env::var("BURN_ATTN_SOURCES") {
                     std::fs::write(format!("{folder}/{file}"), &code).unwrap();
                 }
                 assert_eq!(code.matches(language.product).count(), products, "{file}");
+                // Sinks and softcap multiply and add outside of products.
+                let others = ["_sinks", "_softcap"].contains(name);
+                assert!(others || code.contains("fma(") == (products == 0), "{file}");
             }
         }
     }

@@ -8,7 +8,12 @@ use super::{
     device::{client, unwritten},
     oracle::{check, computed},
 };
-use crate::{Inputs, call::Call, matrix::shape::Matrix, supports::Pass};
+use crate::{
+    Inputs,
+    call::Call,
+    matrix::shape::{Forced, Matrix},
+    supports::Pass,
+};
 
 /// The case in each type of half precision that the device's matrix units multiply. Fails if the call would not use them.
 pub fn in_halves(case: &Case) -> Vec<Case> {
@@ -72,23 +77,28 @@ fn sizes() {
 #[test]
 fn positions() {
     let case = Case::new([2, 2, 1, 100, 150, 16, 16]);
+    let taller = Case::new([2, 2, 1, 150, 100, 16, 16]);
     for causal in [CausalAlignment::BottomRight, CausalAlignment::TopLeft] {
+        for case in [&case, &taller] {
+            of_halves(&Case {
+                causal: Some(causal),
+                ..case.clone()
+            });
+        }
+    }
+    for is_causal in [true, false] {
         of_halves(&Case {
-            causal: Some(causal),
+            window: Some(Window {
+                left: Some(20),
+                right: Some(5),
+            }),
+            offsets: Some(-3),
+            lengths: true,
+            first_keys: Some(is_causal),
+            padding_is_nan: true,
             ..case.clone()
         });
     }
-    of_halves(&Case {
-        window: Some(Window {
-            left: Some(20),
-            right: Some(5),
-        }),
-        offsets: Some(-3),
-        lengths: true,
-        first_keys: Some(true),
-        padding_is_nan: true,
-        ..case.clone()
-    });
     of_halves(&Case {
         causal: Some(CausalAlignment::BottomRight),
         lengths: true,
@@ -113,13 +123,16 @@ fn tensors_and_numbers() {
         dropout: Some(0.3),
         ..case.clone()
     });
-    of_halves(&Case {
-        blocks: Some([9, 20]),
-        masked: Some([false, false, true, true]),
-        causal: Some(CausalAlignment::BottomRight),
-        interleaved: Some(8),
-        ..case
-    });
+    // Rows that begin at a multiple of eight numbers, and anywhere.
+    for padding in [8, 3] {
+        of_halves(&Case {
+            blocks: Some([9, 20]),
+            masked: Some([false, false, true, true]),
+            causal: Some(CausalAlignment::BottomRight),
+            interleaved: Some(padding),
+            ..case.clone()
+        });
+    }
 }
 
 /// Tiles that a table hides or leaves visible as a whole, which the kernels skip or do not test.
@@ -153,6 +166,8 @@ fn tiles_of_several_heads() {
     // How many heads fit, on devices with little and with much shared memory.
     let cases = [
         ([8, 8], Case::new([1, 8, 1, 5, 130, 64, 64])),
+        // A step of generation.
+        ([8, 8], Case::new([1, 8, 1, 1, 130, 64, 64])),
         (
             [4, 4],
             Case {
@@ -226,7 +241,10 @@ fn heads_of_tile(case: &Case) -> usize {
 #[test]
 fn two_pieces_of_a_number() {
     let case = Case {
-        pieces: Some(ElemType::Float(FloatKind::F16)),
+        matrix: Forced {
+            pieces: Some(ElemType::Float(FloatKind::F16)),
+            ..Forced::default()
+        },
         masked: Some([true, false, true, true]),
         bias: Some([true, true, false, true]),
         sinks: true,
@@ -237,7 +255,7 @@ fn two_pieces_of_a_number() {
         ..Case::new([2, 4, 2, 70, 90, 16, 24])
     };
     let of_several_heads = Case {
-        pieces: case.pieces,
+        matrix: case.matrix,
         splits: Some(1),
         gradients: false,
         ..Case::new([2, 8, 2, 5, 90, 16, 24])
@@ -253,6 +271,48 @@ fn two_pieces_of_a_number() {
             assert_eq!(pieces, Some(2), "{pass:?}");
         }
         check(&case);
+    }
+}
+
+/// Code for other devices: without the factors that f16 needs, as in bf16 and f32, and unrolled, as on GPUs.
+#[test]
+fn code_for_other_devices() {
+    let case = Case {
+        masked: Some([true, false, true, true]),
+        alibi: true,
+        sinks: true,
+        softcap: Some(0.7),
+        dropout: Some(0.3),
+        lengths: true,
+        padding_is_nan: true,
+        ..Case::new([2, 4, 2, 70, 90, 16, 24])
+    };
+    let unscaled = Forced {
+        unscaled: true,
+        ..Forced::default()
+    };
+    let unrolled = Forced {
+        unscaled: true,
+        unrolled: true,
+        ..Forced::default()
+    };
+    // In the wide case, one operand at a time.
+    let wide = Case::new([1, 2, 1, 70, 90, 80, 24]);
+    for (case, matrix) in [(&case, unscaled), (&case, unrolled), (&wide, unscaled)] {
+        let case = Case {
+            matrix,
+            ..case.clone()
+        };
+        for case in in_halves(&case) {
+            let client = client().unwrap();
+            for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
+                let of = || Matrix::of(client.properties(), &case.problem, case.elem, pass);
+                let (_, it) = case.forced(of).unwrap();
+                assert!(!it.scaled && it.unrolled >= matrix.unrolled, "{pass:?}");
+                assert!(it.together > 1 || !it.unrolled, "{pass:?}");
+            }
+            check(&case);
+        }
     }
 }
 
@@ -272,21 +332,56 @@ fn the_same_bits_every_time() {
         causal: Some(CausalAlignment::BottomRight),
         ..Case::new([2, 4, 2, 130, 200, 64, 64])
     };
-    for case in in_halves(&case) {
-        assert_eq!(computed(&case), computed(&case), "{}", case.elem);
+    // With the kernels of `tensors_and_numbers`.
+    let options = Case {
+        masked: Some([true; 4]),
+        bias: Some([true; 4]),
+        ..Case::new([2, 4, 2, 70, 90, 16, 24])
+    };
+    let split = Case {
+        splits: Some(3),
+        ..options.clone()
+    };
+    for case in [case, options, split].iter().flat_map(in_halves) {
+        assert_eq!(computed(&case), computed(&case), "{case:?}");
     }
 }
 
-/// Gradients of scores overflow f16, or become subnormal, where gradients of query and key do not.
+/// Gradients of scores overflow f16, or become 0, where gradients of query or key do not.
 #[test]
 fn gradients_out_of_range() {
     of_halves(&Case {
         upstream: 32768.0,
         ..Case::new([4, 8, 8, 3, 2, 16, 64])
     });
+    // With the larger keys, gradients of keys are beyond f16 themselves.
+    for keys in [256.0, 1.0] {
+        of_halves(&Case {
+            upstream: 1.0 / 16384.0,
+            keys,
+            ..Case::new([1, 1, 1, 40, 1000, 16, 16])
+        });
+    }
+}
+
+#[test]
+fn numbers_near_the_largest() {
     of_halves(&Case {
-        upstream: 1.0 / 8192.0,
-        keys: 256.0,
-        ..Case::new([1, 1, 1, 40, 1000, 16, 16])
+        largest: true,
+        ..Case::new([1, 2, 1, 40, 90, 16, 16])
     });
+}
+
+/// With `BURN_ATTN_LONG=1`: on a driver in software, compiling for one of these heads takes minutes.
+#[test]
+fn the_widest_heads() {
+    if std::env::var_os("BURN_ATTN_LONG").is_none_or(|value| value != "1") {
+        return;
+    }
+    for [dim_qk, dim_v] in [[200, 24], [256, 256]] {
+        of_halves(&Case {
+            causal: Some(CausalAlignment::BottomRight),
+            ..Case::new([1, 2, 1, 33, 40, dim_qk, dim_v])
+        });
+    }
 }

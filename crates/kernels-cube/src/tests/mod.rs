@@ -3,6 +3,7 @@
 mod backward;
 mod bindings;
 mod case;
+mod chosen;
 mod compare;
 mod device;
 mod few_queries;

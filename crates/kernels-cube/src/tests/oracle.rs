@@ -7,10 +7,15 @@ use burn_attn_kernels_cpu::{
 
 use super::{
     case::Case,
-    compare::compare,
+    compare::{compare, compare_first_apart},
     device::{F32, I32, U32, client, floats, interleaved, read, reals, unwritten, upload},
 };
 use crate::{Gradients, Inputs, Operand, Upstream};
+
+const LARGEST_OF_F16: f64 = 65_504.0;
+
+/// Times this, the [`numbers`] are at most [`LARGEST_OF_F16`], but for −1; divided by it, they are still exact in f16.
+const LARGEST_FACTOR: f64 = 65_536.0;
 
 /// Numbers in −1 .. 1 that have few enough bits for half precision.
 pub fn numbers(count: usize, seed: u32) -> Vec<f64> {
@@ -59,7 +64,7 @@ fn both(case: &Case) -> Option<[All; 2]> {
     } = problem;
     let times = |count, seed, factor: f64| -> Vec<f64> {
         let numbers = numbers(count, seed).into_iter();
-        match case.pieces {
+        match case.matrix.pieces {
             None => numbers.map(|number| number * factor).collect(),
             // As many digits as f32 has.
             Some(_) => numbers
@@ -67,9 +72,18 @@ fn both(case: &Case) -> Option<[All; 2]> {
                 .collect(),
         }
     };
+    let first_times = |mut numbers: Vec<f64>, dim: usize, factor: f64| {
+        for row in numbers.chunks_mut(dim).filter(|_| case.largest) {
+            row[0] = (row[0] * factor).clamp(-LARGEST_OF_F16, LARGEST_OF_F16);
+        }
+        numbers
+    };
     let q = times(problem.query_elements(), 1, 1.0 / case.keys);
-    let mut k = times(problem.key_elements(), 2, case.keys);
-    let mut v = times(problem.value_elements(), 3, 1.0);
+    let q = first_times(q, dim_qk, 1.0 / LARGEST_FACTOR);
+    let k = times(problem.key_elements(), 2, case.keys);
+    let mut k = first_times(k, dim_qk, LARGEST_FACTOR);
+    let v = times(problem.value_elements(), 3, 1.0);
+    let mut v = first_times(v, dim_v, LARGEST_FACTOR);
     let by_position = PositionMask::new(case.causal, case.window);
     let lengths: Option<Vec<usize>> = case.lengths.then(|| {
         (0..batch)
@@ -238,6 +252,7 @@ fn both(case: &Case) -> Option<[All; 2]> {
     }
 
     let output_gradient = times(problem.output_elements(), 8, case.upstream);
+    let output_gradient = first_times(output_gradient, dim_v, 1.0 / LARGEST_FACTOR);
     let logsumexp_gradient = times(problem.query_rows(), 9, case.upstream);
     let gradients = oracle::backward(
         &problem,
@@ -308,6 +323,18 @@ pub fn check(case: &Case) {
         return;
     };
     let p = &case.problem;
+    let compare = |case: &Case, name: &str, row, expected: &[f64], actual: &[f64]| {
+        let unit = match name {
+            _ if !case.largest => 1.0,
+            "output" | "query" => LARGEST_FACTOR,
+            "key" | "value" => 1.0 / LARGEST_FACTOR,
+            _ => 1.0,
+        };
+        match unit {
+            1.0 => compare(case, name, row, expected, actual),
+            _ => compare_first_apart(case, name, row, [expected, actual], unit),
+        }
+    };
     compare(case, "output", p.dim_v, &expected.output, &actual.output);
     let (of_oracle, of_kernels) = (&expected.logsumexp, &actual.logsumexp);
     compare(case, "logsumexp", p.len_q, of_oracle, of_kernels);

@@ -62,42 +62,8 @@ fn scalars_beyond_f32_are_declined() {
     }
 }
 
-/// WGSL has no narrow integers; wide ones are up to the device.
-#[cfg(not(feature = "vulkan"))]
-#[test]
-fn masks_of_a_type_that_the_device_lacks_are_declined() {
-    use super::device::{I32, upload};
-    use cubecl::ir::{IntKind, UIntKind};
-
-    let Some(client) = client() else { return };
-    let problem = Case::new([1, 1, 1, 8, 8, 16, 16]).problem;
-    let ints = [IntKind::I8, IntKind::I16].map(ElemType::Int);
-    let uints = [UIntKind::U8, UIntKind::U16].map(ElemType::UInt);
-    for mask in ints.into_iter().chain(uints) {
-        assert!(
-            !supports(&client, &problem, F32, Some(mask), 1),
-            "masks of {mask}"
-        );
-    }
-    for mask in [I32, U32] {
-        assert!(
-            supports(&client, &problem, F32, Some(mask), 1),
-            "masks of {mask}"
-        );
-    }
-    let mut inputs = small(&client);
-    let narrow = Operand {
-        elem: ElemType::UInt(UIntKind::U8),
-        ..upload(&client, &[0_u32], &[1, 1, 1, 1], U32)
-    };
-    inputs.masked = Some(narrow);
-    let [output, logsumexp] = results(&client);
-    let said = sentence(|| forward(&client, &inputs, &output, &logsumexp));
-    assert!(said.ends_with("masks of u8 on this device"), "{said}");
-}
-
 /// The message with which a call panics.
-fn sentence<T: Debug>(call: impl FnOnce() -> T) -> String {
+pub fn sentence<T: Debug>(call: impl FnOnce() -> T) -> String {
     let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("a panic");
     *panic.downcast::<String>().expect("a sentence")
 }

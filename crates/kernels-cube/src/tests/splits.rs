@@ -199,8 +199,13 @@ fn a_call_has_enough_cubes() {
             assert_eq!(call.config.heads, expected);
         }
     }
+    let sizes = [8, 1, 1024, 1024];
     for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
-        assert!(cubes([8, 1, 1024, 1024], pass) >= 264, "{pass:?}");
+        assert!(cubes(sizes, pass) >= 264, "{pass:?}");
+        for case in in_halves(&Case::new([1, 8, 1, 1024, 1024, 64, 64])) {
+            let (cubes, _) = of_call(sizes, pass, case.elem);
+            assert!(cubes >= 264, "{pass:?} on matrix units: {cubes}");
+        }
     }
     // A side too short to split, enough cubes, and no bias.
     assert_eq!(cubes([1, 1, 64, 64], Pass::Forward), 1);

@@ -13,7 +13,7 @@ use cubecl::{
     Device, MemoryConfiguration, WgpuCompilationOptions,
     client::Client,
     future::block_on,
-    ir::{MemoryDeviceProperties, TargetProperties},
+    ir::{ElemType, IntKind, MemoryDeviceProperties, TargetProperties, UIntKind},
     logging::ServerLogger,
     profile::TimingMethod,
     server::ServerUtilities,
@@ -25,6 +25,14 @@ use cubecl::{
 use cubecl_server::allocator::ContiguousMemoryLayoutPolicy;
 
 use super::device::found;
+
+/// Integers that SPIR-V has, and WGSL does not.
+pub const NARROW: [ElemType; 4] = [
+    ElemType::Int(IntKind::I8),
+    ElemType::Int(IntKind::I16),
+    ElemType::UInt(UIntKind::U8),
+    ElemType::UInt(UIntKind::U16),
+];
 
 thread_local! {
     /// Client in place of the default device's.
@@ -72,6 +80,10 @@ fn client_of(setup: WgpuSetup) -> Client {
     let limits = setup.device.limits();
     properties.hardware.max_bindings = limits.max_storage_buffers_per_shader_stage - 1;
     properties.features.matmul.cmma.clear();
+    // As a device that compiles WGSL, which has none.
+    for narrow in NARROW {
+        properties.features.types.elem.remove(&narrow);
+    }
     let memory: MemoryDeviceProperties = properties.memory.clone();
     let alignment = memory.alignment as usize;
     let (utilities, captures) = ServerUtilities::init(
