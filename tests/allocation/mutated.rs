@@ -164,9 +164,13 @@ fn survives_each(
     assert!(refused > cases / 4, "{refused} refused");
 }
 
+/// What came of reading, with the sentence of an error.
+fn said<T>(result: Result<T, impl ToString>) -> Result<(), String> {
+    result.map(drop).map_err(|error| error.to_string())
+}
+
 fn bert(folder: &Path) -> Result<(), String> {
-    let bert = Bert::from_pretrained(folder, &devices::any());
-    bert.map(drop).map_err(|error| error.to_string())
+    said(Bert::from_pretrained(folder, &devices::any()))
 }
 
 #[test]
@@ -180,11 +184,10 @@ fn configurations_with_tables_of_positions() {
         let folder = golden::path("models").join(family);
         survives(&folder, "config.json", |folder| {
             let device = devices::any();
-            let model = match family {
+            said(match family {
                 "gpt_neox" => gpt_neox::from_pretrained(folder, &device),
                 _ => llama::from_pretrained(folder, &device),
-            };
-            model.map(drop).map_err(|error| error.to_string())
+            })
         });
     }
 }
@@ -192,8 +195,7 @@ fn configurations_with_tables_of_positions() {
 #[test]
 fn a_configuration_of_t5() {
     survives(&golden::path("models/t5"), "config.json", |folder| {
-        let model = t5::from_pretrained(folder, &devices::any());
-        model.map(drop).map_err(|error| error.to_string())
+        said(t5::from_pretrained(folder, &devices::any()))
     });
 }
 
@@ -211,7 +213,7 @@ fn files_of_whisper() {
         ("model.safetensors", FEWER_CASES),
     ] {
         survives_each(cases, folder.path(), file, |folder| {
-            said(SpeechRecognizer::from_pretrained(folder, &devices::any()).map(drop))
+            said(SpeechRecognizer::from_pretrained(folder, &devices::any()))
         });
     }
 }
@@ -231,44 +233,40 @@ fn survives_with_processor(
     }
 }
 
-fn said(result: Result<(), impl ToString>) -> Result<(), String> {
-    result.map_err(|error| error.to_string())
-}
-
 #[test]
 fn files_of_classifiers() {
     survives_with_processor("vit", "image_processors/vit", |folder| {
-        said(ImageClassifier::from_pretrained(folder, &devices::any()).map(drop))
+        said(ImageClassifier::from_pretrained(folder, &devices::any()))
     });
 }
 
 #[test]
 fn files_of_detectors() {
     survives_with_processor("detr", "image_processors/detr", |folder| {
-        said(ObjectDetector::from_pretrained(folder, &devices::any()).map(drop))
+        said(ObjectDetector::from_pretrained(folder, &devices::any()))
     });
 }
 
 #[test]
 fn files_of_segmenters() {
     survives_with_processor("segformer", "image_processors/enlarged", |folder| {
-        said(ImageSegmenter::from_pretrained(folder, &devices::any()).map(drop))
+        said(ImageSegmenter::from_pretrained(folder, &devices::any()))
     });
 }
 
 #[test]
 fn files_of_clip() {
     survives_with_processor("clip", "image_processors/larger_crop", |folder| {
-        said(clip::from_pretrained(folder, &devices::any()).map(drop))?;
-        said(ImageProcessor::from_pretrained(folder).map(drop))
+        said(clip::from_pretrained(folder, &devices::any()))?;
+        said(ImageProcessor::from_pretrained(folder))
     });
 }
 
 #[test]
 fn files_of_wav2vec2() {
     survives_with_processor("wav2vec2", "wav2vec2", |folder| {
-        said(wav2vec2::from_pretrained(folder, &devices::any()).map(drop))?;
-        said(AudioProcessor::from_pretrained(folder).map(drop))
+        said(wav2vec2::from_pretrained(folder, &devices::any()))?;
+        said(AudioProcessor::from_pretrained(folder))
     });
 }
 
@@ -291,8 +289,7 @@ fn what_pytorch_wrote() {
     let config = config.replace("\"vocab_size\": 23", "\"vocab_size\": 11");
     fs::write(folder.path().join("config.json"), config).expect("written");
     survives(folder.path(), "pytorch_model.bin", |folder| {
-        let model = gpt2::from_pretrained(folder, &devices::any());
-        model.map(drop).map_err(|error| error.to_string())
+        said(gpt2::from_pretrained(folder, &devices::any()))
     });
 }
 
@@ -318,8 +315,7 @@ fn what_ggml_wrote() {
             matrices: names.iter().map(zeros).collect(),
         };
         let weights = Weights::open(folder.join(FILE));
-        let loaded = weights.and_then(|weights| weights.load(&table, &mut model));
-        loaded.map(drop).map_err(|error| error.to_string())
+        said(weights.and_then(|weights| weights.load(&table, &mut model)))
     });
 }
 
@@ -328,9 +324,6 @@ fn an_index() {
     survives(
         &golden::path("weights/llama"),
         "model.safetensors.index.json",
-        |folder| {
-            let weights = Weights::open(folder);
-            weights.map(drop).map_err(|error| error.to_string())
-        },
+        |folder| said(Weights::open(folder)),
     );
 }

@@ -1,9 +1,11 @@
-//! The tests' own library: what its comparisons refuse, and which panics it reads.
+//! The tests' own library: what its comparisons refuse, which devices it has, and which panics it reads.
 
-use burn::tensor::TensorData;
+use burn::tensor::{Tensor, TensorData};
 use burn_attn_tests::{
-    compare::{assert_close, assert_close_to_largest, difference, difference_to_largest, error},
-    sentence,
+    compare::{
+        assert_close, assert_close_to_largest, difference, difference_to_largest, differs, error,
+    },
+    devices, sentence,
 };
 
 fn data(numbers: &[f64]) -> TensorData {
@@ -57,6 +59,36 @@ fn shapes_that_differ_are_refused() {
     sentence(|| assert_close("close", &row, &column, 1.0));
     sentence(|| assert_close_to_largest("largest", &row, &column, 1.0, 0.0));
     sentence(|| difference(&[1.0], &[1.0, 2.0]));
+}
+
+#[test]
+fn only_finite_numbers_differ() {
+    let tensor = |last: f32| Tensor::<1>::from_data([0.0, last], &devices::any());
+    let (one, two) = (tensor(1.0), tensor(2.0));
+    assert!(differs(&one, &two));
+    assert!(!differs(&one, &one));
+    for number in [f32::NAN, f32::INFINITY] {
+        let odd = tensor(number);
+        for [first, second] in [[&odd, &odd], [&odd, &one], [&one, &odd]] {
+            assert_eq!(
+                sentence(|| differs(first, second)),
+                format!("the numbers to compare must be finite, got {number}")
+            );
+        }
+    }
+}
+
+#[cfg(all(feature = "flex", feature = "ndarray"))]
+#[test]
+fn ndarray_has_no_half_precision() {
+    use burn::tensor::{DType, Device};
+
+    let cpu = |dtype| {
+        let all = devices::with(dtype).into_iter();
+        all.filter(devices::is_cpu).collect::<Vec<_>>()
+    };
+    assert_eq!(cpu(DType::F16), [Device::flex()]);
+    assert_eq!(cpu(DType::F64).len(), 2);
 }
 
 #[test]

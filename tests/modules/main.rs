@@ -20,8 +20,10 @@
 //! | `learner` | Burn's learner trains the models, on two devices as on one |
 //! | `library` | what the tests' own library refuses |
 //! | `loss` | the closed-form loss of training is that of Burn |
+//! | `mixers` | mixers of tokens are those of `transformers`, and anyone may add one |
 //! | `models` | models that `transformers` saved, from their folders |
 //! | `on_wgpu` | 8 bits, a cache under autotune, gradients of a few parameters: what wgpu alone can get wrong |
+//! | `replicas` | replicas that share a step compute what one does |
 //! | `seq2seq` | the translation model and its search |
 //! | `trainer` | what the training loop leaves when it is killed, and how it goes on |
 //! | `weights` | weights of other libraries' models by tables, both ways |

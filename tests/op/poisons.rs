@@ -67,7 +67,7 @@ fn all(results: Results) -> Numbers {
 }
 
 #[test]
-fn poison_reaches_only_who_sees_it() {
+fn poison_reaches_only_queries_that_see_it() {
     let mut failures = Vec::new();
     for (body, device) in implementations(F32) {
         let on_cpu = devices::is_cpu(&device);

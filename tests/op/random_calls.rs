@@ -25,7 +25,9 @@ use kernels::{
 /// How many calls: `BURN_ATTN_CASES`, or few.
 fn count() -> u64 {
     match std::env::var("BURN_ATTN_CASES") {
-        Ok(count) => count.parse().expect("BURN_ATTN_CASES is a number"),
+        Ok(count) => count
+            .parse()
+            .unwrap_or_else(|_| panic!("BURN_ATTN_CASES must be a whole number, got {count}")),
         Err(_) => 300,
     }
 }

@@ -107,6 +107,14 @@ pub fn assert_same<const D: usize>(actual: &Tensor<D>, expected: &Tensor<D>) {
 }
 
 /// Whether some number differs.
+///
+/// Panics unless all of them are finite: NaN differs from itself.
+#[track_caller]
 pub fn differs<const D: usize>(first: &Tensor<D>, second: &Tensor<D>) -> bool {
-    numbers(first) != numbers(second)
+    let [first, second] = [first, second].map(numbers);
+    let mut all = first.iter().chain(&second);
+    if let Some(number) = all.find(|number| !number.is_finite()) {
+        panic!("the numbers to compare must be finite, got {number}");
+    }
+    first != second
 }

@@ -5,7 +5,7 @@ use burn::tensor::{DType, Device};
 /// A device with its name, for messages.
 pub type Named = (&'static str, Device);
 
-/// The CPU backends of this build, without autodiff.
+/// The CPU backends, flex and ndarray, as far as this build has them, without autodiff.
 pub fn cpu() -> Vec<Named> {
     [
         #[cfg(feature = "flex")]
@@ -25,12 +25,23 @@ pub fn any() -> Device {
     device
 }
 
-/// The CPU backends, and wgpu where this build has it and this machine an adapter.
+/// The CPU backends, and the other backends of this build but a remote server; wgpu where this machine has an adapter. The others fail in Burn where their
+/// device is missing: a suite that was asked to test them and cannot must not pass.
 pub fn named() -> Vec<Named> {
-    let cpu = cpu().into_iter();
-    #[cfg(feature = "wgpu")]
-    let cpu = cpu.chain(wgpu().map(|device| ("wgpu", device)));
-    cpu.collect()
+    let others: &[Option<Named>] = &[
+        #[cfg(feature = "wgpu")]
+        wgpu().map(|device| ("wgpu", device)),
+        #[cfg(feature = "cuda")]
+        Some(("cuda", Device::cuda(0))),
+        #[cfg(feature = "rocm")]
+        Some(("rocm", Device::rocm(0))),
+        #[cfg(feature = "cpu")]
+        Some(("cpu", Device::cpu())),
+        #[cfg(feature = "tch")]
+        Some(("tch", libtorch())),
+    ];
+    let others = others.iter().flatten().cloned();
+    cpu().into_iter().chain(others).collect()
 }
 
 /// Those on which the suites take all of their calls.
@@ -47,10 +58,12 @@ pub fn all() -> Vec<Device> {
 
 /// The devices of [`all`] that compute in `dtype`. Burn 0.22.1 says that wgpu computes in f64, and its results are wrong.
 pub fn with(dtype: DType) -> Vec<Device> {
-    match dtype {
-        DType::F64 => unnamed(cpu()),
-        _ => all(),
-    }
+    let mut devices = named();
+    devices.retain(|(name, device)| {
+        let is_wrong = *name == "wgpu" && dtype == DType::F64;
+        device.supports_dtype(dtype) && !is_wrong
+    });
+    unnamed(devices)
 }
 
 fn unnamed(devices: Vec<Named>) -> Vec<Device> {
@@ -76,6 +89,15 @@ pub fn is_sampled(device: &Device) -> bool {
 )]
 fn ndarray() -> Device {
     Device::ndarray()
+}
+
+#[cfg(feature = "tch")]
+#[allow(
+    deprecated,
+    reason = "deprecated by Burn in favour of CubeCL's backends, still one of our features"
+)]
+fn libtorch() -> Device {
+    Device::libtorch()
 }
 
 /// Set it to 1 to let the suites pass on a machine where wgpu finds no adapter.

@@ -10,12 +10,12 @@ use burn::{
 /// Numbers by the path of their parameter, such as `layers.0.attention.output.weight`.
 pub type Named = BTreeMap<String, TensorData>;
 
-/// The parameters of a module.
+/// The parameters of a module, converted to f32 whatever their type.
 pub fn values<M: Module>(module: &M) -> Named {
     Reader::read(module, None)
 }
 
-/// The gradients of a module's parameters; those that got none are absent.
+/// The gradients of a module's parameters, converted to f32 whatever their type; those that got none are absent.
 pub fn gradients<M: Module>(module: &M, gradients: &Gradients) -> Named {
     Reader::read(module, Some(gradients))
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::command::{at, exists, program, root, run, skip, tool};
+use crate::command::{NODE, at, has_node, program, root, run, skip, tool};
 use crate::page::browser;
 
 /// Builds the guide into `target/book`.
@@ -30,8 +30,8 @@ pub fn check() -> Result<(), String> {
     if !root().join("target/book").exists() {
         return Ok(());
     }
-    if !exists("node") {
-        return skip("the guide's pages need node");
+    if !has_node() {
+        return skip(&format!("the guide's pages need {NODE}"));
     }
     let check = ["--experimental-websocket", "book/check.mjs"];
     run(program("node").args(check).env("CHROMIUM", browser))

@@ -4,19 +4,20 @@ use crate::command::{cargo, run_tests, tool};
 use crate::examples::on_the_cpu;
 use crate::{
     book, command, duplicates, examples, explorer, features, imports, kernels, lengths, newcomer,
-    packages, page, reading_list,
+    packages, page, reading_list, registers,
 };
 
 type Check = fn() -> Result<(), String>;
 
 /// The checks that are too long to be always run, and the options that ask for them.
-const ASKED_FOR: [(&str, Check); 10] = [
+const ASKED_FOR: [(&str, Check); 11] = [
     ("--types", features::other_backends),
     ("--remote", features::remote),
     ("--wasm", kernels::wasm),
     ("--asan", kernels::asan),
     ("--miri", kernels::miri),
     ("--loom", kernels::loom),
+    ("--registers", registers::count),
     ("--long", long),
     ("--newcomer", newcomer::on_flex),
     ("--explorer", explorer::build),
@@ -80,12 +81,16 @@ pub fn run(options: &[String]) -> Result<(), String> {
     };
     let mut of_matrix_units =
         test("--lib --test op -- tests::matrix in_half_precision a_call_has_enough_cubes");
-    let drivers = std::env::var("VK_DRIVER_FILES").unwrap_or_default();
-    if drivers.contains("lavapipe") {
+    // `.ci/lavapipe` says so of its driver.
+    if command::is_1("BURN_ATTN_HAS_MATRIX_UNITS") {
         // Without them these tests pass and have tested nothing.
         of_matrix_units.env("BURN_ATTN_NEEDS_MATRIX_UNITS", "1");
     }
     run_tests(of_matrix_units.env_remove("LP_NATIVE_VECTOR_WIDTH"))?;
+    for switch in ["off", "tf32"] {
+        let mut chosen = test("--lib -- chosen::the_environment");
+        run_tests(chosen.env("BURN_ATTN_MATRIX_UNITS", switch))?;
+    }
     command::run(test("").env("LP_NATIVE_VECTOR_WIDTH", "128"))
 }
 

@@ -14,8 +14,12 @@ use crate::times::Clock;
 /// The cargo that runs this program: rustup's proxy of that name would choose the compiler again.
 pub const CARGO: &str = env!("CARGO");
 
-/// Set it to 1 to pass where a program that a check needs (python3, node, a Chromium) is missing; the check is then skipped with a message.
+/// Set it to 1 to pass where python3, node, cargo-deny, mdBook, a Chromium or, for `--registers`, NVIDIA's compiler is missing; the checks that need it are
+/// then skipped with a message. What the other options need is never passed over: whoever asks for them wants them to run.
 const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
+
+/// What runs the scripts of pages.
+pub const NODE: &str = "node 20.10 or later";
 
 /// The words of a command line, none of which has a space.
 pub fn words(line: &str) -> Vec<&str> {
@@ -111,6 +115,11 @@ fn passed_tests(line: &str) -> usize {
     line.split_once("test result: ok. ")
         .and_then(|(_, rest)| rest.split_once(" passed;")?.0.parse().ok())
         .unwrap_or(0)
+}
+
+/// Whether there is [`NODE`]: earlier ones refuse the flag with which the scripts talk to a browser.
+pub fn has_node() -> bool {
+    succeeds(Command::new("node").args(["--experimental-websocket", "--version"]))
 }
 
 /// Runs a program, or says that it is missing.

@@ -1,6 +1,6 @@
 //! The explorer's page: built for the browser, and tested in one.
 
-use crate::command::{exists, program, run, skip};
+use crate::command::{NODE, exists, has_node, program, run, skip};
 use crate::examples::built;
 use crate::kernels::{WASM, wasm_cargo};
 use crate::page::browser;
@@ -25,8 +25,8 @@ pub fn check() -> Result<(), String> {
     let Some(browser) = browser("the explorer")? else {
         return Ok(());
     };
-    if !exists("node") {
-        return skip("the explorer's page needs node");
+    if !has_node() {
+        return skip(&format!("the explorer's page needs {NODE}"));
     }
     let page = [
         "--experimental-websocket",

@@ -9,11 +9,12 @@ use std::{
 
 use crate::command::{CARGO, at, is_1, read, root, run, write};
 use crate::examples::falling;
+use crate::times::Clock;
 
 /// As for the tests: 1 lets a machine pass on which wgpu finds no adapter.
 const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
-/// What Burn's panic says there.
-const NO_ADAPTER: &str = "adapter";
+/// What CubeCL 0.11.3 panics with there. Other panics of wgpu speak of adapters too.
+const NO_ADAPTER: &str = "Unable to acquire wgpu device: AdapterUnavailable";
 
 /// Where everything is built that is not of this workspace, so that Burn is built once in Cargo's own profile.
 const TARGET: &str = "target/newcomer";
@@ -72,10 +73,12 @@ fn follow_in(folder: &Path, device: &str, build: &[&str]) -> Result<(), String> 
 fn run_on(device: &str, program: &Path) -> Result<(), String> {
     let shown = format!("BURN_DEVICE={device} {}", program.display());
     eprintln!("\n$ {shown}");
+    let clock = Clock::start();
     let output = Command::new(program)
         .env("BURN_DEVICE", device)
         .output()
         .map_err(|error| format!("{shown}: {error}"))?;
+    clock.stop(&shown);
     let printed = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     eprint!("{printed}{errors}");

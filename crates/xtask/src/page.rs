@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
 
-use crate::command::{at, exists, read, root, skip, tool, words, write};
+use crate::command::{NODE, at, exists, has_node, program, read, root, run, skip, words, write};
+use crate::times::Clock;
 
 /// Names that a Chromium goes by.
 const BROWSERS: [&str; 4] = [
@@ -30,8 +31,14 @@ const SCREENS: [(u32, u32); 4] = [(1280, 800), (390, 844), (412, 915), (1920, 10
 /// Parses the script, then opens pages of several sizes, up to the longest rows that a page takes, and moves through
 /// them. Without a Chromium the pages are not opened, which only a developer's machine may pass over.
 pub fn check() -> Result<(), String> {
-    for script in ["elements", "save", "page"] {
-        tool("node", &["--check", &format!("crates/viz/src/{script}.js")])?;
+    // Said here, before the long checks: the explorer and the guide need it too.
+    if has_node() {
+        for script in ["elements", "save", "page"] {
+            let script = format!("crates/viz/src/{script}.js");
+            run(program("node").args(["--check", &script]))?;
+        }
+    } else {
+        skip(&format!("the scripts of pages need {NODE}"))?;
     }
     let Some(browser) = browser("the attention page")? else {
         return Ok(());
@@ -41,14 +48,17 @@ pub fn check() -> Result<(), String> {
     let explore = |file: &str, html: String| {
         let path = folder.join(file);
         write(&path, &html)?;
-        let shown = path.display();
-        eprintln!("\n$ {browser} {shown}");
+        let shown = format!("{browser} {}", path.display());
+        eprintln!("\n$ {shown}");
+        let clock = Clock::start();
         let report = open(browser, &folder, &path)?;
+        clock.stop(&shown);
         eprintln!("  {report}");
         if report.starts_with("ok: ") {
             return Ok(());
         }
-        Err(format!("the attention page in {shown}: {report}"))
+        let path = path.display();
+        Err(format!("the attention page in {path}: {report}"))
     };
     explore("screens.html", on_screens(&page(13)))?;
     for tokens in [7, 320, 512, 1024] {
