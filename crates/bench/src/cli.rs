@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
 
+use crate::text::name;
+
 /// Measures burn-attn against Burn, burn-nn, candle and PyTorch, side by side in one run.
 ///
 /// Every contestant is a process of its own; they are sampled in turns and only one computes at a time. A ratio above 1
@@ -15,7 +17,7 @@ use serde::Serialize;
 /// queries, the last 16 rows of output and query gradient. PyTorch is measured by `python3`, or by the interpreter in BURN_ATTN_PYTHON.
 #[derive(Debug, Parser)]
 pub struct Arguments {
-    /// What to measure; without one, everything, `gpu` only on a GPU.
+    /// What to measure; without one, all that is for Burn's device: `blockwise` and, on a GPU, `gpu`, elsewhere all others.
     #[arg(value_enum)]
     pub suites: Vec<Suite>,
     /// Writes the run to this file: machine, versions, rows. It is written after every suite.
@@ -56,6 +58,39 @@ pub enum Suite {
     Blockwise,
     /// The kernels for GPUs, against Burn's operation and burn-nn's module, the other bodies, and PyTorch on a CUDA device.
     Gpu,
+}
+
+impl Suite {
+    /// Whether it is for such a device, a GPU or a processor.
+    fn is_for(self, on_gpu: bool) -> bool {
+        match self {
+            Self::Op | Self::Module | Self::Decode | Self::Translation | Self::Models => !on_gpu,
+            Self::Blockwise => true,
+            Self::Gpu => on_gpu,
+        }
+    }
+
+    /// Those that were asked for, or all that are for the device, unless one is not.
+    pub fn chosen(asked: &[Self], device: &str, on_gpu: bool) -> Result<Vec<Self>, String> {
+        if asked.is_empty() {
+            let all = Self::value_variants().iter().copied();
+            return Ok(all.filter(|suite| suite.is_for(on_gpu)).collect());
+        }
+        let Some(&other) = asked.iter().find(|suite| !suite.is_for(on_gpu)) else {
+            return Ok(asked.to_vec());
+        };
+        let (kind, remedy) = match on_gpu {
+            true => ("processor", "set BURN_DEVICE=flex"),
+            false => (
+                "GPU",
+                "build with `--features wgpu`, and leave BURN_DEVICE unset or say wgpu",
+            ),
+        };
+        let suite = name(other);
+        Err(format!(
+            "the suite `{suite}` is for a {kind}, and Burn's device is {device}: {remedy}"
+        ))
+    }
 }
 
 #[cfg(test)]

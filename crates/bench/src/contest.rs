@@ -141,9 +141,11 @@ pub fn peak(stage: &mut Stage, library: Library, work: &Work) -> Result<f64, Str
     Ok(1e-9 * operations / fastest)
 }
 
-/// Ours and a peer that does the same must have the same results.
+/// Ours and a peer that computes the same must have the same results.
 fn agree(case: &Case, work: &Work, ours: &Measured, theirs: &Measured) -> Result<(), String> {
-    let tolerance = work.tolerance().filter(|_| *work == case.ours);
+    let tolerance = work
+        .tolerance()
+        .filter(|_| work.computes_the_same(&case.ours));
     match tolerance
         .and_then(|of| Digest::disagreement(&ours.ready.results, &theirs.ready.results, of))
     {

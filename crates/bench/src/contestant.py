@@ -16,9 +16,6 @@ def tiny(kind, work):
     if kind == "translation":
         small["batch"] = 2
         return small
-    if kind == "decoding":
-        small["tokens"] = 2
-        return small
     for length in ("len_q", "len_kv"):
         small[length] = min(small[length], 16)
     if small.get("key_lengths") is not None:

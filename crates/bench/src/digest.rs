@@ -11,6 +11,8 @@ const SAMPLES: usize = 256;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Digest {
     pub name: String,
+    /// How many numbers the result has.
+    pub count: usize,
     pub mean: f64,
     pub largest: f64,
     pub root_mean_square: f64,
@@ -25,6 +27,7 @@ impl Digest {
         let mean = |sum: f64| sum / count.max(1) as f64;
         Self {
             name: name.into(),
+            count,
             mean: mean(values.iter().map(absolute).sum()),
             root_mean_square: mean(values.iter().map(|value| absolute(value).powi(2)).sum()).sqrt(),
             largest: values.iter().map(absolute).fold(0.0, f64::max),
@@ -58,9 +61,10 @@ impl Digest {
             let Some(theirs) = theirs.iter().find(|theirs| theirs.name == *name) else {
                 return Some(format!("it has no {name}"));
             };
-            let [our_count, their_count] = [ours, theirs].map(|digest| digest.samples.len());
+            let [our_count, their_count] = [ours.count, theirs.count];
             if our_count != their_count {
-                return Some(format!("{name} has another number of elements than ours"));
+                let counts = format!("{their_count} elements, and ours has {our_count}");
+                return Some(format!("{name} has {counts}"));
             }
             let pairs = ours.samples.iter().zip(&theirs.samples);
             let mut pairs = pairs.chain([(&ours.mean, &theirs.mean)]);

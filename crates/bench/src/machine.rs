@@ -38,6 +38,11 @@ impl Machine {
                 .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
         }
     }
+
+    /// "AMD Zen 4" where family and model say so, elsewhere what the processor calls itself.
+    pub fn microarchitecture(&self) -> String {
+        zen(&self.cpu).map_or_else(|| self.cpu.clone(), |zen| format!("AMD Zen {zen}"))
+    }
 }
 
 /// The first value of a field of `/proc/cpuinfo`.
@@ -53,6 +58,18 @@ fn cpu(cpuinfo: &str) -> String {
     match field(cpuinfo, "cpu family").zip(field(cpuinfo, "model")) {
         Some((family, model)) => format!("{name} (family {family}, model {model})"),
         None => name.into(),
+    }
+}
+
+/// The generation of a Zen, by family and model of [`cpu`], as Linux tells them apart (`arch/x86/kernel/cpu/amd.c`).
+fn zen(cpu: &str) -> Option<u32> {
+    let (_, numbers) = cpu.strip_prefix("AMD ")?.split_once(" (family ")?;
+    let (family, model) = numbers.strip_suffix(')')?.split_once(", model ")?;
+    match (family, model.parse::<u32>().ok()?) {
+        ("25", 0x00..=0x0f | 0x20..=0x5f) => Some(3),
+        ("25", 0x10..=0x1f | 0x60..=0xaf) => Some(4),
+        ("26", 0x00..=0x2f | 0x40..=0x4f | 0x60..=0x7f) => Some(5),
+        _ => None,
     }
 }
 

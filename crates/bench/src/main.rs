@@ -27,7 +27,7 @@
 //! | `memory.rs` | peak memory |
 //! | `run.rs`, `machine.rs` | a whole run as JSON: where, with which versions, what came out |
 //! | `report.rs`, `markdown.rs`, `prose/` | rows in the terminal; BENCHMARKS.md and what it says in words |
-//! | `text.rs` | numbers as text, for both |
+//! | `text.rs` | numbers and arguments as text |
 //! | `readme.rs` | the table of speed in README.md |
 //! | `cli.rs` | the command line |
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::case::Measure;
 use crate::machine::Pytorch;
 use crate::run::{Missing, Row, Run};
-use crate::text::{matmul_peaks, significant, threads};
+use crate::text::{matmul_peaks, mebibytes, percent, significant, threads};
 
 /// What is written.
 pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../BENCHMARKS.md");
@@ -25,11 +25,8 @@ const SUITES: [(&str, &str); 7] = [
     ("translation", include_str!("prose/translation.md")),
     ("models", include_str!("prose/models.md")),
     ("blockwise", include_str!("prose/blockwise.md")),
-    (GPU, include_str!("prose/gpu.md")),
+    ("gpu", include_str!("prose/gpu.md")),
 ];
-
-/// The suite whose rates are shares of the device's products of matrices; those of all others are shares of the processor's multiply-adds.
-const GPU: &str = "gpu";
 
 const COLUMNS: [&str; 8] = [
     "case",
@@ -81,11 +78,7 @@ pub fn report(runs: &[Run]) -> String {
                 text += "\n";
                 explained.push(suite);
             }
-            let peak = |row: &Row| match suite {
-                GPU => run.matmul_peaks.get(&row.precision?).copied(),
-                _ => run.fma_peak,
-            };
-            text += &table(&rows, peak);
+            text += &table(&rows, |row| run.peak(row));
             text += &unmeasured(&missing);
         }
     }
@@ -225,21 +218,10 @@ fn rate(operations: Option<f64>, seconds: f64, peak: Option<f64>) -> String {
 }
 
 fn memory(row: &Row) -> String {
-    let mebibytes = |bytes: Option<u64>| match bytes.map(|bytes| bytes as f64 / f64::from(1 << 20))
-    {
-        None => "–".into(),
-        // A few pages.
-        Some(..0.1) => "< 0.1".into(),
-        Some(mebibytes) => significant(mebibytes, 2),
-    };
     match (row.ours_peak_bytes, row.peer_peak_bytes) {
         (None, None) => "–".into(),
         (ours, peer) => format!("{}, {}", mebibytes(ours), mebibytes(peer)),
     }
-}
-
-fn percent(share: Option<f64>) -> String {
-    share.map_or("–".into(), |share| format!("{:.0} %", 100.0 * share))
 }
 
 fn cells(cells: &[&str]) -> String {

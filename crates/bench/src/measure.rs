@@ -9,25 +9,24 @@ use std::path::Path;
 use std::thread;
 
 use burn::tensor::Device;
-use clap::ValueEnum;
 
 use crate::case::{Case, Library};
 use crate::cli::{Arguments, Suite};
 use crate::contest::{self, Patience};
 use crate::machine::{self, Machine, Versions};
 use crate::process::{PYTHON, Stage};
-use crate::report;
+use crate::report::{self, Table};
 use crate::run::{Missing, Run};
 use crate::subjects::{self, on_gpu};
 use crate::suites;
-use crate::text::{self, name};
+use crate::text::{self, name, quoted};
 use crate::work::Work;
 
 /// Runs the suites; false if a contestant failed.
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let processors = thread::available_parallelism()?.get();
     let threads = arguments.threads.map_or(processors, NonZero::get);
-    let suites = suites(&arguments.suites)?;
+    let suites = Suite::chosen(&arguments.suites, &device(), on_gpu())?;
     let nothing_of = |&suite: &Suite| cases(suite, arguments).is_empty();
     if suites.iter().all(nothing_of) {
         let filter = &arguments.filter;
@@ -71,20 +70,6 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(complete)
 }
 
-/// The suites that were asked for, or all that are for the device.
-fn suites(asked: &[Suite]) -> Result<Vec<Suite>, String> {
-    let fits = |suite: &Suite| *suite != Suite::Gpu || on_gpu();
-    let all = Suite::value_variants().iter().copied();
-    match asked {
-        [] => Ok(all.filter(fits).collect()),
-        _ if asked.iter().all(fits) => Ok(asked.to_vec()),
-        _ => Err(format!(
-            "the suite `gpu` is for a GPU, and Burn's device is {}: build with `--features wgpu`, and leave BURN_DEVICE unset or say wgpu",
-            device()
-        )),
-    }
-}
-
 /// Burn's default device, such as `Flex(Cpu)`, and the name of its card, if it is not the processor.
 fn device() -> String {
     let device = format!("{:?}", Device::default());
@@ -112,33 +97,36 @@ fn cases(suite: Suite, arguments: &Arguments) -> Vec<Case> {
 /// False if a contestant failed.
 fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Run) -> bool {
     let name = &name(suite);
+    let table = &Table::new(&cases);
     if suite == Suite::Models {
         let lacks = stage.lacks_transformers().map(String::from);
         let complete = lacks.is_some();
         let failed = || stage.write_checkpoints(&suites::models::folder()).err();
         if let Some(why) = lacks.or_else(failed) {
             println!("\n{name}");
-            missing(run, name, "all", "pytorch", why);
+            missing(run, table, name, "all", "pytorch", why);
             return complete;
         }
     }
-    let peak = match suite {
-        Suite::Gpu => matmul_peaks(&cases, stage, run),
-        _ => fma_peak(stage, run),
+    let mut complete = match on_gpu() {
+        true => matmul_peaks(name, &cases, table, stage, run),
+        false => fma_peak(stage, run),
     };
-    report::print_header(name, &peak);
+    table.print_header(name, &peak(run));
     let patience = match run.quick {
         true => Patience::QUICK,
         false => Patience::FULL,
     };
-    let mut complete = true;
     for mut case in cases {
         // Where there is no PyTorch, no card for it, or no such type, no contestant has failed.
+        let ours_lacks = subjects::lacks(Library::Ours, case.ours.precision());
         case.peers.retain(|peer| {
-            let lacks = stage.lacks(peer.library).map(Into::into);
-            match lacks.or_else(|| subjects::lacks(peer.library, &peer.work)) {
+            let lacks = ours_lacks.clone();
+            let lacks = lacks.or_else(|| stage.lacks(peer.library).map(String::from));
+            let lacks = lacks.or_else(|| subjects::lacks(peer.library, peer.work.precision()));
+            match lacks {
                 Some(why) => {
-                    missing(run, name, &case.name, &peer.name, why);
+                    missing(run, table, name, &case.name, &peer.name, why);
                     false
                 }
                 None => true,
@@ -151,11 +139,11 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
         for (peer, row) in case.peers.iter().zip(rows) {
             match row {
                 Ok(row) => {
-                    report::print_row(&row);
+                    table.print_row(&row);
                     run.rows.push(row);
                 }
                 Err(why) => {
-                    missing(run, name, &case.name, &peer.name, why);
+                    missing(run, table, name, &case.name, &peer.name, why);
                     complete = false;
                 }
             }
@@ -164,45 +152,72 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
     complete
 }
 
-/// Measures the peak of the processor before every suite: the machine may be busy at one of these times, and the fastest counts.
-fn fma_peak(stage: &mut Stage, run: &mut Run) -> String {
+/// Measures the peak of the processor before every suite: the machine may be busy at one of these times, and the fastest counts. False if
+/// that failed.
+fn fma_peak(stage: &mut Stage, run: &mut Run) -> bool {
     match contest::peak(stage, Library::Ours, &Work::Fma(run.threads)) {
-        Ok(peak) => run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak))),
-        Err(why) => println!("the peak of the machine is not known: {why}"),
-    }
-    match run.fma_peak {
-        Some(peak) => format!("multiply-adds: {peak:.0} GFLOP/s"),
-        None => "multiply-adds: not known".into(),
+        Ok(peak) => {
+            run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak)));
+            true
+        }
+        Err(why) => {
+            println!("the peak of the machine is not known: {why}");
+            false
+        }
     }
 }
 
-/// Measures what the device does with the matrices of each type that the cases have.
-fn matmul_peaks(cases: &[Case], stage: &mut Stage, run: &mut Run) -> String {
+/// Measures what the device does with the matrices of each type that the cases have, before every suite, as [`fma_peak`]. False if a
+/// contestant failed.
+fn matmul_peaks(
+    suite: &str,
+    cases: &[Case],
+    table: &Table,
+    stage: &mut Stage,
+    run: &mut Run,
+) -> bool {
+    let mut complete = true;
     let precisions: BTreeSet<_> = cases.iter().map(|case| case.ours.precision()).collect();
     for precision in precisions {
-        match contest::matmul_peak(stage, precision) {
+        let lacks = subjects::lacks(Library::Burn, precision);
+        let has_type = lacks.is_none();
+        match lacks.map_or_else(|| contest::matmul_peak(stage, precision), Err) {
             Ok(peak) => {
-                run.matmul_peaks.insert(precision, peak);
+                let fastest = run.matmul_peaks.entry(precision).or_insert(peak);
+                *fastest = fastest.max(peak);
             }
             Err(why) => {
                 let case = format!("products of matrices in {}", name(precision));
-                missing(run, &name(Suite::Gpu), &case, "burn", why);
+                missing(run, table, suite, &case, "burn", why);
+                complete &= !has_type;
             }
         }
     }
-    let peaks = text::matmul_peaks(&run.matmul_peaks);
-    format!("products of matrices: {peaks}")
+    complete
+}
+
+/// What the rates are shares of.
+fn peak(run: &Run) -> String {
+    match (on_gpu(), run.fma_peak) {
+        (true, _) => {
+            let peaks = text::matmul_peaks(&run.matmul_peaks);
+            format!("products of matrices: {peaks}")
+        }
+        (false, Some(peak)) => format!("multiply-adds: {peak:.0} GFLOP/s"),
+        (false, None) => "multiply-adds: not known".into(),
+    }
 }
 
 /// A peer without numbers.
-fn missing(run: &mut Run, suite: &str, case: &str, peer: &str, why: String) {
-    report::print_missing(case, peer, &why);
-    run.missing.push(Missing {
+fn missing(run: &mut Run, table: &Table, suite: &str, case: &str, peer: &str, why: String) {
+    let missing = Missing {
         suite: suite.into(),
         case: case.into(),
         peer: peer.into(),
         why,
-    });
+    };
+    table.print_missing(&missing);
+    run.missing.push(missing);
 }
 
 fn write(run: &Run, path: &Path) -> Result<(), String> {
@@ -213,16 +228,15 @@ fn write(run: &Run, path: &Path) -> Result<(), String> {
 
 /// The command that repeats this run.
 fn command() -> String {
-    let quoted = |argument: String| match argument.contains(' ') {
-        true => format!("\"{argument}\""),
-        false => argument,
-    };
+    let set = |name| env::var(name).map(|value| format!("{name}={} ", quoted(&value)));
+    let variables = ["BURN_DEVICE", "BURN_ATTN_MATRIX_UNITS"].map(set);
+    let variables: String = variables.into_iter().flatten().collect();
     let features = match (cfg!(feature = "vulkan"), cfg!(feature = "wgpu")) {
         (true, _) => " --features vulkan",
         (_, true) => " --features wgpu",
         _ => "",
     };
-    let arguments: Vec<_> = env::args().skip(1).map(quoted).collect();
-    let arguments = arguments.join(" ");
-    format!("cargo run --release -p burn-attn-bench{features} -- {arguments}")
+    let arguments = env::args().skip(1).map(|argument| quoted(&argument));
+    let arguments = arguments.collect::<Vec<_>>().join(" ");
+    format!("{variables}cargo run --release -p burn-attn-bench{features} -- {arguments}")
 }

@@ -30,7 +30,7 @@ COMPILE_SECONDS = 120
 MASK = 0xFFFFFFFF
 # Contexts that end with the process.
 HELD = contextlib.ExitStack()
-DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 
 
 # The generator, as in generator.rs.
@@ -66,6 +66,7 @@ def digest(name, tensor):
     places = count - 1 - torch.arange(min(count, SAMPLES)) * apart % max(count, 1)
     return {
         "name": name,
+        "count": count,
         "mean": float(values.abs().mean()),
         "largest": float(values.abs().max()),
         "root_mean_square": float(values.square().mean().sqrt()),

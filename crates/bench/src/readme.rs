@@ -1,5 +1,5 @@
-//! The table of speed in the README: a few rows, what wins and what loses, for each kind of processor in `results/` of the newest run that has
-//! the row.
+//! The table of speed in the README: a few rows, what wins and what loses, for each kind of vectors in `results/` of the newest run that has
+//! the row, and which processors those runs were on.
 
 use std::fs;
 
@@ -16,37 +16,54 @@ const MARKS: [&str; 2] = ["<!-- speed -->\n", "<!-- end of speed -->\n"];
 /// The rows, a line each: what it is called, its suite and its case.
 const ROWS: &str = include_str!("prose/speed.txt");
 
+/// The threads of which the README speaks.
+const THREADS: usize = 2;
+
+/// The numbers of processors with the same vector instructions.
+struct Column<'a> {
+    instructions: &'a str,
+    /// Whose numbers they are.
+    processors: Vec<String>,
+}
+
 /// The README with the table of these runs in place of the one that is there, unless it has no place for it, or no run has such a row.
 pub fn with_table(readme: &str, runs: &[Run]) -> Result<String, String> {
     let missing = |mark: &str| format!("README.md has no line {}", mark.trim());
     let (before, rest) = readme.split_once(MARKS[0]).ok_or(missing(MARKS[0]))?;
     let (_, after) = rest.split_once(MARKS[1]).ok_or(missing(MARKS[1]))?;
-    Ok([before, MARKS[0], &table(runs)?, MARKS[1], after].concat())
+    let has_rows = |run: &Run| {
+        ROWS.lines().any(|row| {
+            let [_, suite, case] = parts(row);
+            rows(run, suite, case).next().is_some()
+        })
+    };
+    let alike =
+        |run: &&Run| !run.quick && run.on_processor() && run.threads == THREADS && has_rows(run);
+    let runs: Vec<&Run> = runs.iter().filter(alike).collect();
+    Ok([before, MARKS[0], &table(&runs)?, MARKS[1], after].concat())
 }
 
 pub fn committed() -> Result<String, String> {
     fs::read_to_string(FILE).map_err(|error| format!("{FILE}: {error}"))
 }
 
-fn table(runs: &[Run]) -> Result<String, String> {
-    let processors = processors(runs);
+fn table(runs: &[&Run]) -> Result<String, String> {
+    let mut columns = columns(runs);
     let mut text = String::from("| work |");
-    for instructions in &processors {
+    for Column { instructions, .. } in &columns {
         text += &format!(" PyTorch, {instructions} | Burn, {instructions} |");
     }
-    text += &format!("\n| --- |{}\n", " --- | --- |".repeat(processors.len()));
+    text += &format!("\n| --- |{}\n", " --- | --- |".repeat(columns.len()));
     for row in ROWS.lines() {
-        let mut parts = row.split(" | ");
-        let mut part = || parts.next().expect("a row has three parts");
-        let (name, suite, case) = (part(), part(), part());
+        let [name, suite, case] = parts(row);
         let has_row = |run: &&Run| rows(run, suite, case).next().is_some();
-        if !runs.iter().any(|run| has_row(&run)) {
+        if !runs.iter().any(has_row) {
             return Err(format!("no run has a row {case:?} of {suite}"));
         }
         text += &format!("| {name} |");
-        for instructions in &processors {
-            let alike = |run: &&Run| instructions_of(run) == *instructions;
-            let newest = runs.iter().filter(alike).filter(has_row);
+        for column in &mut columns {
+            let alike = |run: &&Run| instructions_of(run) == column.instructions;
+            let newest = runs.iter().copied().filter(alike).filter(has_row);
             let newest = newest.max_by_key(|run| &run.date);
             for peers in [&["pytorch"][..], &["burn", "burn-nn"]] {
                 let fits =
@@ -55,10 +72,30 @@ fn table(runs: &[Run]) -> Result<String, String> {
                 let ratio = row.map_or("–".into(), ratio);
                 text += &format!(" {ratio} |");
             }
+            let processor = newest.map(|run| run.machine.microarchitecture());
+            if let Some(processor) = processor
+                && !column.processors.contains(&processor)
+            {
+                column.processors.push(processor);
+            }
         }
         text += "\n";
     }
-    Ok(text)
+    let processors = columns.iter().map(|column| {
+        let processors = column.processors.join(" and ");
+        format!(
+            "The {} columns were measured on {processors}",
+            column.instructions
+        )
+    });
+    let processors = processors.collect::<Vec<_>>().join(". ");
+    Ok(format!("{processors}.\n\n{text}"))
+}
+
+/// What a row is called, its suite and its case.
+fn parts(row: &str) -> [&str; 3] {
+    let mut parts = row.split(" | ");
+    [(); 3].map(|()| parts.next().expect("a row has three parts"))
 }
 
 fn rows<'a>(run: &'a Run, suite: &'a str, case: &'a str) -> impl Iterator<Item = &'a Row> {
@@ -66,17 +103,21 @@ fn rows<'a>(run: &'a Run, suite: &'a str, case: &'a str) -> impl Iterator<Item =
     rows.filter(move |row| row.suite == suite && row.case == case)
 }
 
-/// The vector instructions of all runs, in the order of their first runs.
-fn processors(runs: &[Run]) -> Vec<&str> {
-    let mut runs: Vec<&Run> = runs.iter().collect();
+/// A column for the vector instructions of each run, in the order of their first runs.
+fn columns<'a>(runs: &[&'a Run]) -> Vec<Column<'a>> {
+    let mut runs = runs.to_vec();
     runs.sort_by_key(|run| &run.date);
-    let mut found = Vec::new();
+    let mut columns: Vec<Column<'_>> = Vec::new();
     for instructions in runs.into_iter().map(instructions_of) {
-        if !found.contains(&instructions) {
-            found.push(instructions);
+        let mut known = columns.iter();
+        if !known.any(|column| column.instructions == instructions) {
+            columns.push(Column {
+                instructions,
+                processors: Vec::new(),
+            });
         }
     }
-    found
+    columns
 }
 
 /// "AVX2" of "AVX2 with FMA".

@@ -1,17 +1,17 @@
 //! Rows in the terminal.
 
-use crate::case::Measure;
-use crate::run::{Row, Run};
-use crate::text::{significant, threads};
+use crate::case::{Case, Measure};
+use crate::run::{Missing, Row, Run};
+use crate::text::{mebibytes, percent, significant, threads};
 
-/// The columns of the table: title and width.
+/// The columns of the table: title, and width of what is not a name.
 const COLUMNS: [(&str, usize); 8] = [
-    ("case", 38),
-    ("peer", 12),
+    ("case", 0),
+    ("peer", 0),
     ("ours ms", 9),
     ("peer ms", 9),
-    ("ratio", 11),
-    ("spread", 9),
+    ("ratio", 12),
+    ("spread", 12),
     ("ours MiB", 8),
     ("peer MiB", 8),
 ];
@@ -30,53 +30,74 @@ pub fn print_run(run: &Run) {
     println!("{cpu} · {instructions} · {}", threads(run.threads));
 }
 
-/// Starts the table of a suite; `peak` says what its rates are shares of.
-pub fn print_header(suite: &str, peak: &str) {
-    println!("\n{suite} ({peak})");
-    print_cells(COLUMNS.map(|(title, _)| title.to_string()));
-    print_cells(COLUMNS.map(|(_, width)| "-".repeat(width)));
+/// The table of a suite.
+pub struct Table {
+    /// Of each column.
+    widths: [usize; COLUMNS.len()],
 }
 
-pub fn print_row(row: &Row) {
-    let mebibytes = |bytes: Option<u64>| match bytes {
-        Some(bytes) => format!("{:.1}", bytes as f64 / f64::from(1 << 20)),
-        None => String::new(),
-    };
-    print_cells([
-        row.case.clone(),
-        row.peer.clone(),
-        significant(1e3 * row.ours_seconds, 4),
-        significant(1e3 * row.peer_seconds, 4),
-        match row.measure {
-            Measure::Time => format!("{:.2}", row.ratio),
-            Measure::Rate => format!("{:.0}% FLOP/s", 100.0 * row.ratio),
-            Measure::Memory => format!("{:.2} memory", row.ratio),
-        },
-        format!("{} {}", percent(row.ours_spread), percent(row.peer_spread)),
-        mebibytes(row.ours_peak_bytes),
-        mebibytes(row.peer_peak_bytes),
-    ]);
-}
-
-/// The line of a peer without numbers.
-pub fn print_missing(case: &str, peer: &str, why: &str) {
-    let [case_width, peer_width] = [COLUMNS[0].1, COLUMNS[1].1];
-    println!("| {case:case_width$} | {peer:peer_width$} | {why} |");
-}
-
-/// How far samples lie apart.
-fn percent(spread: Option<f64>) -> String {
-    spread.map_or("–".into(), |spread| format!("{:.0}%", 100.0 * spread))
-}
-
-/// Words to the left, numbers to the right.
-fn print_cells(cells: [String; COLUMNS.len()]) {
-    let mut line = String::from("|");
-    for (index, (cell, (_, width))) in cells.iter().zip(COLUMNS).enumerate() {
-        line += &match index {
-            0 | 1 => format!(" {cell:width$} |"),
-            _ => format!(" {cell:>width$} |"),
-        };
+impl Table {
+    /// With room for the names of these cases and their peers.
+    pub fn new(cases: &[Case]) -> Self {
+        let mut widths = COLUMNS.map(|(title, width)| width.max(title.len()));
+        for case in cases {
+            widths[0] = widths[0].max(case.name.chars().count());
+            for peer in &case.peers {
+                widths[1] = widths[1].max(peer.name.chars().count());
+            }
+        }
+        Self { widths }
     }
-    println!("{line}");
+
+    /// Starts the table; `peak` says what its rates are shares of.
+    pub fn print_header(&self, suite: &str, peak: &str) {
+        println!("\n{suite} ({peak})");
+        println!("{}", self.line(COLUMNS.map(|(title, _)| title.into())));
+        println!("{}", self.line(self.widths.map(|width| "-".repeat(width))));
+    }
+
+    pub fn print_row(&self, row: &Row) {
+        println!("{}", self.row(row));
+    }
+
+    /// The line of a peer without numbers.
+    pub fn print_missing(&self, missing: &Missing) {
+        let [case_width, peer_width, ..] = self.widths;
+        let Missing {
+            case, peer, why, ..
+        } = missing;
+        println!("| {case:case_width$} | {peer:peer_width$} | {why} |");
+    }
+
+    fn row(&self, row: &Row) -> String {
+        self.line([
+            row.case.clone(),
+            row.peer.clone(),
+            significant(1e3 * row.ours_seconds, 4),
+            significant(1e3 * row.peer_seconds, 4),
+            match row.measure {
+                Measure::Time => format!("{:.2}", row.ratio),
+                Measure::Rate => format!("{} FLOP/s", percent(Some(row.ratio))),
+                Measure::Memory => format!("{:.2} memory", row.ratio),
+            },
+            [row.ours_spread, row.peer_spread].map(percent).join(", "),
+            mebibytes(row.ours_peak_bytes),
+            mebibytes(row.peer_peak_bytes),
+        ])
+    }
+
+    /// Words to the left, numbers to the right.
+    fn line(&self, cells: [String; COLUMNS.len()]) -> String {
+        let mut line = String::from("|");
+        for (index, (cell, width)) in cells.iter().zip(self.widths).enumerate() {
+            line += &match index {
+                0 | 1 => format!(" {cell:width$} |"),
+                _ => format!(" {cell:>width$} |"),
+            };
+        }
+        line
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,17 +19,33 @@ pub struct Run {
     /// Whether it was only a look: fewer cases, fewer samples.
     pub quick: bool,
     pub threads: usize,
+    /// Burn's default device, and the name of its card, if it is one.
     pub device: String,
     /// f32 multiply-adds of all threads, two operations each (GFLOP/s), at the fastest moment of the run; `None` where it
-    /// could not be measured, and in a run of the suite `gpu` alone.
+    /// could not be measured, and on a GPU.
     pub fma_peak: Option<f64>,
-    /// Products of two square matrices on Burn's device, for the suite `gpu` (GFLOP/s).
+    /// Products of two square matrices on Burn's device, where that is a GPU (GFLOP/s).
     #[serde(default)]
     pub matmul_peaks: BTreeMap<Precision, f64>,
     /// What was measured, in the order of the suites.
     pub rows: Vec<Row>,
     /// What was not, and why.
     pub missing: Vec<Missing>,
+}
+
+impl Run {
+    /// Whether Burn's device was the processor: of those that the bench is built with, flex is the only one.
+    pub fn on_processor(&self) -> bool {
+        self.device.starts_with("Flex")
+    }
+
+    /// What the rates of a row are shares of (GFLOP/s): what the run's device does at most.
+    pub fn peak(&self, row: &Row) -> Option<f64> {
+        match self.on_processor() {
+            true => self.fma_peak,
+            false => self.matmul_peaks.get(&row.precision?).copied(),
+        }
+    }
 }
 
 /// Ours against one peer in one case.

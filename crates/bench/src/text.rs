@@ -20,6 +20,30 @@ pub fn threads(count: usize) -> String {
     format!("{count} thread{plural}")
 }
 
+/// "5 %", of a share; "–" of none.
+pub fn percent(share: Option<f64>) -> String {
+    share.map_or("–".into(), |share| format!("{:.0} %", 100.0 * share))
+}
+
+/// Bytes as MiB, in two digits: "290"; "–" of none.
+pub fn mebibytes(bytes: Option<u64>) -> String {
+    match bytes.map(|bytes| bytes as f64 / f64::from(1 << 20)) {
+        None => "–".into(),
+        // A few pages.
+        Some(..0.1) => "< 0.1".into(),
+        Some(mebibytes) => significant(mebibytes, 2),
+    }
+}
+
+/// An argument as a shell reads it back.
+pub fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@".contains(c);
+    match !argument.is_empty() && argument.chars().all(plain) {
+        true => argument.into(),
+        false => format!("'{}'", argument.replace('\'', "'\\''")),
+    }
+}
+
 /// "51200 GFLOP/s in f32, 612000 in bf16".
 pub fn matmul_peaks(peaks: &BTreeMap<impl Serialize, f64>) -> String {
     let mut unit = " GFLOP/s";
@@ -44,3 +68,6 @@ pub fn significant(x: f64, digits: i32) -> String {
     let rounded = (x * unit).round() / unit;
     format!("{rounded:.*}", places(rounded).max(0) as usize)
 }
+
+#[cfg(test)]
+mod tests;

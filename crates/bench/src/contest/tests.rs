@@ -1,5 +1,5 @@
 use super::*;
-use crate::work::{Matmul, Op, Pass, Precision};
+use crate::work::{Body, Matmul, Op, Pass, Precision};
 
 /// What is known of this work after these samples.
 fn sampled(
@@ -108,7 +108,7 @@ fn patience_bounds_the_samples() {
 }
 
 #[test]
-fn only_a_peer_that_does_the_same_must_agree() {
+fn only_a_peer_that_computes_the_same_must_agree() {
     let results = |value: f32| {
         let digest = Digest::new("output", &[value; 8]);
         sampled(&forward(), &[1.0], None, vec![digest])
@@ -131,6 +131,19 @@ fn only_a_peer_that_does_the_same_must_agree() {
         agree(&case, &backward, &results(1.0), &results(2.0)),
         Ok(())
     );
+    // Another body makes no other work, of a peer or of ours …
+    let op = Op::new(Pass::Training, 1000);
+    let case = Case::new("blockwise", op.by(Body::Blockwise));
+    let of_peer = |work: &Work| agree(&case, work, &results(1.0), &results(2.0));
+    for body in [Body::Chosen, Body::Composed, Body::Blockwise] {
+        assert!(of_peer(&op.by(body)).is_err(), "{body:?}");
+    }
+    // … but keys that heads share, and another length, do.
+    let mut grouped = op.clone();
+    grouped.heads_kv = 1;
+    for other in [grouped, Op::new(Pass::Training, 500)] {
+        assert_eq!(of_peer(&Work::Op(other)), Ok(()));
+    }
     // Every library draws other random numbers.
     let dropout = Work::Op(Op {
         dropout: 0.1,

@@ -7,7 +7,7 @@
 //! print(peers.numbers(7, (3,)).tolist(), peers.numbers(325, (1000003,), 4.0)[-2:].tolist())
 //! print(peers.tokens(7, (5,), 37).tolist(), peers.tokens(325, (1000003,), 8192)[-2:].tolist())
 //! digest = peers.digest("", peers.numbers(7, (1310,)))
-//! print(digest["mean"], digest["largest"], digest["root_mean_square"], len(digest["samples"]), digest["samples"][-1])
+//! print(digest["mean"], digest["largest"], digest["root_mean_square"], digest["count"], len(digest["samples"]), digest["samples"][-1])
 //! ' 1 1 1 1
 //! ```
 

@@ -17,6 +17,16 @@ fn the_processor_by_name_family_and_model() {
 }
 
 #[test]
+fn generations_of_zen_by_family_and_model() {
+    let of = |family, model| zen(&format!("AMD EPYC (family {family}, model {model})"));
+    let found = [of(25, 1), of(25, 17), of(25, 33), of(25, 97), of(26, 2)];
+    assert_eq!(found, [3, 4, 3, 4, 5].map(Some));
+    assert_eq!([of(23, 49), of(26, 80)], [None, None]);
+    let intel = "Intel(R) Xeon(R) (family 25, model 1)";
+    assert_eq!([zen(intel), zen("AMD EPYC"), zen("")], [None; 3]);
+}
+
+#[test]
 fn versions_are_those_of_the_lockfile() {
     let lock = "[[package]]\nname = \"burn-nn\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"burn\"\nversion = \"4.5.6\"\n";
     assert_eq!(locked(lock, "burn"), Some("4.5.6"));

@@ -52,11 +52,21 @@ fn run() -> Run {
         command: "cargo run".into(),
         quick: false,
         threads: 2,
-        device: "flex".into(),
+        device: "Flex(Cpu)".into(),
         fma_peak: Some(162.04),
         matmul_peaks: BTreeMap::new(),
         rows: vec![row()],
         missing: Vec::new(),
+    }
+}
+
+/// A run on a GPU without rows.
+fn on_card() -> Run {
+    Run {
+        device: "Cube(Wgpu(DefaultDevice)), Abacus 3000".into(),
+        fma_peak: None,
+        rows: Vec::new(),
+        ..run()
     }
 }
 
@@ -212,7 +222,7 @@ fn all_rows_of_a_run_are_in_the_report() {
     assert_eq!(text.matches(" | candle | ").count(), 2);
     assert!(text.contains("\n- d 128, pytorch: it ended\n"), "{text}");
     for said in [
-        "## Abacus, 2 threads, flex, 2026-11-22",
+        "## Abacus, 2 threads, Flex(Cpu), 2026-11-22",
         "3, 2 threads used",
         "162 GFLOP/s",
         "a virtual machine",
@@ -226,13 +236,14 @@ fn all_rows_of_a_run_are_in_the_report() {
 
 #[test]
 fn on_a_gpu_rates_are_shares_of_what_it_does_with_matrices() {
-    let mut run = run();
-    for (case, precision) in [
-        ("on the card", Precision::F32),
-        ("rounded", Precision::Bf16),
+    let mut run = on_card();
+    for (suite, case, precision) in [
+        ("gpu", "on the card", Precision::F32),
+        ("gpu", "rounded", Precision::Bf16),
+        ("blockwise", "in blocks", Precision::F32),
     ] {
         run.rows.push(Row {
-            suite: GPU.into(),
+            suite: suite.into(),
             case: case.into(),
             precision: Some(precision),
             ..row()
@@ -245,13 +256,14 @@ fn on_a_gpu_rates_are_shares_of_what_it_does_with_matrices() {
         let line = text.lines().find(|line| line.contains(case)).unwrap();
         line.split(" | ").skip(5).take(2).collect::<Vec<_>>()
     };
-    assert_eq!(cells("on the card"), ["81 (20 %)", "40 (10 %)"]);
+    for case in ["on the card", "in blocks"] {
+        assert_eq!(cells(case), ["81 (20 %)", "40 (10 %)"]);
+    }
     assert_eq!(cells("rounded"), ["81", "40"]);
     assert!(
         text.contains("| products of matrices on the device | 405 GFLOP/s in f32 |"),
         "{text}"
     );
-    assert_eq!(cells("forward full 1024"), ["81 (50 %)", "40 (25 %)"]);
     assert!(text.contains("AVX2, Python 3.11, Abacus 3000"), "{text}");
 }
 
@@ -261,7 +273,7 @@ fn one_thread_is_not_plural() {
         threads: 1,
         ..run()
     }]);
-    assert!(text.contains("## Abacus, 1 thread, flex"), "{text}");
+    assert!(text.contains("## Abacus, 1 thread, Flex"), "{text}");
 }
 
 #[test]
@@ -281,10 +293,10 @@ fn a_suite_is_explained_once() {
 
 #[test]
 fn a_run_survives_json() {
-    let mut run = run();
+    let mut run = on_card();
     run.matmul_peaks = [(Precision::F32, 405.0), (Precision::Bf16, 810.0)].into();
     run.rows.push(Row {
-        suite: GPU.into(),
+        suite: "gpu".into(),
         precision: Some(Precision::Bf16),
         ..row()
     });

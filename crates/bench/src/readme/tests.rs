@@ -42,13 +42,27 @@ fn a_row_is_that_of_the_newest_run_on_such_a_processor() {
         }
         run
     };
-    let newer = with_ratio("9999-12-31", "AVX2 with FMA", 42.0);
-    let other = with_ratio("9999-12-30", "beads", 17.0);
+    let newer = with_ratio("9999-12-29", "AVX2 with FMA", 42.0);
+    let mut other = with_ratio("9999-12-30", "beads", 17.0);
+    other.machine.cpu = "Abacus".into();
+    // The newest, but not such runs as the README speaks of.
+    let mut strangers = [0; 3].map(|_| with_ratio("9999-12-31", "AVX2 with FMA", 99.0));
+    strangers[0].quick = true;
+    strangers[1].device = "Cube(Wgpu(DefaultDevice)), Abacus 3000".into();
+    strangers[2].threads = 3;
+    // A run without such a row has no column.
+    let mut without_rows = with_ratio("9999-12-31", "knots", 1.0);
+    without_rows.rows.clear();
     // Whatever their order.
-    runs.splice(0..0, [newer, other]);
+    runs.splice(0..0, [newer, other, without_rows]);
+    runs.extend(strangers);
     let table = with_table(readme, &runs).unwrap();
     assert!(
         table.contains("| work | PyTorch, AVX2 | Burn, AVX2 | PyTorch, beads | Burn, beads |\n")
+    );
+    assert!(
+        table.contains("The beads columns were measured on Abacus.\n\n| work |"),
+        "{table}"
     );
     let of_newer: Vec<&str> = table
         .lines()
@@ -56,6 +70,37 @@ fn a_row_is_that_of_the_newest_run_on_such_a_processor() {
         .collect();
     assert_eq!(
         of_newer,
-        ["| translator, a whole step, width 256, 3 + 3 layers | 42 | 42 | 17 | 17 |"]
+        [
+            "| translator, a whole step, batch 64, 8 heads of width 32, 3 + 3 layers | 42 | 42 | 17 | 17 |"
+        ]
+    );
+}
+
+#[test]
+fn a_column_names_all_processors_whose_numbers_it_has() {
+    let mut runs = committed_runs().unwrap();
+    runs.retain(|run| instructions_of(run) == "AVX-512");
+    runs.truncate(1);
+    runs[0].machine.cpu = "AMD EPYC (family 25, model 17)".into();
+    let mut newer = runs[0].clone();
+    newer.date = "9999-12-31".into();
+    newer.machine.cpu = "AMD EPYC (family 26, model 2)".into();
+    let said = |runs: &[Run]| {
+        let table = with_table("<!-- speed -->\n<!-- end of speed -->\n", runs).unwrap();
+        table.lines().nth(1).unwrap().to_string()
+    };
+    assert_eq!(
+        said(&runs),
+        "The AVX-512 columns were measured on AMD Zen 4."
+    );
+    runs.push(newer);
+    assert_eq!(
+        said(&runs),
+        "The AVX-512 columns were measured on AMD Zen 5."
+    );
+    runs[1].rows.retain(|row| row.suite == "op");
+    assert_eq!(
+        said(&runs),
+        "The AVX-512 columns were measured on AMD Zen 5 and AMD Zen 4."
     );
 }

@@ -4,7 +4,7 @@ use burn::tensor::Device;
 
 use crate::case::Library;
 use crate::text::name;
-use crate::work::Work;
+use crate::work::{Precision, Work};
 
 mod candle;
 mod decoding;
@@ -26,12 +26,16 @@ pub fn on_gpu() -> bool {
     Device::default() != Device::flex()
 }
 
-/// Why a library cannot be given this work on Burn's default device, where it cannot.
-pub fn lacks(library: Library, work: &Work) -> Option<String> {
-    let precision = work.precision();
-    // Ours only stores what it rounds.
+/// Why a library cannot be given numbers of this precision on Burn's default device, where it cannot.
+pub fn lacks(library: Library, precision: Precision) -> Option<String> {
+    let needs_to_compute = match library {
+        Library::Burn => true,
+        // Ours only stores what it rounds, and there are devices that do no more with bf16. None does so with f16.
+        Library::Ours => precision == Precision::F16,
+        _ => false,
+    };
     let computes = Device::default().supports_dtype(op::dtype(precision));
-    (library == Library::Burn && !computes).then(|| {
+    (needs_to_compute && !computes).then(|| {
         let name = name(precision);
         format!("Burn does not compute in {name} on this device")
     })

@@ -92,6 +92,7 @@ pub fn dtype(precision: Precision) -> DType {
     match precision {
         Precision::F32 => DType::F32,
         Precision::Bf16 => DType::BF16,
+        Precision::F16 => DType::F16,
     }
 }
 

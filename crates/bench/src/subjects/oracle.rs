@@ -7,7 +7,7 @@
 use std::iter;
 use std::ops::Range;
 
-use burn::tensor::bf16;
+use burn::tensor::{bf16, f16};
 use burn_attn_kernels_cpu::{
     AttentionDropout, Broadcast, CausalAlignment, InputError, Mask, PositionMask, Problem, Window,
     oracle::{self, Inputs},
@@ -71,6 +71,7 @@ impl<'a> Part<'a> {
         let round = |x: &f32| match self.op.precision {
             Precision::F32 => f64::from(*x),
             Precision::Bf16 => bf16::from_f32(*x).to_f64(),
+            Precision::F16 => f16::from_f32(*x).to_f64(),
         };
         let count = ranges.iter().map(|range| range.end).max().unwrap_or(0);
         let numbers = numbers(seed, count, scale);

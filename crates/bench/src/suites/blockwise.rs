@@ -19,12 +19,14 @@ pub fn cases(on_gpu: bool) -> Vec<Case> {
     let op = |len| Op::new(Training, len);
     let few_heads = |len| op(len).sized(1, 2);
     let half = op(4096).by(Body::Blockwise);
+    // Just beyond the calls that are one block, where the two bodies are the same.
+    let mut short = beside_composed(few_heads(1024));
+    short.quick = true;
     let mut cases = vec![
         beside_composed(op(1024)),
         beside_composed(op(4096)),
         case(&op(8192)).against_peer("self:4096", Ours, half, Measure::Memory),
-        // Just beyond the calls that are one block, where the two bodies are the same.
-        beside_composed(few_heads(1024)),
+        short,
     ];
     if on_gpu {
         return cases;

@@ -4,10 +4,12 @@ use crate::case::{
     Case,
     Library::{Burn, BurnNn, PytorchCuda, PytorchCudnn, PytorchEfficient, PytorchFlash},
 };
+use crate::text;
 use crate::work::{
     Body, Module, ModuleKind, Op,
     Pass::{self, Forward, Training},
-    Precision, Work,
+    Precision::{self, Bf16, F16},
+    Work,
 };
 
 /// Heads that Mesa's driver in software can hold.
@@ -23,14 +25,23 @@ pub fn cases() -> Vec<Case> {
         cases.push(case(Training, causal, 4096, FEW, 64));
     }
     for len in [512, 1024, 2048] {
-        cases.push(case(Forward, false, len, FEW, 64));
+        let mut case = case(Forward, false, len, FEW, 64);
+        case.quick = len == 512;
+        cases.push(case);
+    }
+    for pass in [Forward, Training] {
+        // Mesa's driver in software has no bf16.
+        let op = op(pass, false, 4096, FEW, 64);
+        let in_f32 = Work::Op(op.clone());
+        cases.push(in_half_precision(F16, op).against_self("f32", in_f32));
     }
     for len in [1024, 8192] {
         let name = format!("one token on {len}, 1 x {HEADS} x dim 64");
         let mut op = op(Forward, false, len, HEADS, 64);
         op.len_q = 1;
-        cases.push(against_all(name, op.clone()));
-        cases.push(grouped(op));
+        let mut case = against_all(name, op.clone());
+        case.quick = len == 1024;
+        cases.extend([case, grouped(op)]);
     }
     let module = Work::Module(Module::alone(ModuleKind::MultiHead, 2048));
     let case_of_module = Case::new("module MultiHeadAttention 2048, 1 x 8 heads", module);
@@ -39,7 +50,8 @@ pub fn cases() -> Vec<Case> {
         for causal in [false, true] {
             for pass in [Forward, Training] {
                 cases.push(case(pass, causal, 4096, MANY, dim));
-                cases.push(in_half_precision(pass, causal, 4096, MANY, dim));
+                let op = op(pass, causal, 4096, MANY, dim);
+                cases.push(in_half_precision(Bf16, op));
             }
         }
     }
@@ -76,11 +88,10 @@ fn grouped(op: Op) -> Case {
         .thorough()
 }
 
-/// The case in bf16, for which PyTorch has three fused implementations.
-fn in_half_precision(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case {
-    let mut op = op(pass, causal, len, heads, dim);
-    op.precision = Precision::Bf16;
-    Case::new(format!("{}, bf16", name(&op)), Work::Op(op))
+/// The call in bf16 or f16, for which PyTorch has three fused implementations.
+fn in_half_precision(precision: Precision, op: Op) -> Case {
+    let name = format!("{}, {}", name(&op), text::name(precision));
+    Case::new(name, Work::Op(Op { precision, ..op }))
         .against(&[Burn, PytorchFlash, PytorchEfficient, PytorchCudnn])
         .thorough()
 }

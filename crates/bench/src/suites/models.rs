@@ -1,6 +1,8 @@
 //! Models of Hugging Face's transformers, beside transformers with the attention of its choice and with its eager one.
 
+use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 
 use crate::case::{
     Case,
@@ -15,8 +17,14 @@ pub const SCRIPT: &str = include_str!("../checkpoints.py");
 pub fn folder() -> String {
     let mut hasher = DefaultHasher::new();
     SCRIPT.hash(&mut hasher);
-    let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/bench");
-    format!("{target}/{:016x}", hasher.finish())
+    let in_root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target"));
+    let target = env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    // Cargo takes it from the current folder.
+    let target = target.map_or(in_root.into(), |target| {
+        env::current_dir().unwrap_or_default().join(target)
+    });
+    let bench = target.join("bench");
+    format!("{}/{:016x}", bench.display(), hasher.finish())
 }
 
 pub fn cases() -> Vec<Case> {

@@ -1,3 +1,5 @@
+use clap::ValueEnum;
+
 use super::*;
 
 /// Names and peers of the cases with this in their names.
@@ -14,7 +16,10 @@ fn chosen(suite: Suite, on_gpu: bool, filter: &str) -> Vec<(String, Vec<String>)
 
 #[test]
 fn a_filter_chooses_what_a_card_or_a_driver_in_software_can_hold() {
-    assert_eq!(chosen(Suite::Gpu, true, "1 x 2").len(), 5);
+    let small = chosen(Suite::Gpu, true, "1 x 2");
+    assert_eq!(small.len(), 7);
+    assert_eq!(small[6].0, "training full 4096, 1 x 2 x dim 64, f16");
+    assert!(small[6].1.contains(&"burn".into()), "{:?}", small[6]);
     assert_eq!(chosen(Suite::Gpu, true, "1 x 8").len(), 5);
     let shared = chosen(Suite::Gpu, true, "shared keys");
     assert_eq!(
@@ -40,6 +45,16 @@ fn a_filter_chooses_what_a_card_or_a_driver_in_software_can_hold() {
             "pytorch cudnn"
         ]
     );
+}
+
+#[test]
+fn every_suite_has_a_case_for_a_quick_run() {
+    for &suite in Suite::value_variants() {
+        for on_gpu in [false, true] {
+            let mut cases = cases(suite, on_gpu).into_iter();
+            assert!(cases.any(|case| case.quick), "{suite:?}, {on_gpu}");
+        }
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Op {
     }
 
     /// Operations of the matrix products: of what is visible, two for each multiply-add. Forward there are two products,
-    /// backward five, because the scores are computed again; who keeps them needs four, and is counted the same.
+    /// backward five, because the scores are computed again; a library that keeps them needs four, and is counted the same.
     fn operations(&self) -> f64 {
         let forward = (4 * self.visible_pairs() * self.dim) as f64;
         match self.pass {
