@@ -9,7 +9,7 @@
 //! | `threads/` | [`Execution`]: dividing work among threads; scratch memory |
 //! | `compiled.rs` | the code that is compiled once per instruction set |
 //!
-//! The unsafe code is in `simd/gemm.rs`, `view/rows_mut.rs` and `threads/gate.rs`.
+//! The unsafe code is in `simd/gemm.rs`, `simd/prefetch.rs`, `view/rows_mut.rs` and `threads/gate.rs`.
 //!
 //! # How it works
 //!

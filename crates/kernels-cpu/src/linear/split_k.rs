@@ -6,11 +6,18 @@ use pulp::{Simd, WithSimd};
 
 use crate::simd::{
     gemm::{Beta, Gemm},
+    prefetch::prefetch,
     real::{MAX_LANES, Real},
 };
 
 /// Terms that are added at once: so many rows of the weight are read side by side, each from start to end.
 pub(crate) const DEPTH: usize = 8;
+
+/// Columns that are multiplied at once, whole vectors of any width.
+const COLUMNS: usize = 128;
+
+/// How many columns ahead the weight is read.
+const AHEAD: usize = 2 * COLUMNS;
 
 /// One slice of the depth: some terms of every sum.
 pub struct SplitK<'a, R> {
@@ -60,7 +67,17 @@ impl<R: Real> WithSimd for SplitK<'_, R> {
                 }
                 .run(simd, columns);
             };
-            product(matrix, columns, 0, whole);
+            for start in (0..whole).step_by(COLUMNS) {
+                // Behind the last columns are the first of the next terms.
+                let (terms, at) = match start + AHEAD {
+                    at if at < whole => (0, at),
+                    at => (DEPTH, at - whole),
+                };
+                for term in terms..terms + count {
+                    prefetch(matrix, term * columns + at, COLUMNS);
+                }
+                product(&matrix[start..], columns, start, COLUMNS.min(whole - start));
+            }
             if whole == columns {
                 continue;
             }

@@ -13,7 +13,10 @@ use crate::{
         softmax::online_softmax_row,
         tile::{Panel, Queries, blocks, padded},
     },
-    simd::real::{MAX_LANES, Real},
+    simd::{
+        prefetch::{prefetch, rows_ahead},
+        real::{MAX_LANES, Real},
+    },
     threads::scratch::{LINE_NUMBERS, take},
     view::rows::{Block, Head},
 };
@@ -139,18 +142,22 @@ impl<R: Real> WithSimd for Decode<'_, R> {
     }
 }
 
-/// `scores[key] = query · key`
+/// `scores[key] = query · key`. Reads ahead of the keys, beyond the last one too: the next keys mostly follow.
 #[inline(always)]
 fn dots<S: Simd, R: Real>(simd: S, query: &[R], key: Block<'_, R>, scores: &mut [R]) {
     let lanes = R::lanes::<S>();
     let whole = query.len() / lanes * lanes;
     let (vectors, rest) = (R::vectors::<S>(query), &query[whole..]);
     let zero = R::splat(simd, R::default());
+    let ahead = rows_ahead::<R>(key.stride);
     for (first, scores) in scores.chunks_mut(4).enumerate() {
         // Four keys at once, so that the sums do not wait for each other.
         let mut rows = [query; 4];
         for (index, row) in rows.iter_mut().enumerate() {
             let index = 4 * first + index.min(scores.len() - 1);
+            // Wrapping, because the stride of a single row may be anything.
+            let next = (index + ahead).wrapping_mul(key.stride);
+            prefetch(key.data, next, query.len());
             *row = &key.data[index * key.stride..][..query.len()];
         }
         let mut sums = [zero; 4];
@@ -200,7 +207,7 @@ fn add_values<S: Simd, R: Real>(
     }
 }
 
-/// As [`add_values`], for the first `VECTORS` vectors of the sums, which stay in registers. Returns `VECTORS`.
+/// As [`add_values`], for the first `VECTORS` vectors of the sums, which stay in registers. Reads ahead as [`dots`]. Returns `VECTORS`.
 #[inline(always)]
 fn add_vectors<S: Simd, R: Real, const VECTORS: usize>(
     simd: S,
@@ -212,7 +219,10 @@ fn add_vectors<S: Simd, R: Real, const VECTORS: usize>(
     let sums = &mut R::vectors_mut::<S>(sums)[..VECTORS];
     let mut totals = [R::splat(simd, R::default()); VECTORS];
     totals.copy_from_slice(sums);
+    let ahead = rows_ahead::<R>(stride);
     for (key, &weight) in weights.iter().enumerate() {
+        let next = (key + ahead).wrapping_mul(stride);
+        prefetch(value, next, VECTORS * R::lanes::<S>());
         let weight = R::splat(simd, weight);
         let row = &R::vectors::<S>(&value[key * stride..])[..VECTORS];
         for (total, &x) in totals.iter_mut().zip(row) {
