@@ -42,9 +42,7 @@ pub(crate) struct Forced {
 
 #[cfg(test)]
 thread_local! {
-    pub(crate) static FORCED_MATRIX: core::cell::Cell<Forced> = const {
-        core::cell::Cell::new(Forced { pieces: None, unscaled: false, unrolled: false })
-    };
+    pub(crate) static FORCED_MATRIX: core::cell::Cell<Forced> = core::cell::Cell::default();
 }
 
 fn is_switched(to: &str) -> bool {

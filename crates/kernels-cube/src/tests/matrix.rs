@@ -1,7 +1,10 @@
 //! Every option in half precision on matrix units, if the device has any.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
-use cubecl::ir::{ElemType, FloatKind, features::MmaConfig};
+use cubecl::{
+    client::Client,
+    ir::{ElemType, FloatKind, features::MmaConfig},
+};
 
 use super::{
     case::Case,
@@ -39,11 +42,8 @@ pub fn in_halves(case: &Case) -> Vec<Case> {
             ..case.clone()
         })
         .collect();
-    for Case { problem, elem, .. } in &cases {
-        for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
-            let matrix = Matrix::of(properties, problem, *elem, pass);
-            assert!(matrix.is_some(), "{pass:?} of {elem} with {problem:?}");
-        }
+    for case in &cases {
+        matrices(&client, case);
     }
     if cases.is_empty() {
         assert!(
@@ -53,6 +53,31 @@ pub fn in_halves(case: &Case) -> Vec<Case> {
         eprintln!("skipped: the device has no matrix units");
     }
     cases
+}
+
+/// The products of the passes, with what the case forces. Fails if matrix units are not used.
+fn matrices(client: &Client, case: &Case) -> [Matrix; 3] {
+    let (properties, problem, elem) = (client.properties(), &case.problem, case.elem);
+    [Pass::Forward, Pass::Query, Pass::KeyAndValue].map(|pass| {
+        let found = case.forced(|| Matrix::of(properties, problem, elem, pass));
+        found
+            .unwrap_or_else(|| panic!("{pass:?} of {elem} with {problem:?}"))
+            .1
+    })
+}
+
+/// Most options at once.
+fn with_options(sizes: [usize; 7]) -> Case {
+    Case {
+        masked: Some([true, false, true, true]),
+        alibi: true,
+        sinks: true,
+        softcap: Some(30.0),
+        dropout: Some(0.3),
+        lengths: true,
+        padding_is_nan: true,
+        ..Case::new(sizes)
+    }
 }
 
 fn of_halves(case: &Case) {
@@ -148,16 +173,7 @@ fn masks_of_whole_tiles() {
 /// Heads so wide that shared memory holds one operand at a time.
 #[test]
 fn wide_heads() {
-    of_halves(&Case {
-        masked: Some([true, false, true, true]),
-        alibi: true,
-        sinks: true,
-        softcap: Some(30.0),
-        dropout: Some(0.3),
-        lengths: true,
-        padding_is_nan: true,
-        ..Case::new([2, 2, 1, 70, 90, 80, 24])
-    });
+    of_halves(&with_options([2, 2, 1, 70, 90, 80, 24]));
 }
 
 /// Tiles that have a few queries of several heads, with one and with two splits. In the last case the last two cubes have heads in common.
@@ -245,14 +261,9 @@ fn two_pieces_of_a_number() {
             pieces: Some(ElemType::Float(FloatKind::F16)),
             ..Forced::default()
         },
-        masked: Some([true, false, true, true]),
         bias: Some([true, true, false, true]),
-        sinks: true,
-        softcap: Some(30.0),
-        dropout: Some(0.3),
-        lengths: true,
-        padding_is_nan: true,
-        ..Case::new([2, 4, 2, 70, 90, 16, 24])
+        alibi: false,
+        ..with_options([2, 4, 2, 70, 90, 16, 24])
     };
     let of_several_heads = Case {
         matrix: case.matrix,
@@ -265,11 +276,7 @@ fn two_pieces_of_a_number() {
         if in_halves(&case).is_empty() {
             return;
         }
-        for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
-            let of = || Matrix::of(client.properties(), &case.problem, case.elem, pass);
-            let pieces = case.forced(of).map(|(_, matrix)| matrix.pieces);
-            assert_eq!(pieces, Some(2), "{pass:?}");
-        }
+        assert_eq!(matrices(&client, &case).map(|it| it.pieces), [2; 3]);
         check(&case);
     }
 }
@@ -278,23 +285,16 @@ fn two_pieces_of_a_number() {
 #[test]
 fn code_for_other_devices() {
     let case = Case {
-        masked: Some([true, false, true, true]),
-        alibi: true,
-        sinks: true,
         softcap: Some(0.7),
-        dropout: Some(0.3),
-        lengths: true,
-        padding_is_nan: true,
-        ..Case::new([2, 4, 2, 70, 90, 16, 24])
+        ..with_options([2, 4, 2, 70, 90, 16, 24])
     };
     let unscaled = Forced {
         unscaled: true,
         ..Forced::default()
     };
     let unrolled = Forced {
-        unscaled: true,
         unrolled: true,
-        ..Forced::default()
+        ..unscaled
     };
     // In the wide case, one operand at a time.
     let wide = Case::new([1, 2, 1, 70, 90, 80, 24]);
@@ -304,12 +304,9 @@ fn code_for_other_devices() {
             ..case.clone()
         };
         for case in in_halves(&case) {
-            let client = client().unwrap();
-            for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
-                let of = || Matrix::of(client.properties(), &case.problem, case.elem, pass);
-                let (_, it) = case.forced(of).unwrap();
-                assert!(!it.scaled && it.unrolled >= matrix.unrolled, "{pass:?}");
-                assert!(it.together > 1 || !it.unrolled, "{pass:?}");
+            for it in matrices(&client().unwrap(), &case) {
+                assert!(!it.scaled && it.unrolled >= matrix.unrolled, "{it:?}");
+                assert!(it.together > 1 || !it.unrolled, "{it:?}");
             }
             check(&case);
         }

@@ -7,15 +7,12 @@ use burn_attn_kernels_cpu::{
 
 use super::{
     case::Case,
-    compare::{compare, compare_first_apart},
+    compare::{LARGEST_FACTOR, compare},
     device::{F32, I32, U32, client, floats, interleaved, read, reals, unwritten, upload},
 };
 use crate::{Gradients, Inputs, Operand, Upstream};
 
 const LARGEST_OF_F16: f64 = 65_504.0;
-
-/// Times this, the [`numbers`] are at most [`LARGEST_OF_F16`], but for −1; divided by it, they are still exact in f16.
-const LARGEST_FACTOR: f64 = 65_536.0;
 
 /// Numbers in −1 .. 1 that have few enough bits for half precision.
 pub fn numbers(count: usize, seed: u32) -> Vec<f64> {
@@ -323,18 +320,6 @@ pub fn check(case: &Case) {
         return;
     };
     let p = &case.problem;
-    let compare = |case: &Case, name: &str, row, expected: &[f64], actual: &[f64]| {
-        let unit = match name {
-            _ if !case.largest => 1.0,
-            "output" | "query" => LARGEST_FACTOR,
-            "key" | "value" => 1.0 / LARGEST_FACTOR,
-            _ => 1.0,
-        };
-        match unit {
-            1.0 => compare(case, name, row, expected, actual),
-            _ => compare_first_apart(case, name, row, [expected, actual], unit),
-        }
-    };
     compare(case, "output", p.dim_v, &expected.output, &actual.output);
     let (of_oracle, of_kernels) = (&expected.logsumexp, &actual.logsumexp);
     compare(case, "logsumexp", p.len_q, of_oracle, of_kernels);

@@ -76,11 +76,14 @@ impl<R: Real> WithSimd for Decode<'_, R> {
             let heads = heads.clone();
             self.scoring.runs(self.query.batch_item, heads, 0..1, keys)
         });
+        // The first of the heads that share the keys reads ahead for all, where rows are not copied first.
+        let [keys_ahead, values_ahead] = [self.k, self.v].map(|head| head.in_place(0).is_some());
         for keys in runs.flat_map(|run| blocks(run, KEYS)) {
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, true, key_buffer);
             for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let query = &self.queries[row * dim_qk..][..dim_qk];
-                dots::<S, R>(simd, query, key, &mut scores[..keys.len()]);
+                let ahead = keys_ahead && row == 0;
+                dots::<S, R>(simd, query, key, ahead, &mut scores[..keys.len()]);
             }
             let value = self.v.block(keys.clone(), dim_v, dim_v, true, value_buffer);
             for (in_group, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
@@ -128,13 +131,13 @@ impl<R: Real> WithSimd for Decode<'_, R> {
                         *score = if row.keep(key) { *score } else { R::default() };
                     }
                 }
-                let mut end = 0;
+                let (mut end, ahead) = (0, values_ahead && in_group == 0);
                 for piece in skipped[..keys.len()].chunk_by(|a, b| a == b) {
                     let start = end;
                     end += piece.len();
                     if !piece[0] {
-                        let value = value.after(start);
-                        add_values::<S, R>(simd, &scores[start..end], value, dim_v, values);
+                        let (weights, value) = (&scores[start..end], value.after(start));
+                        add_values::<S, R>(simd, weights, value, dim_v, ahead, values);
                     }
                 }
             }
@@ -142,22 +145,24 @@ impl<R: Real> WithSimd for Decode<'_, R> {
     }
 }
 
-/// `scores[key] = query · key`. Reads ahead of the keys, beyond the last one too: the next keys mostly follow.
+/// `scores[key] = query · key`. Reads `ahead` of the keys, beyond the last one too: the next keys mostly follow.
 #[inline(always)]
-fn dots<S: Simd, R: Real>(simd: S, query: &[R], key: Block<'_, R>, scores: &mut [R]) {
+fn dots<S: Simd, R: Real>(simd: S, query: &[R], key: Block<'_, R>, ahead: bool, scores: &mut [R]) {
     let lanes = R::lanes::<S>();
     let whole = query.len() / lanes * lanes;
     let (vectors, rest) = (R::vectors::<S>(query), &query[whole..]);
     let zero = R::splat(simd, R::default());
-    let ahead = rows_ahead::<R>(key.stride);
+    let next = rows_ahead::<R>(key.stride);
     for (first, scores) in scores.chunks_mut(4).enumerate() {
         // Four keys at once, so that the sums do not wait for each other.
         let mut rows = [query; 4];
         for (index, row) in rows.iter_mut().enumerate() {
             let index = 4 * first + index.min(scores.len() - 1);
-            // Wrapping, because the stride of a single row may be anything.
-            let next = (index + ahead).wrapping_mul(key.stride);
-            prefetch(key.data, next, query.len());
+            if ahead {
+                // Wrapping, because the stride of a single row may be anything.
+                let at = (index + next).wrapping_mul(key.stride);
+                prefetch(key.data, at, query.len());
+            }
             *row = &key.data[index * key.stride..][..query.len()];
         }
         let mut sums = [zero; 4];
@@ -184,6 +189,7 @@ fn add_values<S: Simd, R: Real>(
     weights: &[R],
     value: Block<'_, R>,
     dim: usize,
+    ahead: bool,
     sums: &mut [R],
 ) {
     let lanes = R::lanes::<S>();
@@ -191,10 +197,10 @@ fn add_values<S: Simd, R: Real>(
     while done + lanes <= dim {
         let (columns, stride, sums) = (&value.data[done..], value.stride, &mut sums[done..]);
         let vectors = match (dim - done) / lanes {
-            8.. => add_vectors::<S, R, 8>(simd, weights, columns, stride, sums),
-            4.. => add_vectors::<S, R, 4>(simd, weights, columns, stride, sums),
-            2.. => add_vectors::<S, R, 2>(simd, weights, columns, stride, sums),
-            _ => add_vectors::<S, R, 1>(simd, weights, columns, stride, sums),
+            8.. => add_vectors::<S, R, 8>(simd, weights, columns, stride, ahead, sums),
+            4.. => add_vectors::<S, R, 4>(simd, weights, columns, stride, ahead, sums),
+            2.. => add_vectors::<S, R, 2>(simd, weights, columns, stride, ahead, sums),
+            _ => add_vectors::<S, R, 1>(simd, weights, columns, stride, ahead, sums),
         };
         done += vectors * lanes;
     }
@@ -214,15 +220,18 @@ fn add_vectors<S: Simd, R: Real, const VECTORS: usize>(
     weights: &[R],
     value: &[R],
     stride: usize,
+    ahead: bool,
     sums: &mut [R],
 ) -> usize {
     let sums = &mut R::vectors_mut::<S>(sums)[..VECTORS];
     let mut totals = [R::splat(simd, R::default()); VECTORS];
     totals.copy_from_slice(sums);
-    let ahead = rows_ahead::<R>(stride);
+    let next = rows_ahead::<R>(stride);
     for (key, &weight) in weights.iter().enumerate() {
-        let next = (key + ahead).wrapping_mul(stride);
-        prefetch(value, next, VECTORS * R::lanes::<S>());
+        if ahead {
+            let at = (key + next).wrapping_mul(stride);
+            prefetch(value, at, VECTORS * R::lanes::<S>());
+        }
         let weight = R::splat(simd, weight);
         let row = &R::vectors::<S>(&value[key * stride..])[..VECTORS];
         for (total, &x) in totals.iter_mut().zip(row) {
