@@ -35,7 +35,7 @@ fn step(device: &Device, whose: &str, dtype: DType, len: usize) {
     };
     let inputs = [1, 2, 3].map(tensor);
     let [query, key, value] = inputs.clone();
-    // In half precision, their gradient needs the output once more, in f32.
+    // In half precision, their gradient needs statistics of an output that is not rounded.
     let slopes = TensorData::new(alibi_slopes(HEADS), [HEADS]);
     let slopes = Tensor::<1>::from_data(slopes, (&device, dtype)).require_grad();
     let output = match whose {

@@ -138,7 +138,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
 
 /// Reduces the units' `numbers` of each row of the tile to the largest or to the sum, in the pool from `from` on. Has a barrier inside.
 #[cube]
-fn reduce_rows(
+pub(crate) fn reduce_rows(
     numbers: &mut Array<f32>,
     unit: &mut Unit,
     #[comptime] from: usize,

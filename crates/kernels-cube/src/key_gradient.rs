@@ -15,7 +15,7 @@ use crate::{
     store::store_rows,
     tile::{Four, clear_flags, side, unit, zeros},
     visible::{has_visible, pairs, place, tiles_of_queries},
-    weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
+    weights::{DELTA, LOGSUMEXP, load_statistics, to_score_gradients, weight_gradients, weights},
 };
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
@@ -85,9 +85,10 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 }
                 if comptime!(of_key.is_some()) {
                     let delta = load_statistics(statistics, scored.pairs, DELTA);
-                    let gradients = score_gradients::<F, M, N>(
-                        &scored, &dropped, values, upstream, &delta, scoring, &mut unit, true,
+                    let mut gradients = weight_gradients::<F, M, N>(
+                        values, upstream, &dropped, scoring, &mut unit, config,
                     );
+                    to_score_gradients(&scored, &mut gradients, &delta, true);
                     sync_cube();
                     add_weighted_rows::<F, N>(
                         &gradients,

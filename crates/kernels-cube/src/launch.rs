@@ -8,12 +8,14 @@ use cubecl::{
 
 use crate::{
     Gradients, Inputs, Operand, Refusal, Upstream,
-    bias_gradient::{Sums, bias_gradient, distance_gradient},
+    bias_gradient::{bias_gradient, distance_gradient},
+    bias_part::Sums,
     call::Call,
     check,
     forward::forward as forward_kernel,
     key_gradient::key_gradient,
     matrix::{
+        bias_gradient::bias_gradient as bias_gradient_by_matrix,
         forward::forward as forward_by_matrix,
         key_gradient::key_gradient as key_gradient_by_matrix,
         query_gradient::query_gradient as query_gradient_by_matrix,
@@ -115,6 +117,9 @@ impl Call<'_> {
 
 /// Writes the gradients for which `gradients` has an operand.
 ///
+/// In half precision, gradients of biases and sinks come from an output that is not rounded, and so does the key's if one of them is wanted. The
+/// query's never does. Without the query's gradient this costs two products.
+///
 /// # Errors
 ///
 /// As [`forward`].
@@ -130,9 +135,15 @@ pub fn backward(
 ) -> Result<(), Refusal> {
     let call = Call::new(client, inputs, Pass::Query);
     check::gradients(inputs, upstream, gradients, &call.problem);
-    let call = match gradients.query {
-        Some(_) => call.with_tile_kinds(),
-        None => call,
+    // Gradients of a row's scores add up to 0, but not with delta of a rounded output: an error far too large for sums of gradients, such as those of
+    // biases that keys share and of ALiBi's slopes. The gradient of a sink is a sum of deltas.
+    let is_rounded = inputs.query.elem != ElemType::Float(FloatKind::F32);
+    let biases = [gradients.bias.as_ref(), gradients.distance_bias.as_ref()];
+    let has_bias = biases.iter().any(Option::is_some);
+    let exact = is_rounded && (has_bias || gradients.sinks.is_some());
+    let call = match gradients.query.is_some() || exact {
+        true => call.with_tile_kinds(),
+        false => call,
     };
     let backward = Backward {
         statistics: call.row_statistics(upstream),
@@ -145,13 +156,19 @@ pub fn backward(
         call,
         upstream,
     };
-    if let Some(gradient) = &gradients.query {
-        backward.query(gradient);
+    let query = gradients.query.as_ref();
+    // Both results bind one tensor more than each of them.
+    if exact && query.is_some() && !backward.call.has_room() {
+        backward.query(query, false);
+        backward.query(None, true);
+    } else {
+        backward.query(query, exact);
     }
     if let Some((sinks, gradient)) = inputs.sinks.as_ref().zip(gradients.sinks.as_ref()) {
         backward.sinks(sinks, gradient);
     }
-    let of_rows = [gradients.query.as_ref(), gradients.sinks.as_ref()];
+    let delta = exact.then_some(&backward.statistics);
+    let of_rows = [query, gradients.sinks.as_ref(), delta];
     if of_rows.iter().any(Option::is_some) {
         backward.confirm(Pass::Query, &of_rows)?;
     }
@@ -171,16 +188,14 @@ pub fn backward(
         }
         backward.confirm(Pass::KeyAndValue, &[key, value])?;
     }
-    let biases = [gradients.bias.as_ref(), gradients.distance_bias.as_ref()];
-    if biases.iter().all(Option::is_none) {
+    if !has_bias {
         return Ok(());
     }
-    let mut of_bias = backward.of_pass(Pass::Bias);
+    let of_bias = backward.of_pass(Pass::Bias);
     if let Some(gradient) = &gradients.bias {
         of_bias.bias(gradient);
     }
     if let Some(gradient) = &gradients.distance_bias {
-        of_bias.statistics = of_bias.exact_statistics()?;
         of_bias.distance_bias(gradient);
     }
     of_bias.confirm(Pass::Bias, &biases)
@@ -241,41 +256,39 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// Statistics with delta of an output that is not rounded. Gradients of a row's scores add up to 0, but not with a rounded delta: an error far too
-    /// large for sums of gradients times distances, such as those of ALiBi's slopes.
-    fn exact_statistics(&self) -> Result<Operand, Refusal> {
-        if self.upstream.output.elem == ElemType::Float(FloatKind::F32) {
-            return Ok(self.statistics.clone());
-        }
-        let exact = self.of_pass(Pass::ForwardInF32);
-        let [output, logsumexp] = [&self.upstream.output, &self.upstream.logsumexp]
-            .map(|operand| self.call.scratch(&operand.shape));
-        exact.call.forward_of_tiles(&output, &logsumexp, self.size);
-        let results = [Some(&output), Some(&logsumexp)];
-        exact.confirm(Pass::ForwardInF32, &results)?;
-        Ok(self.call.row_statistics(&Upstream {
-            output,
-            ..self.upstream.clone()
-        }))
-    }
-
     fn confirm(&self, pass: Pass, results: &[Option<&Operand>]) -> Result<(), Refusal> {
         self.call.confirm(pass, self.size, results)
     }
 
-    fn query(&self, gradient: &Operand) {
+    /// The gradient of the query, and if `exact` delta of an output that is not rounded, in the place of that of the rounded one.
+    fn query(&self, gradient: Option<&Operand>, exact: bool) {
+        if gradient.is_none() && !exact {
+            return;
+        }
         let call = &self.call;
         let cubes = call.cubes(call.tiles()[2] * call.splits, call.heads_of_grid());
-        let parts = call.parts_of(gradient);
-        let types = self.types(&parts);
-        match call.config.matrix {
-            Some(matrix) => {
-                let types = matrix.types(types);
-                launch!(query_gradient_by_matrix, self, cubes, types, parts.arg())
-            }
-            None => launch!(query_gradient, self, cubes, types, parts.arg()),
+        let parts = gradient.map(|gradient| call.parts_of(gradient));
+        let products = exact.then(|| {
+            let p = &call.problem;
+            call.scratch(&[call.splits * p.batch, p.heads_q, p.len_q, 1])
+        });
+        let types = self.types(parts.as_ref().unwrap_or(&call.inputs.query));
+        macro_rules! launch_with_results {
+            ($kernel:ident, $types:expr) => {{
+                let (of_query, of_delta) = (optional(parts.as_ref()), optional(products.as_ref()));
+                launch!($kernel, self, cubes, $types, of_query, of_delta)
+            }};
         }
-        call.add_up(&parts, gradient);
+        match call.config.matrix {
+            Some(matrix) => launch_with_results!(query_gradient_by_matrix, matrix.types(types)),
+            None => launch_with_results!(query_gradient, types),
+        }
+        if let Some((parts, gradient)) = parts.zip(gradient) {
+            call.add_up(&parts, gradient);
+        }
+        if let Some(products) = products {
+            call.exact_delta(&products, self.upstream, &self.statistics);
+        }
     }
 
     fn key_and_value(&self, key: Option<&Operand>, value: Option<&Operand>) {
@@ -325,16 +338,18 @@ impl<'a> Backward<'a> {
     fn bias_tiles(&self, gradient: &Operand, summed: Sums, tiles: usize, heads: usize) {
         let cubes = self.call.spread(tiles * heads);
         let tiles = tiles as u32;
-        let types = [self.call.inputs.query.elem, self.call.mask_elem()];
-        launch!(
-            bias_gradient,
-            self,
-            cubes,
-            types,
-            gradient.arg(),
-            tiles,
-            summed
-        );
+        let (inputs, mask) = (self.call.inputs.query.elem, self.call.mask_elem());
+        macro_rules! launch_with_sums {
+            ($kernel:ident, $types:expr) => {
+                launch!($kernel, self, cubes, $types, gradient.arg(), tiles, summed)
+            };
+        }
+        match self.call.config.matrix {
+            Some(matrix) => {
+                launch_with_sums!(bias_gradient_by_matrix, [inputs, mask, matrix.elem])
+            }
+            None => launch_with_sums!(bias_gradient, [inputs, mask]),
+        }
     }
 
     fn distance_bias(&self, gradient: &Operand) {

@@ -17,10 +17,10 @@
 //! which a device may lack.
 //!
 //! Output and logsumexp of up to four queries take the kernels of `few_queries`, if the device has 4 KiB of shared memory per query and memory for
-//! all partial results. Otherwise output, logsumexp and the gradients of query, key and value are computed on matrix units, where a device lists
+//! all partial results. Otherwise output, logsumexp and gradients are computed on matrix units, where a device lists
 //! products of the type, or of f32, with f32 sums, of 16 x 16 or 8 x 8 numbers that are sums of 16 or 8 products, and has planes of one size, and
 //! shared memory and units for a tile; through WGSL none does, and in f32 only Metal, on which nothing of this has run yet. Weights and gradients of
-//! scores are then rounded to the type that is multiplied. The scale is applied to the dot products, which in bf16 and f32 may overflow where scaled
+//! scores are then rounded to the type that is multiplied, where they multiply rows. The scale is applied to the dot products, which in bf16 and f32 may overflow where scaled
 //! queries would not. A few queries of heads that share keys go to matrix units, even four or fewer, once they can share a cube and leave enough
 //! cubes, which depends on the batch and the length of the keys: 64 heads on 8 and one query do so from 4,224 keys on, in a batch of one.
 //!
@@ -42,11 +42,13 @@
 //! | `site` | which tile a cube has |
 //! | `cubes` | how many cubes a call should have, and which heads share one |
 //! | `share`, `split` | which part of a tile a cube has, and how the parts' results are merged |
+//! | `bias_part` | which tiles of scores a part of a bias was added to, and how their gradients are summed |
 //! | `store` | what the kernels write |
 //! | `matrix` | the kernels on matrix units |
 //! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_statistics` | all other kernels |
 
 mod bias_gradient;
+mod bias_part;
 mod call;
 mod check;
 mod chunks;

@@ -49,7 +49,7 @@ fn product(
 
 /// Puts the unit's part of a tile of scores into shared memory, transposed and permuted as the [`chunks`](crate::chunks) that multiply it.
 #[cube]
-pub(crate) fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
+fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
     let tile = comptime!(unit.tile);
     let quads = comptime!(tile.size / 4);
     let fours = comptime!(tile.rows / 4);

@@ -1,6 +1,7 @@
 //! The gradient of the query.
 //!
-//! As in the forward pass, a cube has a tile of queries of one head and takes the keys tile by tile.
+//! As in the forward pass, a cube has a tile of queries of one head and takes the keys tile by tile. Beside or in place of the gradient, `of_delta` is
+//! what [`exact_delta`](crate::row_statistics::exact_delta) reads.
 //!
 //! Source: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 2, with a kernel for the query's gradient alone: no two
 //! cubes add to the same number, so a call gives the same bits every time.
@@ -9,15 +10,19 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::dropped,
+    forward::reduce_rows,
     products::add_weighted_rows,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
     site::site,
-    store::store_rows,
+    store::{store_deltas, store_rows},
     tile::{clear_flags, side, unit, zeros},
     visible::{has_visible, pairs, tiles_of_keys},
-    weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
+    weights::{
+        DELTA, LOGSUMEXP, add_deltas, load_statistics, no_deltas, to_score_gradients,
+        weight_gradients, weights,
+    },
 };
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
@@ -29,7 +34,8 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     output_gradient: &Tensor<Vector<F, N>>,
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
-    gradient: &mut Tensor<O>,
+    of_query: &mut ComptimeOption<OwnedTensor<O>>,
+    of_delta: &mut ComptimeOption<OwnedTensor<f32>>,
     #[comptime] config: Config,
     #[define(F, M, O)] _types: [ElemType; 3],
 ) {
@@ -45,6 +51,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
     let delta = load_statistics(statistics, own, DELTA);
     let mut sums = zeros(comptime!(tile.vectors_per_unit() * parts));
+    let mut deltas = no_deltas(tile);
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     let tiles = shared(tiles, site.share, 0usize, 1usize, config);
@@ -58,16 +65,30 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
             weights(&mut scored, &logsumexp);
             clear_flags(&mut unit);
             let dropped = dropped::<M>(scoring, scored.pairs);
-            let gradients = score_gradients::<F, M, N>(
-                &scored, &dropped, upstream, values, &delta, scoring, &mut unit, true,
-            );
-            mark_seen(&scored.hidden, &mut unit);
-            sync_cube();
-            let all_seen = scored.all_seen;
-            add_weighted_rows::<F, N>(&gradients, keys, all_seen, &mut sums, &mut unit, parts);
+            let mut gradients =
+                weight_gradients::<F, M, N>(upstream, values, &dropped, scoring, &mut unit, config);
+            if comptime!(of_delta.is_some()) {
+                add_deltas(&scored, &gradients, &mut deltas);
+            }
+            if comptime!(of_query.is_some()) {
+                to_score_gradients(&scored, &mut gradients, &delta, true);
+                mark_seen(&scored.hidden, &mut unit);
+                sync_cube();
+                let all_seen = scored.all_seen;
+                add_weighted_rows::<F, N>(&gradients, keys, all_seen, &mut sums, &mut unit, parts);
+            }
         }
     }
 
     own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
-    store_rows::<O>(&sums, scoring.scale, gradient, own, 0usize, parts);
+    #[comptime]
+    if let ComptimeOption::Some(gradient) = of_query {
+        store_rows::<O>(&sums, scoring.scale, gradient, own, 0usize, parts);
+    }
+    #[comptime]
+    if let ComptimeOption::Some(of_delta) = of_delta {
+        sync_cube();
+        reduce_rows(&mut deltas, &mut unit, 0usize, false);
+        store_deltas(&deltas, of_delta, own, &mut unit);
+    }
 }

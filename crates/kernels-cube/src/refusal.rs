@@ -16,7 +16,7 @@ use std::{
 
 use cubecl::{client::Client, device::DeviceId, ir::ElemType, prelude::VectorSize, server::Handle};
 
-use crate::{Operand, bias_gradient::Sums, call::Call, scoring::Config, supports::Pass};
+use crate::{Operand, bias_part::Sums, call::Call, scoring::Config, supports::Pass};
 
 /// Why a device did not compute a call, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]

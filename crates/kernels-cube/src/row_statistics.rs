@@ -30,23 +30,41 @@ impl Call<'_> {
                 upstream.logsumexp.arg(),
                 upstream.logsumexp_gradient.arg(),
                 statistics.arg(),
-                [self.inputs.query.elem, upstream.output.elem],
+                upstream.output.elem,
             );
         }
         statistics
+    }
+
+    /// Puts delta of an output that is not rounded into the statistics. `parts` are those of the splits, `[splits · batch, heads_q, len_q, 1]`: each row's
+    /// sum of weights times their gradients.
+    #[allow(unsafe_code, reason = "a launch without bounds checks")]
+    pub(crate) fn exact_delta(&self, parts: &Operand, upstream: &Upstream, statistics: &Operand) {
+        let rows = self.problem.query_rows();
+        // SAFETY: a unit writes one number, and each part of the parts has as many numbers as there are rows.
+        unsafe {
+            exact_delta::launch_unchecked(
+                self.client,
+                self.spread(rows.div_ceil(UNTILED_UNITS)),
+                CubeDim::new_1d(UNTILED_UNITS as u32),
+                parts.arg(),
+                upstream.logsumexp_gradient.arg(),
+                statistics.arg(),
+            );
+        }
     }
 }
 
 /// Eight units per row. Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and delta, `dot(output, output_gradient) - logsumexp_gradient`. A score's
 /// gradient is `weight * (weight_gradient - delta)`. One tensor, because a device may bind few.
 #[cube(launch_unchecked)]
-pub(crate) fn row_statistics<F: Float, O: Float>(
-    output: &Tensor<O>,
+pub(crate) fn row_statistics<F: Float>(
+    output: &Tensor<F>,
     output_gradient: &Tensor<F>,
     logsumexp: &Tensor<f32>,
     logsumexp_gradient: &Tensor<f32>,
     statistics: &mut Tensor<f32>,
-    #[define(F, O)] _types: [ElemType; 2],
+    #[define(F)] _type: ElemType,
 ) {
     let heads = output.shape(1);
     let len = output.shape(2);
@@ -85,6 +103,25 @@ pub(crate) fn row_statistics<F: Float, O: Float>(
         }
         statistics[row] = logsumexp[row];
         statistics[rows + row] = total - logsumexp_gradient[row];
+    }
+}
+
+/// Adds up the parts of [`Call::exact_delta`], and writes delta: a unit per row.
+#[cube(launch_unchecked)]
+pub(crate) fn exact_delta(
+    parts: &Tensor<f32>,
+    logsumexp_gradient: &Tensor<f32>,
+    statistics: &mut Tensor<f32>,
+) {
+    let rows = statistics.shape(1) * statistics.shape(2) * statistics.shape(3);
+    let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
+    let row = cube * UNTILED_UNITS + UNIT_POS as usize;
+    if row < rows {
+        let mut sum = parts[row];
+        for split in 1..parts.shape(0) / statistics.shape(1) {
+            sum += parts[split * rows + row];
+        }
+        statistics[rows + row] = sum - logsumexp_gradient[row];
     }
 }
 

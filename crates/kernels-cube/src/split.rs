@@ -29,9 +29,7 @@ impl Call<'_> {
         // Tiles, tiles of the other side, rows of the other side, and elements of a split's results.
         let (tiles, others, rows, elements) = match pass {
             // A split also has two statistics of each row.
-            Pass::Forward | Pass::ForwardInF32 => {
-                (own, tiles_kv, p.len_kv, p.query_rows() * p.dim_v.max(2))
-            }
+            Pass::Forward => (own, tiles_kv, p.len_kv, p.query_rows() * p.dim_v.max(2)),
             Pass::Query => (own, tiles_kv, p.len_kv, p.query_elements()),
             Pass::KeyAndValue => {
                 let (others, rows) = (p.group_size() * tiles_q, p.group_size() * p.len_q);

@@ -2,7 +2,10 @@
 
 use cubecl::prelude::*;
 
-use crate::{tile::Four, visible::Pairs};
+use crate::{
+    tile::{Four, Unit},
+    visible::Pairs,
+};
 
 /// Writes a unit's part of a result `[batch, heads, len, dim]`, times `factor`: its rows, with `parts` parts of each as wide as the tile, from part
 /// `first` on. Batch item and head of `pairs` are those of the result.
@@ -38,6 +41,25 @@ pub(crate) fn store_rows<F: Float>(
                     }
                 }
             }
+        }
+    }
+}
+
+/// Writes a number of each row. Batch item and head of `pairs` are those of the result, `[batch, heads, len, 1]`.
+#[cube]
+pub(crate) fn store_deltas(
+    deltas: &Array<f32>,
+    result: &mut Tensor<f32>,
+    pairs: Pairs,
+    unit: &mut Unit,
+) {
+    let place = pairs.place;
+    let to = (place.batch * result.shape(1) + place.head) * place.len_q;
+    #[unroll]
+    for i in 0..comptime!(unit.tile.rows) {
+        let row = pairs.row + i;
+        if unit.x == 0 && row < place.len_q {
+            result[to + row] = deltas[i];
         }
     }
 }

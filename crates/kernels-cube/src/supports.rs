@@ -38,7 +38,7 @@ const REQUIRED_TENSORS: usize = 6;
 pub(crate) const LARGEST_TENSOR: usize = i32::MAX as usize;
 
 /// The most tiles of the other side in a split on a driver in software: Mesa's lavapipe, in 22.3 at least, leaves all loops of a kernel after
-/// 65,535 rounds, and a tile takes up to 400 rounds.
+/// 65,535 rounds, and a tile takes up to 400 rounds. Diagonals of a bias by distance are not split.
 pub(crate) const MOST_TILES: usize = 128;
 
 /// The longest side of a call, and the reach of a query without a window: sums of positions fit into 32 bits.
@@ -148,9 +148,7 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pass {
     Forward,
-    /// A forward pass without matrix units, which would round the weights.
-    ForwardInF32,
-    /// The gradients of query and sinks.
+    /// The gradients of query and sinks, and delta of an output that is not rounded.
     Query,
     KeyAndValue,
     Bias,
@@ -182,9 +180,7 @@ impl Tile {
         let [rows, columns] = match pass {
             Pass::Bias => [4, 4],
             _ if in_software && scores >= MANY_SCORES => [8, 8],
-            Pass::Forward | Pass::ForwardInF32 if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => {
-                [8, 4]
-            }
+            Pass::Forward if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => [8, 4],
             _ => [4, 4],
         };
         let tile = |rows, columns| Self::square(LARGEST_TILE, rows, columns);
@@ -205,7 +201,7 @@ impl Tile {
 /// cubes fit on a multiprocessor.
 pub(crate) fn reads_ahead(pass: Pass, dim: usize) -> bool {
     match pass {
-        Pass::Forward | Pass::ForwardInF32 | Pass::KeyAndValue => true,
+        Pass::Forward | Pass::KeyAndValue => true,
         Pass::Query => dim > WIDEST_OF_TWO_CUBES,
         Pass::Bias => false,
     }

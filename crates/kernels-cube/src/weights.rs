@@ -5,9 +5,9 @@ use cubecl::prelude::*;
 use crate::{
     dropout::drop_weights,
     products::dot_products,
-    score::{Scored, zero_hidden},
-    scoring::Scoring,
-    tile::{Four, Side, Unit, zeros},
+    score::{Scored, sum_of, zero_hidden},
+    scoring::{Config, Scoring},
+    tile::{Four, Side, Tile, Unit, zeros},
     visible::Pairs,
 };
 
@@ -73,50 +73,66 @@ pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>) {
     );
 }
 
-/// The gradients of the scores before the softcap or after it, exactly 0 where hidden. The gradients of the weights are the dot products of
-/// `left` and `right`: the gradient of the output and the values, in either order.
+/// The gradients of the weights, after dropout: the dot products of `left` and `right`, which are the gradient of the output and the values, in
+/// either order.
 #[cube]
-pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
-    weights: &Scored,
-    dropped: &Array<u32>,
+pub(crate) fn weight_gradients<F: Float, M: Numeric, N: Size>(
     left: Side<'_, F, N>,
     right: Side<'_, F, N>,
-    delta: &Array<f32>,
+    dropped: &Array<u32>,
     scoring: &Scoring<M>,
     unit: &mut Unit,
-    #[comptime] before_softcap: bool,
+    #[comptime] config: Config,
 ) -> Array<Four> {
-    let mut gradients = zeros(comptime!(weights.pairs.config.tile.vectors_per_unit()));
+    let mut gradients = zeros(comptime!(config.tile.vectors_per_unit()));
     dot_products(left, right, &mut gradients, unit);
-    to_score_gradients::<M>(
-        weights,
-        dropped,
-        &mut gradients,
-        delta,
-        scoring,
-        before_softcap,
-    );
+    drop_weights::<M>(&mut gradients, dropped, scoring, config);
     gradients
 }
 
-/// Turns the gradients of the weights after dropout into gradients of the scores.
+/// Zeros for [`add_deltas`].
 #[cube]
-pub(crate) fn to_score_gradients<M: Numeric>(
+pub(crate) fn no_deltas(#[comptime] tile: Tile) -> Array<f32> {
+    let mut deltas = Array::<f32>::new(comptime!(tile.rows));
+    #[unroll]
+    for i in 0..comptime!(tile.rows) {
+        deltas[i] = f32::new(0.0);
+    }
+    deltas
+}
+
+/// Adds a tile's products of weights and their gradients to those of each row of a unit, whose sum is delta.
+#[cube]
+pub(crate) fn add_deltas(weights: &Scored, gradients: &Array<Four>, deltas: &mut Array<f32>) {
+    let config = comptime!(weights.pairs.config);
+    let tile = comptime!(config.tile);
+    let groups = comptime!(tile.groups());
+    let mut of_pairs = Array::<Four>::new(comptime!(tile.vectors_per_unit()));
+    #[unroll]
+    for index in 0..comptime!(tile.vectors_per_unit()) {
+        of_pairs[index] = weights.scores[index] * gradients[index];
+    }
+    zero_hidden(&mut of_pairs, &weights.hidden, weights.any_hidden, config);
+    #[unroll]
+    for index in 0..comptime!(tile.vectors_per_unit()) {
+        deltas[comptime!(index / groups)] += sum_of(of_pairs[index]);
+    }
+}
+
+/// Turns gradients of weights into gradients of scores before the softcap or after it, exactly 0 where hidden.
+#[cube]
+pub(crate) fn to_score_gradients(
     weights: &Scored,
-    dropped: &Array<u32>,
     gradients: &mut Array<Four>,
     delta: &Array<f32>,
-    scoring: &Scoring<M>,
     #[comptime] before_softcap: bool,
 ) {
     let pairs = weights.pairs;
     let keys_in_rows = comptime!(pairs.keys_in_rows);
     let config = comptime!(pairs.config);
     let groups = comptime!(config.tile.groups());
-    let count = comptime!(config.tile.vectors_per_unit());
-    drop_weights::<M>(gradients, dropped, scoring, config);
     #[unroll]
-    for index in 0..count {
+    for index in 0..comptime!(config.tile.vectors_per_unit()) {
         let (i, group) = comptime!((index / groups, index % groups));
         let mut row = gradients[index];
         #[unroll]

@@ -108,7 +108,8 @@ impl AttentionBias {
     /// # Cost
     ///
     /// Memory and adding are linear in the lengths. In half precision a gradient (of ALiBi's slopes and T5's table, too)
-    /// computes the output once more, in f32: with a rounded one, errors of 1 to 6 % were measured in bf16.
+    /// needs an output that is not rounded: with a rounded one, errors of 1 to 6 % were measured in bf16. Except by the GPU kernels, it is computed once
+    /// more, in f32.
     ///
     /// # Source
     ///

@@ -12,7 +12,10 @@ use super::{
     tiles::{fetch_tile, put_tile, source},
 };
 use crate::{
-    dropout::{column_states, dropped_of_columns, keep_scale, load_column_states, zero_dropped},
+    dropout::{
+        column_states, drop_weights, dropped_of_columns, keep_scale, load_column_states,
+        zero_dropped,
+    },
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
@@ -153,7 +156,8 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
                     matrix,
                 );
                 let delta = of_columns(&mut unit, DELTA, matrix);
-                to_score_gradients::<M>(&scored, &dropped, &mut gradients, &delta, scoring, true);
+                drop_weights::<M>(&mut gradients, &dropped, scoring, config);
+                to_score_gradients(&scored, &mut gradients, &delta, true);
                 if comptime!(matrix.scaled) {
                     factor = fit(
                         &mut gradients,

@@ -4,24 +4,26 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     fragments::{
-        Fragments, add_weighted_rows, dot_products, own_rows, part_of_sums, unit_of_plane,
-        zero_sums,
+        Fragments, add_weighted_rows, dot_products, own_rows, part_of_sums, reduce_row,
+        unit_of_plane, zero_sums,
     },
     operands::{clear_unseen, load_operand, none_ahead, operands},
     rescale::fit,
     shape::Matrix,
     tiles::{fetch_tile, put_tile, source},
+    weights::weight_gradients,
 };
 use crate::{
-    dropout::dropped,
     score::{mark_seen, scored_products},
     scoring::{Config, Scoring},
     share::{batch_of_results, shared},
     site::site,
-    store::store_rows,
+    store::{store_deltas, store_rows},
     tile::{Unit, side},
     visible::{Pairs, pairs, tiles_of_keys},
-    weights::{DELTA, LOGSUMEXP, load_statistics, to_score_gradients, weights},
+    weights::{
+        DELTA, LOGSUMEXP, add_deltas, load_statistics, no_deltas, to_score_gradients, weights,
+    },
 };
 
 #[cfg_attr(test, cube(launch_unchecked, create_dummy_kernel))]
@@ -33,7 +35,8 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     output_gradient: &Tensor<Vector<F, N>>,
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
-    gradient: &mut Tensor<O>,
+    of_query: &mut ComptimeOption<OwnedTensor<O>>,
+    of_delta: &mut ComptimeOption<OwnedTensor<f32>>,
     #[comptime] config: Config,
     #[define(F, M, O, T)] _types: [ElemType; 4],
 ) {
@@ -60,6 +63,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     );
     let upstream = own_rows::<F, T, N>(upstream, &mut unit, &mut operands, 1usize, dim_v, matrix);
     let mut sums = zero_sums(dim_qk, matrix);
+    let mut deltas = no_deltas(tile);
     let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let mut factor = f32::new(0.0);
 
@@ -94,74 +98,73 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
             products, first, start, scoring, place, &mut unit, false, config,
         );
         weights(&mut scored, &logsumexp);
-        if !scored.all_seen {
-            mark_seen(&scored.hidden, &mut unit);
-        }
-        if comptime!(matrix.operands == 1) {
-            sync_cube();
-            load_operand::<F, T, N>(
-                values,
-                true,
-                &mut unit,
-                &mut operands,
-                matrix.operand(1),
-                dim_v,
-                matrix,
-            );
-            sync_cube();
-        }
-        let mut gradients = dot_products::<T>(
+        let mut gradients = weight_gradients::<F, M, T, N>(
             &upstream,
-            one,
+            values,
+            scoring,
+            scored.pairs,
             &mut unit,
             &mut operands,
-            1usize,
-            dim_v,
             matrix,
         );
-        let dropped = dropped::<M>(scoring, scored.pairs);
-        to_score_gradients::<M>(&scored, &dropped, &mut gradients, &delta, scoring, true);
-        if comptime!(matrix.scaled) {
-            factor = fit(
-                &mut gradients,
-                factor,
-                &mut sums,
-                &mut unit,
-                &mut flags,
-                dim_qk,
-                matrix,
-            );
+        if comptime!(of_delta.is_some()) {
+            add_deltas(&scored, &gradients, &mut deltas);
         }
-        if comptime!(matrix.operands == 1) {
-            sync_cube();
-            load_operand::<F, T, N>(
-                keys,
-                scored.all_seen,
+        if comptime!(of_query.is_some()) {
+            if !scored.all_seen {
+                mark_seen(&scored.hidden, &mut unit);
+            }
+            to_score_gradients(&scored, &mut gradients, &delta, true);
+            if comptime!(matrix.scaled) {
+                factor = fit(
+                    &mut gradients,
+                    factor,
+                    &mut sums,
+                    &mut unit,
+                    &mut flags,
+                    dim_qk,
+                    matrix,
+                );
+            }
+            if comptime!(matrix.operands == 1) {
+                sync_cube();
+                load_operand::<F, T, N>(
+                    keys,
+                    scored.all_seen,
+                    &mut unit,
+                    &mut operands,
+                    matrix.operand(0),
+                    dim_qk,
+                    matrix,
+                );
+                sync_cube();
+            } else if !scored.all_seen {
+                sync_cube();
+                clear_unseen(&mut unit, &mut operands, 0usize, dim_qk, matrix);
+                sync_cube();
+            }
+            add_weighted_rows::<T>(
+                &gradients,
+                &sums,
                 &mut unit,
                 &mut operands,
-                matrix.operand(0),
+                0usize,
                 dim_qk,
                 matrix,
             );
-            sync_cube();
-        } else if !scored.all_seen {
-            sync_cube();
-            clear_unseen(&mut unit, &mut operands, 0usize, dim_qk, matrix);
-            sync_cube();
         }
-        add_weighted_rows::<T>(
-            &gradients,
-            &sums,
-            &mut unit,
-            &mut operands,
-            0usize,
-            dim_qk,
-            matrix,
-        );
     }
-    let scale = scoring.scale / select(factor == f32::new(0.0), one, factor);
     own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
-    store_sums::<O>(&mut sums, scale, gradient, own, &mut unit, dim_qk, matrix);
+    #[comptime]
+    if let ComptimeOption::Some(of_delta) = of_delta {
+        deltas[0usize] = reduce_row(deltas[0usize], &mut unit, false, matrix);
+        store_deltas(&deltas, of_delta, own, &mut unit);
+    }
+    #[comptime]
+    if let ComptimeOption::Some(gradient) = of_query {
+        let scale = scoring.scale / select(factor == f32::new(0.0), one, factor);
+        store_sums::<O>(&mut sums, scale, gradient, own, &mut unit, dim_qk, matrix);
+    }
 }
 
 /// Writes a unit's part of a gradient, times `factor`. Batch item and head of `pairs` are those of the gradient.

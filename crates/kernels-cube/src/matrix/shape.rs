@@ -15,7 +15,7 @@ use crate::{
 /// Rows of operands are padded to a multiple of this, which every fragment size divides.
 const WHOLE: usize = 16;
 
-/// The widest head of which two operands fit into shared memory beside the scores, and two sums into registers.
+/// The widest head of which two operands fit into shared memory beside the scores, if that is 48 KiB, and two sums into registers.
 const WIDEST_OF_TWO: usize = 64;
 
 /// Rows of the largest tile.
@@ -88,14 +88,16 @@ pub(crate) struct Matrix {
     pub(crate) pieces: usize,
     /// Whether weights and gradients of scores need a factor: the range of f16 is too small for them.
     pub(crate) scaled: bool,
+    /// Whether weights multiply rows. For gradients of biases they do not, and no tile of weights is in shared memory.
+    pub(crate) weighs: bool,
     /// Numbers of a row of queries and keys, and of a row of values, padded to whole products.
     pub(crate) dim_qk: usize,
     pub(crate) dim_v: usize,
 }
 
 impl Matrix {
-    /// The tile and the products of a call. `None` for the gradients of biases, if matrix units are turned off, and if the
-    /// device has none for `elem`, planes of several sizes, or no room for a tile.
+    /// The tile and the products of a call. `None` if matrix units are turned off, and if the device has none for `elem`, planes of several sizes, or no
+    /// room for a tile.
     pub(crate) fn of(
         properties: &DeviceProperties,
         problem: &Problem,
@@ -112,8 +114,7 @@ impl Matrix {
         if FORCED.get().is_some() {
             return None;
         }
-        let has_none = matches!(pass, Pass::ForwardInF32 | Pass::Bias);
-        if is_switched("off") || has_none || !is_fixed {
+        if is_switched("off") || !is_fixed {
             return None;
         }
         let size_of = |elem: ElemType| {
@@ -143,7 +144,13 @@ impl Matrix {
             (true, _) if dim <= WIDEST_OF_TWO => usize::MAX,
             (true, _) => 2,
         };
-        let shapes: &[[usize; 3]] = if pieces > 1 {
+        let shapes: &[[usize; 3]] = if pass == Pass::Bias {
+            // Squares, whose diagonals are sums: `supports` counts scratch for diagonals of at most 64 rows.
+            match dim <= WIDEST_OF_TWO && pieces == 1 {
+                true => &[[64, 64, 2], [64, 64, 1], [32, 32, 2]],
+                false => &[[64, 64, 1], [32, 32, 1]],
+            }
+        } else if pieces > 1 {
             &[[64, 32, 1], [32, 32, 1]]
         } else if dim <= WIDEST_OF_TWO {
             &[[MOST_ROWS_OF_TILE, 32, 2], [64, 32, 2], [32, 32, 2]]
@@ -173,6 +180,7 @@ impl Matrix {
                 elem,
                 pieces,
                 scaled,
+                weighs: pass != Pass::Bias,
                 dim_qk: problem.dim_qk.next_multiple_of(WHOLE),
                 dim_v: problem.dim_v.next_multiple_of(WHOLE),
             })
@@ -237,8 +245,12 @@ impl Matrix {
         self.rows.max(self.operands * self.columns) * self.stride(self.dim_qk.max(self.dim_v))
     }
 
+    /// Vectors of a tile of weights in shared memory. Without one there is still a vector: an array is not empty.
     pub(crate) fn weights(self) -> usize {
-        self.rows * self.stride(self.columns)
+        match self.weighs {
+            true => self.rows * self.stride(self.columns),
+            false => 1,
+        }
     }
 
     /// The first vector of the statistics of the columns, behind the scores.

@@ -1,13 +1,16 @@
-//! One call: sizes, options, and what a test forces.
+//! One call: sizes, options, and what a test forces; and the same call in half precision.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Problem, Window};
-use cubecl::ir::ElemType;
+use cubecl::{
+    client::Client,
+    ir::{ElemType, FloatKind, features::MmaConfig},
+};
 
-use super::device::F32;
+use super::device::{F32, client};
 use crate::{
     cubes::FORCED_SPLITS,
-    matrix::shape::{FORCED_MATRIX, Forced},
-    supports::FORCED,
+    matrix::shape::{FORCED_MATRIX, Forced, Matrix},
+    supports::{FORCED, Pass},
     tile::Tile,
 };
 
@@ -55,6 +58,8 @@ pub struct Case {
     pub splits: Option<usize>,
     /// Whether the backward pass runs, too.
     pub gradients: bool,
+    /// Whether gradients of biases and sinks alone are wanted.
+    pub frozen: bool,
 }
 
 impl Case {
@@ -94,6 +99,7 @@ impl Case {
             matrix: Forced::default(),
             splits: None,
             gradients: true,
+            frozen: false,
         }
     }
 
@@ -108,4 +114,52 @@ impl Case {
         FORCED_MATRIX.set(Forced::default());
         result
     }
+}
+
+/// The case in each type of half precision that the device's matrix units multiply. Fails if the call would not use them.
+pub fn in_halves(case: &Case) -> Vec<Case> {
+    let Some(client) = client() else {
+        return Vec::new();
+    };
+    let properties = client.properties();
+    let hardware = &properties.hardware;
+    let (least, most) = (hardware.plane_size_min, hardware.plane_size_max);
+    let listed = &properties.features.matmul.cmma;
+    let halves = [FloatKind::F16, FloatKind::BF16].map(ElemType::Float);
+    let halves = halves.into_iter().filter(|elem| {
+        let types = [*elem, *elem, ElemType::Float(FloatKind::F32)];
+        let of_types = |it: &&MmaConfig| [it.a_type, it.b_type, it.cd_type] == types;
+        let mut sizes = listed.iter().filter(of_types);
+        let is_square = |it: &MmaConfig| it.m == it.n && least.is_multiple_of(it.m);
+        let whole = |it: &MmaConfig| [it.m, it.k].iter().all(|size| [8, 16].contains(size));
+        least == most && sizes.any(|it| is_square(it) && whole(it))
+    });
+    let cases: Vec<_> = halves
+        .map(|elem| Case {
+            elem,
+            ..case.clone()
+        })
+        .collect();
+    for case in &cases {
+        matrices(&client, case);
+    }
+    if cases.is_empty() {
+        assert!(
+            std::env::var_os("BURN_ATTN_NEEDS_MATRIX_UNITS").is_none(),
+            "the device has no matrix units"
+        );
+        eprintln!("skipped: the device has no matrix units");
+    }
+    cases
+}
+
+/// The products of the passes, with what the case forces. Fails if matrix units are not used.
+pub fn matrices(client: &Client, case: &Case) -> [Matrix; 4] {
+    let (properties, problem, elem) = (client.properties(), &case.problem, case.elem);
+    [Pass::Forward, Pass::Query, Pass::KeyAndValue, Pass::Bias].map(|pass| {
+        let found = case.forced(|| Matrix::of(properties, problem, elem, pass));
+        found
+            .unwrap_or_else(|| panic!("{pass:?} of {elem} with {problem:?}"))
+            .1
+    })
 }

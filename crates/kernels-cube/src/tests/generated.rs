@@ -13,7 +13,7 @@ use cubecl::{
     prelude::{CubeCount, CubeKernel},
 };
 use cubecl_cpp::{
-    shared::{CompilationOptions, CppCompiler},
+    shared::{CompilationOptions, ComputeKernel, CppCompiler},
     target::{Cuda, Metal},
 };
 
@@ -23,11 +23,14 @@ use super::{
 };
 use crate::{
     Inputs,
+    bias_gradient::bias_gradient,
+    bias_part::Sums,
     call::Call,
     forward::forward,
     key_gradient::key_gradient,
     launch::WIDEST_OF_TWO_SUMS,
     matrix::{
+        bias_gradient::bias_gradient as bias_gradient_by_matrix,
         forward::forward as forward_by_matrix,
         key_gradient::key_gradient as key_gradient_by_matrix,
         query_gradient::query_gradient as query_gradient_by_matrix,
@@ -49,7 +52,7 @@ struct Language {
     pieces: Option<ElemType>,
     shared_memory: usize,
     extension: &'static str,
-    source: fn(&dyn CubeKernel) -> String,
+    compiled: fn(&dyn CubeKernel) -> ComputeKernel,
 }
 
 const LANGUAGES: [Language; 2] = [
@@ -59,7 +62,7 @@ const LANGUAGES: [Language; 2] = [
         pieces: Some(TF32),
         shared_memory: 227 << 10,
         extension: "cu",
-        source: source::<CppCompiler<Cuda>>,
+        compiled: compiled::<CppCompiler<Cuda>>,
     },
     Language {
         product: "simdgroup_multiply_accumulate(",
@@ -67,16 +70,16 @@ const LANGUAGES: [Language; 2] = [
         pieces: None,
         shared_memory: 32 << 10,
         extension: "metal",
-        source: source::<CppCompiler<Metal>>,
+        compiled: compiled::<CppCompiler<Metal>>,
     },
 ];
 
-fn source<C>(kernel: &dyn CubeKernel) -> String
+fn compiled<C>(kernel: &dyn CubeKernel) -> ComputeKernel
 where
-    C: Compiler<CompilationOptions = CompilationOptions> + Default,
+    C: Compiler<Representation = ComputeKernel, CompilationOptions = CompilationOptions> + Default,
 {
     let compiled = C::default().compile(kernel.define(), &CompilationOptions::default());
-    compiled.unwrap().to_string()
+    compiled.unwrap()
 }
 
 const F16: ElemType = ElemType::Float(FloatKind::F16);
@@ -108,6 +111,7 @@ fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
     };
     let blocks = || Some((hidden(&[1, 2, 2, 2]), BlockSize::from([64, 64])));
     with("_bias", &|it| it.bias = floats(&[1, 2, 128, 128]));
+    with("_broadcast_bias", &|it| it.bias = floats(&[1, 1, 1, 128]));
     with("_distances", &|it| it.distance_bias = floats(&[2, 255]));
     with("_sinks", &|it| it.sinks = floats(&[2]));
     with("_mask", &|it| it.masked = Some(hidden(&[1, 2, 128, 128])));
@@ -205,16 +209,61 @@ fn kernel(
                 f32::NEG_INFINITY
             )
         }
-        Pass::Query => kernel!(
-            query_gradient,
-            query_gradient_by_matrix,
-            [2, 1],
-            upstream,
-            rows,
-            call.scoring(),
-            tensor().arg()
-        ),
-        _ => {
+        Pass::Query => {
+            let Inputs {
+                bias,
+                distance_bias,
+                sinks,
+                ..
+            } = inputs;
+            let exact = [bias, distance_bias, sinks]
+                .into_iter()
+                .any(Option::is_some);
+            let delta = exact.then(|| unwritten(client, F32, &[1, 2, 128, 1]));
+            kernel!(
+                query_gradient,
+                query_gradient_by_matrix,
+                [2, 1],
+                upstream,
+                rows,
+                call.scoring(),
+                optional(Some(&tensor())),
+                optional(delta.as_ref())
+            )
+        }
+        Pass::Bias => {
+            let summed = inputs.bias.as_ref().map_or(
+                Sums {
+                    diagonal: inputs.distance_bias.is_some(),
+                    ..Sums::default()
+                },
+                |bias| Sums::of(bias, &call.problem),
+            );
+            macro_rules! with_sums {
+                ($kernel:ident, $types:expr) => {
+                    dummy!(
+                        $kernel,
+                        $types,
+                        upstream,
+                        rows,
+                        call.scoring(),
+                        tensor().arg(),
+                        1u32,
+                        summed
+                    )
+                };
+            }
+            let mask = call.mask_elem();
+            match call.config.matrix {
+                Some(matrix) => {
+                    let types = [elem, mask, matrix.elem];
+                    let kernel = with_sums!(bias_gradient_by_matrix, types);
+                    (kernel, products([2, 0], matrix, shape[3]))
+                }
+                None => (with_sums!(bias_gradient, [elem, mask]), 0),
+            }
+        }
+        Pass::KeyAndValue => {
             // Both gradients, or where registers do not suffice the gradient of the key alone.
             let widest = call
                 .config
@@ -237,7 +286,7 @@ fn kernel(
     }
 }
 
-/// A kernel on matrix units multiplies whole tiles, and no other numbers; others multiply none there.
+/// A kernel on matrix units multiplies whole tiles, and no other numbers; others multiply none there. None takes more shared memory than there is.
 #[test]
 fn all_products_are_on_matrix_units() {
     let Some(client) = client() else { return };
@@ -270,10 +319,11 @@ fn all_products_are_on_matrix_units() {
                 },
                 ..Case::new([1; 7])
             };
-            for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue] {
+            for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue, Pass::Bias] {
                 let made = || kernel(&device, &client, inputs, *elem, pass);
                 let (kernel, products) = case.forced(made);
-                let code = (language.source)(&*kernel);
+                let compiled = (language.compiled)(&*kernel);
+                let (code, shared) = (compiled.source, compiled.shared_memory_size);
                 let pieces = if case.matrix.pieces.is_some() {
                     "_pieces"
                 } else {
@@ -285,6 +335,8 @@ fn all_products_are_on_matrix_units() {
                     std::fs::write(format!("{folder}/{file}"), &code).unwrap();
                 }
                 assert_eq!(code.matches(language.product).count(), products, "{file}");
+                let most = language.shared_memory;
+                assert!(shared <= most, "{shared} bytes of {most}: {file}");
                 // Sinks and softcap multiply and add outside of products.
                 let others = ["_sinks", "_softcap"].contains(name);
                 assert!(others || code.contains("fma(") == (products == 0), "{file}");

@@ -1,13 +1,10 @@
 //! Every option in half precision on matrix units, if the device has any.
 
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
-use cubecl::{
-    client::Client,
-    ir::{ElemType, FloatKind, features::MmaConfig},
-};
+use cubecl::ir::{ElemType, FloatKind};
 
 use super::{
-    case::Case,
+    case::{Case, in_halves, matrices},
     device::{client, unwritten},
     oracle::{check, computed},
 };
@@ -17,54 +14,6 @@ use crate::{
     matrix::shape::{Forced, Matrix},
     supports::Pass,
 };
-
-/// The case in each type of half precision that the device's matrix units multiply. Fails if the call would not use them.
-pub fn in_halves(case: &Case) -> Vec<Case> {
-    let Some(client) = client() else {
-        return Vec::new();
-    };
-    let properties = client.properties();
-    let hardware = &properties.hardware;
-    let (least, most) = (hardware.plane_size_min, hardware.plane_size_max);
-    let listed = &properties.features.matmul.cmma;
-    let halves = [FloatKind::F16, FloatKind::BF16].map(ElemType::Float);
-    let halves = halves.into_iter().filter(|elem| {
-        let types = [*elem, *elem, ElemType::Float(FloatKind::F32)];
-        let of_types = |it: &&MmaConfig| [it.a_type, it.b_type, it.cd_type] == types;
-        let mut sizes = listed.iter().filter(of_types);
-        let is_square = |it: &MmaConfig| it.m == it.n && least.is_multiple_of(it.m);
-        let whole = |it: &MmaConfig| [it.m, it.k].iter().all(|size| [8, 16].contains(size));
-        least == most && sizes.any(|it| is_square(it) && whole(it))
-    });
-    let cases: Vec<_> = halves
-        .map(|elem| Case {
-            elem,
-            ..case.clone()
-        })
-        .collect();
-    for case in &cases {
-        matrices(&client, case);
-    }
-    if cases.is_empty() {
-        assert!(
-            std::env::var_os("BURN_ATTN_NEEDS_MATRIX_UNITS").is_none(),
-            "the device has no matrix units"
-        );
-        eprintln!("skipped: the device has no matrix units");
-    }
-    cases
-}
-
-/// The products of the passes, with what the case forces. Fails if matrix units are not used.
-fn matrices(client: &Client, case: &Case) -> [Matrix; 3] {
-    let (properties, problem, elem) = (client.properties(), &case.problem, case.elem);
-    [Pass::Forward, Pass::Query, Pass::KeyAndValue].map(|pass| {
-        let found = case.forced(|| Matrix::of(properties, problem, elem, pass));
-        found
-            .unwrap_or_else(|| panic!("{pass:?} of {elem} with {problem:?}"))
-            .1
-    })
-}
 
 /// Most options at once.
 fn with_options(sizes: [usize; 7]) -> Case {
@@ -148,6 +97,14 @@ fn tensors_and_numbers() {
         dropout: Some(0.3),
         ..case.clone()
     });
+    // What the gradient of the query computes for others, alone.
+    of_halves(&Case {
+        alibi: true,
+        sinks: true,
+        frozen: true,
+        splits: Some(2),
+        ..case.clone()
+    });
     // Rows that begin at a multiple of eight numbers, and anywhere.
     for padding in [8, 3] {
         of_halves(&Case {
@@ -160,12 +117,46 @@ fn tensors_and_numbers() {
     }
 }
 
+/// The gradient of a bias is the sum of tiles in any dimension, by one cube and by several, in small tiles and in large ones.
+#[test]
+fn broadcast_biases() {
+    let wholes = [
+        [false, false, true, true],
+        [true, false, false, true],
+        [false, true, true, false],
+        [false; 4],
+    ];
+    for (at, whole) in wholes.into_iter().enumerate() {
+        let len_q = if at == 0 { 20 } else { 70 };
+        let case = Case {
+            bias: Some(whole),
+            splits: Some([3, 1][at / 2]),
+            // Other kernels would compile for minutes.
+            frozen: true,
+            ..Case::new([2, 4, 2, len_q, 90, 16, 24])
+        };
+        for case in in_halves(&case) {
+            let [.., of_bias] = matrices(&client().unwrap(), &case);
+            let Matrix {
+                rows,
+                columns,
+                operands,
+                ..
+            } = of_bias;
+            let size = if at == 0 { 32 } else { 64 };
+            assert_eq!([rows, columns, operands], [size, size, 2]);
+            check(&case);
+        }
+    }
+}
+
 /// Tiles that a table hides or leaves visible as a whole, which the kernels skip or do not test.
 #[test]
 fn masks_of_whole_tiles() {
     of_halves(&Case {
         blocks: Some([128, 64]),
         segments: true,
+        bias: Some([true, true, false, true]),
         ..Case::new([2, 2, 1, 200, 330, 16, 16])
     });
 }
@@ -276,7 +267,7 @@ fn two_pieces_of_a_number() {
         if in_halves(&case).is_empty() {
             return;
         }
-        assert_eq!(matrices(&client, &case).map(|it| it.pieces), [2; 3]);
+        assert_eq!(matrices(&client, &case).map(|it| it.pieces), [2; 4]);
         check(&case);
     }
 }
@@ -297,7 +288,10 @@ fn code_for_other_devices() {
         ..unscaled
     };
     // In the wide case, one operand at a time.
-    let wide = Case::new([1, 2, 1, 70, 90, 80, 24]);
+    let wide = Case {
+        alibi: true,
+        ..Case::new([1, 2, 1, 70, 90, 80, 24])
+    };
     for (case, matrix) in [(&case, unscaled), (&case, unrolled), (&wide, unscaled)] {
         let case = Case {
             matrix,
@@ -378,6 +372,7 @@ fn the_widest_heads() {
     for [dim_qk, dim_v] in [[200, 24], [256, 256]] {
         of_halves(&Case {
             causal: Some(CausalAlignment::BottomRight),
+            alibi: true,
             ..Case::new([1, 2, 1, 33, 40, dim_qk, dim_v])
         });
     }

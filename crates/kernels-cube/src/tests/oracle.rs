@@ -259,9 +259,9 @@ fn both(case: &Case) -> Option<[All; 2]> {
     )
     .unwrap();
     expected.gradients = present([
-        ("query", Some(gradients.q)),
-        ("key", Some(gradients.k)),
-        ("value", Some(gradients.v)),
+        ("query", (!case.frozen).then_some(gradients.q)),
+        ("key", (!case.frozen).then_some(gradients.k)),
+        ("value", (!case.frozen).then_some(gradients.v)),
         ("bias", gradients.bias),
         ("slopes", gradients.alibi),
         ("sinks", gradients.sinks),
@@ -279,9 +279,9 @@ fn both(case: &Case) -> Option<[All; 2]> {
     };
     let like = |operand: &Operand| unwritten(&client, operand.elem, &operand.shape);
     let places = Gradients {
-        query: Some(like(&inputs.query)),
-        key: Some(like(&inputs.key)),
-        value: Some(like(&inputs.value)),
+        query: (!case.frozen).then(|| like(&inputs.query)),
+        key: (!case.frozen).then(|| like(&inputs.key)),
+        value: (!case.frozen).then(|| like(&inputs.value)),
         bias: inputs.bias.as_ref().map(like),
         distance_bias: inputs.distance_bias.as_ref().map(like),
         sinks: inputs.sinks.as_ref().map(like),

@@ -3,9 +3,8 @@
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
 use super::{
-    case::Case,
+    case::{Case, in_halves},
     device::{F32, U32, client, floats, read, unwritten, upload},
-    matrix::in_halves,
     oracle::{check, computed, numbers},
 };
 use crate::{
