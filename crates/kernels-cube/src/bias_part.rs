@@ -81,9 +81,13 @@ pub(crate) fn part_of_bias<F: Float, N: Size>(
     let own_heads = gradient.shape(1);
     let own_head = ((cube / tiles_of_head) as usize).min(gradient.shape(0) * own_heads - 1);
     let own_tile = (cube % tiles_of_head) as usize;
-    let mut own_items = query.shape(0);
+    let (mut own_items, mut items) = (query.shape(0), 1usize.runtime());
     if comptime!(summed.batches) {
-        own_items = 1usize.runtime();
+        (own_items, items) = (1usize.runtime(), query.shape(0));
+    }
+    let mut heads = 1usize.runtime();
+    if comptime!(summed.heads) {
+        heads = query.shape(1);
     }
     let own_item = own_head / own_heads;
     let share = Share {
@@ -91,35 +95,23 @@ pub(crate) fn part_of_bias<F: Float, N: Size>(
         split: own_item / own_items,
         splits: gradient.shape(0) / own_items,
     };
-    let (mut first_item, mut items) = (own_item % own_items, 1usize.runtime());
-    if comptime!(summed.batches) {
-        first_item = 0usize.runtime();
-        items = query.shape(0);
-    }
-    let (mut first_head, mut heads) = (own_head % own_heads, 1usize.runtime());
-    if comptime!(summed.heads) {
-        first_head = 0usize.runtime();
-        heads = query.shape(1);
-    }
     let (mut first_q, mut count_q) = (0usize.runtime(), tiles_q);
     let (mut first_kv, mut count_kv) = (0usize.runtime(), 1usize.runtime());
     if comptime!(summed.diagonal) {
         first_q = (own_tile + 1).max(tiles_kv) - tiles_kv;
         count_q = tiles_q.min(own_tile + 1) - first_q;
-    } else {
-        if comptime!(summed.keys) {
-            count_kv = tiles_kv;
-            if comptime!(!summed.queries) {
-                first_q = own_tile;
-                count_q = 1usize.runtime();
-            }
-        } else if comptime!(summed.queries) {
-            first_kv = own_tile;
-        } else {
-            first_kv = own_tile % tiles_kv;
-            first_q = own_tile / tiles_kv;
+    } else if comptime!(summed.keys) {
+        count_kv = tiles_kv;
+        if comptime!(!summed.queries) {
+            first_q = own_tile;
             count_q = 1usize.runtime();
         }
+    } else if comptime!(summed.queries) {
+        first_kv = own_tile;
+    } else {
+        first_kv = own_tile % tiles_kv;
+        first_q = own_tile / tiles_kv;
+        count_q = 1usize.runtime();
     }
     let all = Tiles {
         start: 0usize.runtime(),
@@ -131,8 +123,9 @@ pub(crate) fn part_of_bias<F: Float, N: Size>(
         tile: own_tile,
         len_q,
         len_kv,
-        first_item,
-        first_head,
+        // 0 where all are added up: the gradient has one.
+        first_item: own_item % own_items,
+        first_head: own_head % own_heads,
         heads,
         first_q,
         count_q,
