@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    score::zero_where,
+    score::{no_flags, zero_where},
     scoring::{Config, Scoring},
     tile::Four,
     visible::{Pairs, Place, head_of_row, query_of_row},
@@ -49,11 +49,11 @@ fn head_state<M: Numeric>(scoring: &Scoring<M>, batch: usize, head: usize) -> Ro
     next(next(seeded, batch as u32), head as u32)
 }
 
-/// Which weights of a unit are dropped, where rows are queries: for every group of four columns, bit `row * 4 + column`. Without dropout, nothing is hashed.
+/// The flags of a unit's weights that are dropped, where rows are queries. Without dropout, nothing is hashed.
 #[cube]
 pub(crate) fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
     let config = comptime!(pairs.config);
-    let mut bits = Array::<u32>::new(comptime!(config.tile.groups()));
+    let mut bits = no_flags(comptime!(config.tile));
     if comptime!(config.dropout) {
         hash_pairs::<M>(&mut bits, scoring, pairs);
     }
@@ -67,10 +67,6 @@ fn hash_pairs<M: Numeric>(bits: &mut Array<u32>, scoring: &Scoring<M>, pairs: Pa
     let (place, row, column) = (pairs.place, pairs.row, pairs.column);
     let tile = comptime!(config.tile);
     let groups = comptime!(tile.groups());
-    #[unroll]
-    for group in 0..groups {
-        bits[group] = 0u32;
-    }
     // Head and query are hashed at most once per row, not once per pair.
     let one_head = comptime!(config.queries >= tile.rows);
     let (mut a, mut b) = (0u32.runtime(), 0u32.runtime());
@@ -87,9 +83,10 @@ fn hash_pairs<M: Numeric>(bits: &mut Array<u32>, scoring: &Scoring<M>, pairs: Pa
         #[unroll]
         for group in 0..groups {
             let key = column + comptime!(tile.skip(group));
+            let (word, bit) = comptime!(tile.flags(0, group));
             for k in 0..4usize {
                 if is_dropped::<M>(state, key + k, scoring) {
-                    bits[group] |= 1u32 << (q * 4 + k) as u32;
+                    bits[word] |= 1u32 << (bit + q * 4 + k) as u32;
                 }
             }
         }
@@ -142,18 +139,18 @@ pub(crate) fn dropped_of_columns<M: Numeric>(
 ) -> Array<u32> {
     let config = comptime!(pairs.config);
     let tile = comptime!(config.tile);
-    let mut bits = Array::<u32>::new(comptime!(tile.groups()));
+    let mut bits = no_flags(tile);
     if comptime!(config.dropout) {
         #[unroll]
         for group in 0..comptime!(tile.groups()) {
-            bits[group] = 0u32;
+            let (word, bit) = comptime!(tile.flags(0, group));
             let own = pairs.column - first + comptime!(tile.skip(group));
             for q in 0..4usize {
                 let at = (own + q) * 2;
                 let (a, b) = (states[at], states[at + 1]);
                 for k in 0..tile.rows {
                     if is_dropped::<M>(RowState { a, b }, pairs.row + k, scoring) {
-                        bits[group] |= 1u32 << (k * 4 + q) as u32;
+                        bits[word] |= 1u32 << (bit + k * 4 + q) as u32;
                     }
                 }
             }
@@ -189,8 +186,8 @@ pub(crate) fn zero_dropped(
         let groups = comptime!(config.tile.groups());
         #[unroll]
         for index in 0..comptime!(config.tile.vectors_per_unit()) {
-            let (i, group) = comptime!((index / groups, index % groups));
-            weights[index] = zero_where(weights[index], dropped[group], i);
+            let (word, bit) = comptime!(config.tile.flags(index / groups, index % groups));
+            weights[index] = zero_where(weights[index], dropped[word], bit);
         }
     }
 }

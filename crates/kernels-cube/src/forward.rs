@@ -86,7 +86,8 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
                 for group in 0..groups {
                     let index = comptime!(row * groups + group);
                     let weights = (scored.scores[index] - Four::new(maximum)).exp();
-                    let weights = zero_where(weights, scored.hidden[group], row);
+                    let (word, first) = comptime!(tile.flags(row, group));
+                    let weights = zero_where(weights, scored.hidden[word], first);
                     scored.scores[index] = weights;
                     totals[row] += sum_of(weights);
                 }

@@ -18,8 +18,8 @@
 //!
 //! Output and logsumexp of up to four queries take the kernels of `few_queries`, if the device has 4 KiB of shared memory per query and memory for
 //! all partial results. Otherwise output, logsumexp and gradients are computed on matrix units, where a device lists
-//! products of the type, or of f32, with f32 sums, of 16 x 16 or 8 x 8 numbers that are sums of 16 or 8 products, and has planes of one size, and
-//! shared memory and units for a tile; through WGSL none does, and in f32 only Metal, on which nothing of this has run yet. Weights and gradients of
+//! products of the type, or of f32, with f32 sums, of 16 x 16 or 8 x 8 numbers that are sums of 16 or 8 products, and has planes of one size, a power
+//! of two, and shared memory and units for a tile; through WGSL none does, and in f32 only Metal, on which nothing of this has run yet. Weights and gradients of
 //! scores are then rounded to the type that is multiplied, where they multiply rows. The scale is applied to the dot products, which in bf16 and f32 may overflow where scaled
 //! queries would not. A few queries of heads that share keys go to matrix units, even four or fewer, once they can share a cube and leave enough
 //! cubes, which depends on the batch and the length of the keys: 64 heads on 8 and one query do so from 4,224 keys on, in a batch of one.

@@ -5,13 +5,13 @@ use cubecl::prelude::*;
 use crate::{
     products::dot_products,
     scoring::{Config, Scoring, highest_finite, lowest_finite},
-    tile::{Four, Side, Unit, zeros},
+    tile::{Four, Side, Tile, Unit, zeros},
     visible::{
         Pairs, Place, entry_of, head_of_row, is_hidden, pairs, query_of_row, tile_is_visible,
     },
 };
 
-/// The bits of infinity, which are less than those of any NaN.
+/// The bits of infinity, which are less than those of any NaN without a sign.
 const INFINITE: u32 = 0x7f80_0000;
 
 /// The hyperbolic tangent with a small relative error on every driver.
@@ -113,8 +113,7 @@ pub(crate) fn scored_products<M: Numeric>(
     }
 }
 
-/// Turns the dot products of a unit into scores, [`lowest_finite`] where hidden, and returns which are hidden: for every group of four columns,
-/// bit `row * 4 + column`.
+/// Turns the dot products of a unit into scores, [`lowest_finite`] where hidden, and returns the flags of those that are hidden.
 #[cube]
 pub(crate) fn score<M: Numeric>(
     scores: &mut Array<Four>,
@@ -129,11 +128,7 @@ pub(crate) fn score<M: Numeric>(
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
     let groups = comptime!(tile.groups());
-    let mut bits = Array::<u32>::new(groups);
-    #[unroll]
-    for group in 0..groups {
-        bits[group] = 0u32;
-    }
+    let mut bits = no_flags(tile);
     if comptime!(config.softcap) {
         #[unroll]
         for i in 0..comptime!(tile.vectors_per_unit()) {
@@ -185,7 +180,8 @@ pub(crate) fn score<M: Numeric>(
                 }
                 // A bias of −∞ hides even a NaN score.
                 if hides {
-                    bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);
+                    let (word, first) = comptime!(tile.flags(i, group));
+                    bits[word] |= comptime!(1u32 << (first + j) as u32);
                 }
             }
             scores[index] = sum;
@@ -203,37 +199,36 @@ pub(crate) fn score<M: Numeric>(
                 let query = select(keys_in_rows, column, row_query);
                 let key = select(keys_in_rows, row + i, column);
                 if is_hidden::<M>(scoring, place, head, query, key) {
-                    bits[group] |= 1u32 << pair as u32;
+                    let (word, first) = comptime!(tile.flags(0, group));
+                    bits[word] |= 1u32 << (first + pair) as u32;
                 }
             }
         }
     }
-    // One test for all scores, because almost none is hidden or infinite. Bits are compared, because drivers order NaN differently.
-    let mut largest = magnitude(scores[0usize]);
+    // One test for all scores, because almost none is hidden or infinite: their magnitudes add up to a finite number. Its bits are compared, because drivers
+    // order NaN differently.
+    let mut sum = scores[0usize].abs();
     #[unroll]
     for index in 1..comptime!(tile.vectors_per_unit()) {
-        largest = largest.max(magnitude(scores[index]));
+        sum += scores[index].abs();
     }
-    let mut are_finite = true.runtime();
-    #[unroll]
-    for j in 0..4usize {
-        are_finite = are_finite && largest.extract(j) < INFINITE;
-    }
+    let are_finite = u32::reinterpret(sum_of(sum)) < INFINITE;
     if !are_finite || any(&bits, config) {
         #[unroll]
         for index in 0..comptime!(tile.vectors_per_unit()) {
             let (i, group) = comptime!((index / groups, index % groups));
+            let (word, first) = comptime!(tile.flags(i, group));
             let mut checked = scores[index];
             #[unroll]
             for j in 0..4usize {
-                let bit = comptime!(1u32 << (i * 4 + j) as u32);
+                let bit = comptime!(1u32 << (first + j) as u32);
                 let number = checked.extract(j);
                 // A score of −∞ is hidden, +∞ becomes finite, NaN stays.
                 if number < lowest_finite() {
-                    bits[group] |= bit;
+                    bits[word] |= bit;
                 }
                 let number = select(number > highest_finite(), highest_finite(), number);
-                let hidden = bits[group] & bit != 0;
+                let hidden = bits[word] & bit != 0;
                 checked.insert(j, select(hidden, lowest_finite(), number));
             }
             scores[index] = checked;
@@ -242,18 +237,24 @@ pub(crate) fn score<M: Numeric>(
     bits
 }
 
-/// The bits of the absolute values.
+/// A flag of each pair of a unit, none of them set; [`Tile::flags`] says where they are.
 #[cube]
-fn magnitude(numbers: Four) -> Vector<u32, Const<4>> {
-    Vector::<u32, Const<4>>::reinterpret(numbers) & Vector::<u32, Const<4>>::new(0x7fff_ffffu32)
+pub(crate) fn no_flags(#[comptime] tile: Tile) -> Array<u32> {
+    let words = comptime!(tile.words_of_flags());
+    let mut bits = Array::<u32>::new(words);
+    #[unroll]
+    for word in 0..words {
+        bits[word] = 0u32;
+    }
+    bits
 }
 
 #[cube]
 fn any(bits: &Array<u32>, #[comptime] config: Config) -> bool {
     let mut all = bits[0usize];
     #[unroll]
-    for group in 1..comptime!(config.tile.groups()) {
-        all |= bits[group];
+    for word in 1..comptime!(config.tile.words_of_flags()) {
+        all |= bits[word];
     }
     all != 0
 }
@@ -265,10 +266,11 @@ pub(crate) fn mark_seen(bits: &Array<u32>, unit: &mut Unit) {
     let all = comptime!((0..tile.rows).fold(0u32, |all, row| all | 1 << (row * 4)));
     #[unroll]
     for group in 0..comptime!(tile.groups()) {
+        let (word, first) = comptime!(tile.flags(0, group));
         #[unroll]
         for j in 0..4usize {
-            let column = comptime!(all << j as u32);
-            if bits[group] & column != column {
+            let column = comptime!(all << (first + j) as u32);
+            if bits[word] & column != column {
                 // All units that write write 1.
                 let at = unit.x * 4 + comptime!(tile.skip(group) + j);
                 unit.seen[at] = 1u32;
@@ -300,19 +302,19 @@ pub(crate) fn zero_hidden(
     if any_hidden {
         #[unroll]
         for index in 0..comptime!(config.tile.vectors_per_unit()) {
-            let (i, group) = comptime!((index / groups, index % groups));
-            numbers[index] = zero_where(numbers[index], hidden[group], i);
+            let (word, first) = comptime!(config.tile.flags(index / groups, index % groups));
+            numbers[index] = zero_where(numbers[index], hidden[word], first);
         }
     }
 }
 
-/// Four columns of row `row` of a unit, with zeros where bit `row * 4 + column` is set.
+/// Four numbers, with zeros where the bits from `first` on are set.
 #[cube]
-pub(crate) fn zero_where(four: Four, bits: u32, #[comptime] row: usize) -> Four {
+pub(crate) fn zero_where(four: Four, bits: u32, #[comptime] first: usize) -> Four {
     let mut kept = Four::new(0.0f32);
     #[unroll]
     for j in 0..4usize {
-        let bit = comptime!(1u32 << (row * 4 + j) as u32);
+        let bit = comptime!(1u32 << (first + j) as u32);
         kept.insert(j, select(bits & bit != 0, f32::new(0.0), four.extract(j)));
     }
     kept

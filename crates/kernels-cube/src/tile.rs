@@ -62,6 +62,18 @@ impl Tile {
         self.rows * self.groups()
     }
 
+    /// Words with a flag of each pair of a unit.
+    pub(crate) fn words_of_flags(self) -> usize {
+        self.vectors_per_unit().div_ceil(8)
+    }
+
+    /// The word that has the flags of the pairs of a row of a unit with columns `group`, and the first of their four bits. The flags of a group's rows,
+    /// of which there are 1, 2, 4 or 8, or fewer than 8 with one group, are in one word.
+    pub(crate) fn flags(self, row: usize, group: usize) -> (usize, usize) {
+        let vector = group * self.rows + row;
+        (vector / 8, vector % 8 * 4)
+    }
+
     /// Columns from a unit's first vector to its vector `group`.
     pub(crate) fn skip(self, group: usize) -> usize {
         group * self.across() * 4

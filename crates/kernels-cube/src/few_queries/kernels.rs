@@ -97,7 +97,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     #[unroll]
     for i in 0..rows {
         let weights = (scores[i] - Four::new(maxima[i])).exp();
-        let weights = zero_where(weights, bits[0], i);
+        let weights = zero_where(weights, bits[0], comptime!(i * 4));
         scores[i] = weights;
         totals[i] = sum_of(weights);
     }

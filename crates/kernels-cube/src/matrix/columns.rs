@@ -8,6 +8,12 @@ use crate::{
     visible::Place,
 };
 
+/// The place in the pool of vector `at` of the statistics: behind the scores of row `at`.
+#[cube]
+fn place_of(at: usize, #[comptime] matrix: Matrix) -> usize {
+    at * comptime!(matrix.score_stride()) + comptime!(matrix.columns / 4)
+}
+
 /// Puts both statistics of the queries that are the tile's columns into shared memory. Needs a barrier before, and one after.
 #[cube]
 pub(crate) fn load_column_statistics(
@@ -30,7 +36,7 @@ pub(crate) fn load_column_statistics(
             let query = (first + quad * 4 + i).min(place.len_q - 1);
             four.insert(i, statistics[head * place.len_q + query]);
         }
-        unit.pool[comptime!(matrix.statistics()) + at] = four;
+        unit.pool[place_of(at, matrix)] = four;
     }
 }
 
@@ -42,12 +48,12 @@ pub(crate) fn of_columns(
     #[comptime] matrix: Matrix,
 ) -> Array<f32> {
     let tile = comptime!(unit.tile);
-    let first = comptime!(matrix.statistics() + number * matrix.columns / 4);
+    let first = comptime!(number * matrix.columns / 4);
     let mut numbers = Array::<f32>::new(comptime!(tile.columns));
     #[unroll]
     for group in 0..comptime!(tile.groups()) {
         let at = first + unit.x + comptime!(tile.skip(group) / 4);
-        let four = unit.pool[at];
+        let four = unit.pool[place_of(at, matrix)];
         #[unroll]
         for j in 0..4usize {
             numbers[comptime!(group * 4 + j)] = four.extract(j);

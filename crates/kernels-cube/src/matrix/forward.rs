@@ -64,7 +64,6 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     let one = f32::new(1.0);
     let mut unit = unit_of_plane(tile, matrix);
     let mut operands = operands::<T>(matrix);
-    let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let heads = comptime!(config.heads);
     let queries = own_rows::<F, T, N>(
         site.queries,
@@ -112,7 +111,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
         for group in 1..groups {
             of_row = of_row.max(scored.scores[group]);
         }
-        let top = reduce_row(largest_of(of_row), &mut unit, true, matrix);
+        let top = reduce_row(largest_of(of_row), true, tile);
         let mut factor = one;
         let grows = top > base + MOST_GROWTH;
         if grows {
@@ -122,9 +121,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
         // Sums are 0 while the total is 0, and need no rescaling.
         let wanted = grows && total > f32::new(0.0);
         total *= factor;
-        rescale(
-            &mut sums, factor, wanted, &mut unit, &mut flags, dim_v, matrix,
-        );
+        rescale(&mut sums, factor, wanted, &mut unit, dim_v, matrix);
         #[unroll]
         for group in 0..groups {
             scored.scores[group] = (scored.scores[group] - Four::new(above(base, matrix))).exp();
@@ -175,7 +172,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
         );
     }
 
-    let total = reduce_row(total, &mut unit, false, matrix);
+    let total = reduce_row(total, false, tile);
     let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
     own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
     let result = ended(

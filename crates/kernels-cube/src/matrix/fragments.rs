@@ -14,13 +14,14 @@ use crate::tile::{Four, Quad, Side, Tile, Unit};
 /// The fragments of a plane's rows, from the first columns to the last.
 pub(crate) type Fragments<T> = Sequence<cmma::Matrix<T>>;
 
-/// This unit, which holds part `x` of row `y`; neighbouring units hold neighbouring rows. The pool has scores, and statistics of columns.
+/// This unit, which holds part `x` of row `y`; neighbouring units hold the parts of a row. The pool has scores, and statistics of columns.
 #[cube]
 pub(crate) fn unit_of_plane(#[comptime] tile: Tile, #[comptime] matrix: Matrix) -> Unit {
     let lane = UNIT_POS_PLANE as usize;
+    let across = comptime!(tile.across());
     Unit {
-        y: first_row(matrix) + lane % comptime!(matrix.m),
-        x: lane / comptime!(matrix.m),
+        y: first_row(matrix) + lane / across,
+        x: lane % across,
         pool: Shared::<[Four]>::new_slice(comptime!(matrix.pool())),
         seen: Shared::<[u32]>::new_slice(comptime!(matrix.columns)),
         tile,
@@ -35,6 +36,10 @@ pub(crate) fn first_row(#[comptime] matrix: Matrix) -> usize {
 /// This plane's rows of the tile that begins at the first of `rows`, or of a tile of all rows of `heads` heads, as the left side of products.
 /// Overwrites the operands.
 #[cube]
+#[allow(
+    clippy::if_same_then_else,
+    reason = "the first condition is known when the kernel is compiled"
+)]
 pub(crate) fn own_rows<F: Float, T: Float, N: Size>(
     rows: Side<'_, F, N>,
     unit: &mut Unit,
@@ -44,42 +49,77 @@ pub(crate) fn own_rows<F: Float, T: Float, N: Size>(
     #[comptime] matrix: Matrix,
 ) -> Fragments<T> {
     let stride = comptime!(matrix.stride(dim));
-    sync_cube();
-    if comptime!(heads > 1) {
-        load_heads::<F, T, N>(rows, operands, heads, dim, matrix);
-    } else {
-        #[unroll]
-        for piece in 0..comptime!(matrix.rows / matrix.columns) {
-            let skip = comptime!(piece * matrix.columns);
-            let to = comptime!(skip * stride);
-            let rows = rows_from(rows, 0usize, skip);
-            load_operand::<F, T, N>(rows, true, unit, operands, to, dim, matrix);
-        }
-    }
-    sync_cube();
+    let at_once = comptime!(matrix.rows.min(matrix.operands * matrix.columns));
+    let steps = comptime!(dim / matrix.k);
     let mut own = Sequence::<cmma::Matrix<T>>::new();
     #[unroll]
-    for piece in 0..comptime!(matrix.pieces) {
-        #[unroll]
-        for step in 0..comptime!(dim / matrix.k) {
-            let from = comptime!(piece * matrix.all_operands() + step * matrix.k / 4);
-            let at = first_row(matrix) * stride + from;
-            let end = operands.rows.len();
-            own.push(fragment::<T>(
-                &operands.rows[at..end],
-                stride,
-                MatrixIdent::A,
-                MatrixLayout::RowMajor,
-                matrix,
-            ));
+    for _ in 0..comptime!(matrix.pieces * steps) {
+        own.push(unwritten::<T>(
+            MatrixIdent::A,
+            MatrixLayout::RowMajor,
+            matrix,
+        ));
+    }
+    #[unroll]
+    for part in 0..comptime!(matrix.rows / at_once) {
+        let first = comptime!(part * at_once);
+        sync_cube();
+        if comptime!(heads > 1) {
+            load_heads::<F, T, N>(rows, operands, heads, first, at_once, dim, matrix);
+        } else {
+            #[unroll]
+            for number in 0..comptime!(at_once / matrix.columns) {
+                let skip = comptime!(number * matrix.columns);
+                let to = comptime!(skip * stride);
+                let rows = rows_from(rows, 0usize, comptime!(first + skip));
+                load_operand::<F, T, N>(rows, true, unit, operands, to, dim, matrix);
+            }
+        }
+        sync_cube();
+        if comptime!(at_once == matrix.rows) {
+            load_own(&mut own, operands, first, dim, matrix);
+        } else if PLANE_POS as usize / comptime!(at_once / matrix.m) == part {
+            load_own(&mut own, operands, first, dim, matrix);
         }
     }
     own
 }
 
-/// The fragment at the beginning of a slice, whose rows are `stride` vectors apart.
+/// Loads the fragments of a plane's rows of the tile, of which the rows from `first` on are in shared memory.
+#[cube]
+fn load_own<T: Float>(
+    own: &mut Fragments<T>,
+    operands: &mut Operands<T>,
+    #[comptime] first: usize,
+    #[comptime] dim: usize,
+    #[comptime] matrix: Matrix,
+) {
+    let (stride, steps) = comptime!((matrix.stride(dim), dim / matrix.k));
+    let at = (first_row(matrix) - first) * stride;
+    let end = operands.rows.len();
+    #[unroll]
+    for index in 0..comptime!(matrix.pieces * steps) {
+        let (piece, step) = comptime!((index / steps, index % steps));
+        let from = comptime!(piece * matrix.all_operands() + step * matrix.k / 4);
+        let from = &operands.rows[at + from..end];
+        cmma::load(&mut own[index], from, comptime!(stride as u32 * 4));
+    }
+}
+
 #[cube]
 #[allow(unsafe_code, reason = "a fragment is written before it is read")]
+fn unwritten<T: Float>(
+    #[comptime] ident: MatrixIdent,
+    #[comptime] layout: MatrixLayout,
+    #[comptime] matrix: Matrix,
+) -> cmma::Matrix<T> {
+    let (m, n, k) = comptime!((matrix.m, matrix.n, matrix.k));
+    // SAFETY: `fragment` and `own_rows`, which alone call this, load the whole fragment before it is read.
+    unsafe { cmma::Matrix::<T>::uninitialized(ident, m, n, k, layout) }
+}
+
+/// The fragment at the beginning of a slice, whose rows are `stride` vectors apart.
+#[cube]
 fn fragment<T: Float>(
     from: &[Quad<T>],
     #[comptime] stride: usize,
@@ -87,9 +127,7 @@ fn fragment<T: Float>(
     #[comptime] layout: MatrixLayout,
     #[comptime] matrix: Matrix,
 ) -> cmma::Matrix<T> {
-    let (m, n, k) = comptime!((matrix.m, matrix.n, matrix.k));
-    // SAFETY: `load` writes the whole fragment.
-    let mut fragment = unsafe { cmma::Matrix::<T>::uninitialized(ident, m, n, k, layout) };
+    let mut fragment = unwritten::<T>(ident, layout, matrix);
     cmma::load(&mut fragment, from, comptime!(stride as u32 * 4));
     fragment
 }
@@ -296,30 +334,21 @@ pub(crate) fn part_of_sums(
     own_part(unit, matrix)
 }
 
-/// The largest of the numbers that the units of a row hold, or their sum. Begins with a barrier of the plane; overwrites scores.
+/// The largest of the numbers that the units of a row hold, or their sum. Begins with a barrier of the plane: units that took different branches would
+/// not find each other.
 #[cube]
-pub(crate) fn reduce_row(
-    number: f32,
-    unit: &mut Unit,
-    #[comptime] largest: bool,
-    #[comptime] matrix: Matrix,
-) -> f32 {
-    let across = comptime!(unit.tile.across());
+pub(crate) fn reduce_row(number: f32, #[comptime] largest: bool, #[comptime] tile: Tile) -> f32 {
     let mut result = number;
-    if comptime!(across > 1) {
-        let first = unit.y * comptime!(matrix.score_stride());
+    if comptime!(tile.across() > 1) {
         sync_plane();
-        unit.pool[first + unit.x] = Four::new(number);
-        sync_plane();
-        result = unit.pool[first].extract(0usize);
-        #[unroll]
-        for x in 1..across {
-            let other = unit.pool[first + x].extract(0usize);
-            if comptime!(largest) {
-                result = result.max(other);
-            } else {
-                result += other;
-            }
+    }
+    #[unroll]
+    for step in 0..comptime!(tile.across().ilog2()) {
+        let other = plane_shuffle_xor(result, comptime!(1u32 << step));
+        if comptime!(largest) {
+            result = result.max(other);
+        } else {
+            result += other;
         }
     }
     result

@@ -60,7 +60,6 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     let values = side::<F, N>(value, batch, head_kv, first, one);
     let values = own_rows::<F, T, N>(values, &mut unit, &mut operands, 1usize, dim_v, matrix);
     let mut key_sums = zero_sums(dim_qk, matrix);
-    let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let mut factor = f32::new(0.0);
     let mut value_sums = zero_sums(dim_v, matrix);
 
@@ -164,7 +163,6 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
                         factor,
                         &mut key_sums,
                         &mut unit,
-                        &mut flags,
                         dim_qk,
                         matrix,
                     );

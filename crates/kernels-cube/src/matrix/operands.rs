@@ -312,24 +312,27 @@ pub(crate) fn load_operand<F: Float, T: Float, N: Size>(
     write_rows(rows, &read, all_seen, unit, operands, first, dim, matrix);
 }
 
-/// Puts all rows of `heads` heads into shared memory, from the head of `rows` on, one head behind the other, and zeros behind the last. Needs a
-/// barrier before, and one after.
+/// Puts rows `first .. first + count` of all rows of `heads` heads into shared memory, from the head of `rows` on, one head behind the other, and zeros
+/// behind the last. Needs a barrier before, and one after.
 #[cube]
 pub(crate) fn load_heads<F: Float, T: Float, N: Size>(
     rows: Side<'_, F, N>,
     operands: &mut Operands<T>,
     #[comptime] heads: usize,
+    #[comptime] first: usize,
+    #[comptime] count: usize,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
 ) {
     let of_row = comptime!(dim / 4);
     let mut at = UNIT_POS as usize;
-    while at < comptime!(matrix.rows * of_row) {
-        let (row, quad) = (at / of_row, at % of_row);
+    while at < comptime!(count * of_row) {
+        let (to, quad) = (at / of_row, at % of_row);
+        let row = first + to;
         let head = row / rows.end;
         let of_head = rows_from(rows, head.min(comptime!(heads - 1)), 0usize);
         let read = load_quad(of_head, row % rows.end, quad * 4, head < heads);
-        let to = row * comptime!(matrix.stride(dim)) + quad;
+        let to = to * comptime!(matrix.stride(dim)) + quad;
         let to_rest = comptime!(matrix.all_operands());
         put::<F, T>(read, &mut operands.rows, to, to_rest, matrix);
         at += comptime!(matrix.planes() * matrix.plane);

@@ -64,7 +64,6 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     let upstream = own_rows::<F, T, N>(upstream, &mut unit, &mut operands, 1usize, dim_v, matrix);
     let mut sums = zero_sums(dim_qk, matrix);
     let mut deltas = no_deltas(tile);
-    let mut flags = Shared::<[u32]>::new_slice(comptime!(matrix.planes()));
     let mut factor = f32::new(0.0);
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
@@ -116,15 +115,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
             }
             to_score_gradients(&scored, &mut gradients, &delta, true);
             if comptime!(matrix.scaled) {
-                factor = fit(
-                    &mut gradients,
-                    factor,
-                    &mut sums,
-                    &mut unit,
-                    &mut flags,
-                    dim_qk,
-                    matrix,
-                );
+                factor = fit(&mut gradients, factor, &mut sums, &mut unit, dim_qk, matrix);
             }
             if comptime!(matrix.operands == 1) {
                 sync_cube();
@@ -157,7 +148,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
     #[comptime]
     if let ComptimeOption::Some(of_delta) = of_delta {
-        deltas[0usize] = reduce_row(deltas[0usize], &mut unit, false, matrix);
+        deltas[0usize] = reduce_row(deltas[0usize], false, tile);
         store_deltas(&deltas, of_delta, own, &mut unit);
     }
     #[comptime]

@@ -28,18 +28,11 @@ pub(crate) fn rescale(
     factor: f32,
     wanted: bool,
     unit: &mut Unit,
-    flags: &mut Shared<[u32]>,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
 ) {
-    let plane = PLANE_POS as usize;
-    flags[plane] = 0u32;
     sync_plane();
-    if wanted {
-        flags[plane] = 1u32;
-    }
-    sync_plane();
-    let wanted = flags[plane] != 0;
+    let wanted = plane_any(wanted);
     let tile = comptime!(unit.tile);
     let stride = comptime!(matrix.score_stride());
     let own = own_vector(unit, matrix);
@@ -47,7 +40,9 @@ pub(crate) fn rescale(
     for part in 0..comptime!(matrix.parts(dim)) {
         let first = comptime!(part * matrix.columns / matrix.n);
         let end = comptime!((first + matrix.columns / matrix.n).min(dim / matrix.n));
-        sync_plane();
+        if comptime!(part > 0) {
+            sync_plane();
+        }
         if wanted {
             #[unroll]
             for column in first..end {
@@ -86,7 +81,6 @@ pub(crate) fn fit(
     factor: f32,
     sums: &mut Fragments<f32>,
     unit: &mut Unit,
-    flags: &mut Shared<[u32]>,
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
 ) -> f32 {
@@ -96,7 +90,7 @@ pub(crate) fn fit(
     for group in 1..groups {
         largest = largest.max(gradients[group].abs());
     }
-    let top = reduce_row(largest_of(largest), unit, true, matrix);
+    let top = reduce_row(largest_of(largest), true, comptime!(unit.tile));
     let zero = f32::new(0.0);
     let is_first = factor == zero;
     let (mut fitted, mut ratio) = (factor, f32::new(1.0));
@@ -109,7 +103,7 @@ pub(crate) fn fit(
             ratio = fitted / factor;
         }
     }
-    rescale(sums, ratio, grows && !is_first, unit, flags, dim, matrix);
+    rescale(sums, ratio, grows && !is_first, unit, dim, matrix);
     let by = select(fitted == zero, f32::new(1.0), fitted);
     #[unroll]
     for group in 0..groups {

@@ -107,14 +107,16 @@ impl Matrix {
         let hardware = &properties.hardware;
         let plane = hardware.plane_size_min as usize;
         let f32 = ElemType::Float(FloatKind::F32);
-        // A plane shares its fragments, so the size of a plane must be known when the kernel is compiled.
+        // A plane shares its fragments, so the size of a plane must be known when the kernel is compiled. Units of a row exchange numbers in pairs.
+        // Whether plane operations are listed is not asked: every device with matrix units has them, but CubeCL lists none of a driver in software.
         let is_fixed = hardware.plane_size_min == hardware.plane_size_max;
+        let is_known = is_fixed && plane.is_power_of_two();
         let dim = problem.dim_qk.max(problem.dim_v);
         #[cfg(test)]
         if FORCED.get().is_some() {
             return None;
         }
-        if is_switched("off") || !is_fixed {
+        if is_switched("off") || !is_known {
             return None;
         }
         let size_of = |elem: ElemType| {
@@ -220,9 +222,10 @@ impl Matrix {
         self.rows / self.m
     }
 
-    /// From one row of scores in shared memory to the next, in vectors: an odd stride spreads rows over the banks.
+    /// From one row of scores in shared memory to the next, in vectors. An odd number of times 32 bytes spreads over the banks what units write of a fragment,
+    /// two numbers of each of eight rows on NVIDIA's cards, and what they read, both parts of four rows.
     pub(crate) fn score_stride(self) -> usize {
-        self.columns / 4 + 1
+        self.columns / 4 + 2
     }
 
     /// Bytes of a vector of four operands.
@@ -235,14 +238,19 @@ impl Matrix {
         dim / 4 + 16 / self.bytes_of_vector()
     }
 
-    /// The first vector of an operand.
+    /// The first vector of an operand. Where both are in the same place, the second is 32 bytes behind the first: compilers would keep the addresses of
+    /// all fragments in registers from one product to the next.
     pub(crate) fn operand(self, number: usize) -> usize {
-        number % self.operands * self.columns * self.stride(self.dim_qk.max(self.dim_v))
+        match self.operands {
+            1 => number * 32 / self.bytes_of_vector(),
+            _ => number * self.columns * self.stride(self.dim_qk.max(self.dim_v)),
+        }
     }
 
-    /// Vectors of all operands in shared memory, which must also hold the cube's own rows.
+    /// Vectors of all operands in shared memory.
     pub(crate) fn all_operands(self) -> usize {
-        self.rows.max(self.operands * self.columns) * self.stride(self.dim_qk.max(self.dim_v))
+        let last = self.operand(1) * (2 - self.operands);
+        last + self.operands * self.columns * self.stride(self.dim_qk.max(self.dim_v))
     }
 
     /// Vectors of a tile of weights in shared memory. Without one there is still a vector: an array is not empty.
@@ -253,21 +261,15 @@ impl Matrix {
         }
     }
 
-    /// The first vector of the statistics of the columns, behind the scores.
-    pub(crate) fn statistics(self) -> usize {
-        self.rows * self.score_stride()
-    }
-
-    /// Vectors of the pool: a tile of scores, and two statistics of each column.
+    /// Vectors of a tile of scores in shared memory.
     pub(crate) fn pool(self) -> usize {
-        self.statistics() + self.columns / 2
+        self.rows * self.score_stride()
     }
 
     /// Bytes of shared memory, a flag and two numbers of each column included.
     fn bytes(self) -> usize {
         let vectors = self.pieces * (self.all_operands() + self.weights());
-        let operands = self.bytes_of_vector() * vectors;
-        16 * self.pool() + operands + 12 * self.columns + 4 * self.planes()
+        16 * self.pool() + self.bytes_of_vector() * vectors + 12 * self.columns
     }
 
     /// Parts as wide as the tile that cover a row of `dim` numbers.

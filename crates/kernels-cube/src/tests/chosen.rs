@@ -52,13 +52,18 @@ fn products_that_a_device_lists() {
         change(&mut device);
         chosen(&device, F16)
     };
-    // A plane of any of two sizes; one in which rows would not fit; and no room.
+    // A plane of any of two sizes; one whose units could not share rows in pairs; one in which 16 rows do not fit; and no room.
     assert_eq!(chosen_if(|it| it.hardware.plane_size_min = 16), None);
-    let with_planes_of_twelve = chosen_if(|it| {
-        it.hardware.plane_size_min = 12;
-        it.hardware.plane_size_max = 12;
+    let with_planes_of_48 = chosen_if(|it| {
+        it.hardware.plane_size_min = 48;
+        it.hardware.plane_size_max = 48;
     });
-    assert_eq!(with_planes_of_twelve, None);
+    assert_eq!(with_planes_of_48, None);
+    let with_planes_of_eight = chosen_if(|it| {
+        it.hardware.plane_size_min = 8;
+        it.hardware.plane_size_max = 8;
+    });
+    assert_eq!(with_planes_of_eight, Some(([8, 8, 16], F16, 1)));
     assert_eq!(
         chosen_if(|it| it.hardware.max_shared_memory_size = 4 << 10),
         None
