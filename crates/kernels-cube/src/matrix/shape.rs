@@ -15,7 +15,7 @@ use crate::{
 /// Rows of operands are padded to a multiple of this, which every fragment size divides.
 const WHOLE: usize = 16;
 
-/// The widest head of which two operands fit into shared memory beside the scores, if that is 48 KiB, and two sums into registers.
+/// The widest head of which two operands fit into 48 KiB of shared memory beside a square of scores, and two sums into registers.
 const WIDEST_OF_TWO: usize = 64;
 
 /// Rows of the largest tile.
@@ -96,8 +96,8 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// The tile and the products of a call. `None` if matrix units are turned off, and if the device has none for `elem`, planes of several sizes, or no
-    /// room for a tile.
+    /// The tile and the products of a call. `None` if matrix units are turned off, and if the device has none for `elem`, planes of several sizes or of
+    /// one that is no power of two, or no room for a tile.
     pub(crate) fn of(
         properties: &DeviceProperties,
         problem: &Problem,
@@ -222,8 +222,8 @@ impl Matrix {
         self.rows / self.m
     }
 
-    /// From one row of scores in shared memory to the next, in vectors. An odd number of times 32 bytes spreads over the banks what units write of a fragment,
-    /// two numbers of each of eight rows on NVIDIA's cards, and what they read, both parts of four rows.
+    /// From one row of scores in shared memory to the next, in vectors. An odd number of times 32 bytes spreads over the banks what a plane
+    /// writes of a fragment, eight numbers of each of eight rows on NVIDIA's cards, and what eight of its units read, both parts of four rows.
     pub(crate) fn score_stride(self) -> usize {
         self.columns / 4 + 2
     }
@@ -238,8 +238,8 @@ impl Matrix {
         dim / 4 + 16 / self.bytes_of_vector()
     }
 
-    /// The first vector of an operand. Where both are in the same place, the second is 32 bytes behind the first: compilers would keep the addresses of
-    /// all fragments in registers from one product to the next.
+    /// The first vector of an operand. Where both take turns in one place, the second begins 32 bytes later: otherwise compilers keep the addresses of all
+    /// fragments in registers from one product to the next.
     pub(crate) fn operand(self, number: usize) -> usize {
         match self.operands {
             1 => number * 32 / self.bytes_of_vector(),
@@ -249,8 +249,7 @@ impl Matrix {
 
     /// Vectors of all operands in shared memory.
     pub(crate) fn all_operands(self) -> usize {
-        let last = self.operand(1) * (2 - self.operands);
-        last + self.operands * self.columns * self.stride(self.dim_qk.max(self.dim_v))
+        self.operand(1) + self.columns * self.stride(self.dim_qk.max(self.dim_v))
     }
 
     /// Vectors of a tile of weights in shared memory. Without one there is still a vector: an array is not empty.
