@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Registers, bytes on the stack (spilled registers and arrays) and of shared memory, and instructions of the kernels, as NVIDIA's compiler
 makes them. Fails if a kernel has bytes on the stack with heads of 64 or 128 numbers, or more than 32 with an option, or for the gradient of a bias.
-In bf16 this compiler reads operands number by number and transposes them in registers (LD and MOVM in place of LDSM): for gradients of query, key and
-value of 128 numbers, 184 bytes are allowed on sm_80, and 8 on others.
+In bf16 this compiler reads operands number by number and transposes them in registers (LD and MOVM in place of LDSM): for the gradient of a key of 128
+numbers, 8 bytes are allowed on sm_80.
 Needs no GPU, but `pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm nvidia-cuda-runtime nvidia-cuda-crt`.
 
     BURN_ATTN_SOURCES=/tmp/cuda cargo test -p burn-attn-kernels-cube --features wgpu generated
@@ -54,8 +54,8 @@ def most_on_stack(kernel, arch):
     kind, elem, pieces, dim, option = parts.groups()
     if pieces or int(dim) > 128:
         return None
-    if elem == "bf16" and dim == "128" and kind in ("Query", "KeyAndValue"):
-        return 184 if arch == "sm_80" else 8
+    if elem == "bf16" and dim == "128" and kind == "KeyAndValue" and arch == "sm_80":
+        return 8
     # A gradient of a bias is that of an option.
     return 32 if option or kind == "Bias" else 0
 

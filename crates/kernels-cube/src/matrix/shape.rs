@@ -15,14 +15,14 @@ use crate::{
 /// Rows of operands are padded to a multiple of this, which every fragment size divides.
 const WHOLE: usize = 16;
 
-/// The widest head of which two operands fit into 48 KiB of shared memory beside a square of scores, and two sums into registers.
+/// The widest head of which two sums fit into registers, and two operands into 48 KiB of shared memory beside a square of scores.
 const WIDEST_OF_TWO: usize = 64;
 
 /// Rows of the largest tile.
 pub(crate) const MOST_ROWS_OF_TILE: usize = 128;
 
-/// The widest head of which 64 rows of an operand fit into shared memory beside 64 x 64 scores.
-const WIDEST_OF_SQUARES: usize = 128;
+/// The widest head of which two operands of half precision fit into 48 KiB beside a tile of 128 x 32.
+const WIDEST_OF_TWO_OPERANDS: usize = 128;
 
 /// What the environment says of matrix units.
 static SWITCH: LazyLock<Option<OsString>> =
@@ -156,10 +156,10 @@ impl Matrix {
             &[[64, 32, 1], [32, 32, 1]]
         } else if dim <= WIDEST_OF_TWO {
             &[[MOST_ROWS_OF_TILE, 32, 2], [64, 32, 2], [32, 32, 2]]
-        } else if dim <= WIDEST_OF_SQUARES {
-            &[[64, 64, 1], [32, 32, 1]]
+        } else if dim <= WIDEST_OF_TWO_OPERANDS {
+            &[[MOST_ROWS_OF_TILE, 32, 2], [64, 64, 1], [32, 32, 1]]
         } else {
-            &[[64, 32, 1], [32, 32, 1]]
+            &[[MOST_ROWS_OF_TILE, 32, 1], [64, 32, 1], [32, 32, 1]]
         };
         let len = match pass {
             Pass::KeyAndValue => problem.len_kv,
