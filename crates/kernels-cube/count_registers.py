@@ -2,7 +2,7 @@
 """Registers, bytes on the stack (spilled registers and arrays) and of shared memory, and instructions of the kernels, as NVIDIA's compiler
 makes them. Fails if a kernel has bytes on the stack with heads of 64 or 128 numbers, or more than 32 with an option, or for the gradient of a bias.
 In bf16 this compiler reads operands number by number and transposes them in registers (LD and MOVM in place of LDSM): for the gradient of a key of 128
-numbers, 8 bytes are allowed on sm_80.
+numbers, 8 bytes are allowed.
 Needs no GPU, but `pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm nvidia-cuda-runtime nvidia-cuda-crt`.
 
     BURN_ATTN_SOURCES=/tmp/cuda cargo test -p burn-attn-kernels-cube --features wgpu generated
@@ -46,7 +46,7 @@ def said(program, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def most_on_stack(kernel, arch):
+def most_on_stack(kernel):
     """The most bytes on the stack; None where nothing is required: wide heads, and a number in two pieces."""
     parts = re.fullmatch(r"([A-Za-z]+)_(f16|bf16|f32)(_pieces)?_(\d+)(_\w+)?", kernel)
     if not parts:
@@ -54,7 +54,7 @@ def most_on_stack(kernel, arch):
     kind, elem, pieces, dim, option = parts.groups()
     if pieces or int(dim) > 128:
         return None
-    if elem == "bf16" and dim == "128" and kind == "KeyAndValue" and arch == "sm_80":
+    if elem == "bf16" and dim == "128" and kind == "KeyAndValue":
         return 8
     # A gradient of a bias is that of an option.
     return 32 if option or kind == "Bias" else 0
@@ -70,7 +70,7 @@ def main(folder, *archs):
         code = re.findall(r"\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9]+)", said("nvdisasm", "-c", cubin))
         counts = [sum(name == wanted for name in code) for wanted in ("HMMA", "LDSM", "FFMA")]
         print("|", " | ".join(map(str, [path.stem, arch, *usage.groups(), *counts, len(code)])), "|", flush=True)
-        most = most_on_stack(path.stem, arch)
+        most = most_on_stack(path.stem)
         if most is not None and int(usage[2]) > most:
             missed.append(f"{path.stem} for {arch} has {usage[2]} bytes on the stack, more than {most}")
     if not paths or missed:

@@ -46,10 +46,10 @@ struct Tensor {
     double get(size_t index) const;
     void set(size_t index, double number) const;
 };
-// Of NaN, and with rows of heads inside those of positions if `heads_are_inner`.
+// Filled with NaN. If `heads_are_inner`, the heads of a position lie one behind the other.
 Tensor make_tensor(const char *name, Type type, std::vector<int> shape, bool is_result, bool heads_are_inner = false);
 
-// What a case has besides its options' tensors: all numbers in the order of their indices, as the kernel gets them.
+// All numbers in the order of their indices, rounded as the kernel gets them, and the kernel's tensors.
 struct Inputs {
     Numbers query, key, value, output_gradient, bias, distance_bias, sinks;
     Integers masked, visible_blocks, key_lengths, first_keys, query_offsets, segments;

@@ -20,10 +20,6 @@
 // For accesses that are reported as those of a fragment.
 #define UNCHECKED __attribute__((no_sanitize("thread"), noinline))
 
-inline uint32_t __shfl_xor_sync(uint32_t, uint32_t number, uint32_t mask) {
-    return emulator::shuffle_xor(number, mask);
-}
-
 inline float __shfl_xor_sync(uint32_t, float number, uint32_t mask) {
     uint32_t bits;
     memcpy(&bits, &number, 4);
@@ -36,7 +32,6 @@ inline bool __any_sync(uint32_t, bool is_true) { return emulator::any(is_true); 
 
 // The number if one is NaN.
 inline float max(float a, float b) { return fmaxf(a, b); }
-inline float min(float a, float b) { return fminf(a, b); }
 
 template <class T> T max(T a, T b) { return a > b ? a : b; }
 template <class T> T min(T a, T b) { return a < b ? a : b; }
@@ -119,6 +114,7 @@ inline void check_alignment(const void *address, size_t bytes_of_row) {
 
 template <class Fragment, class T>
 UNCHECKED void load(Fragment &into, const T *from, uint32_t stride, bool is_row_major) {
+    emulator::reach(emulator::LOAD);
     check_alignment(from, stride * sizeof(T));
     for (int i = 0; i < Fragment::count; i++) {
         const T *number = from + Fragment::offset(i, stride, is_row_major);
@@ -142,6 +138,7 @@ template <int K> void load_matrix_sync(Sums<K> &into, const float *from, uint32_
 
 template <int K>
 UNCHECKED void store_matrix_sync(float *to, const Sums<K> &from, uint32_t stride, layout_t layout) {
+    emulator::reach(emulator::STORE);
     check_alignment(to, stride * sizeof(float));
     for (int i = 0; i < Sums<K>::count; i++) {
         float *number = to + Sums<K>::offset(i, stride, layout == mem_row_major);
@@ -151,6 +148,7 @@ UNCHECKED void store_matrix_sync(float *to, const Sums<K> &from, uint32_t stride
 }
 
 template <int K> UNCHECKED void fill_fragment(Sums<K> &into, float number) {
+    emulator::reach(emulator::FILL);
     for (float &each : into.numbers) each = number;
 }
 

@@ -116,6 +116,14 @@ static void fill_option(const Case &of, Filler &filler, Inputs &into) {
         into.visible_blocks = filler.integers("visible blocks", shape, [&](int) { return filler.below(2); });
     } else if (option == "lengths") {
         into.key_lengths = filler.integers("key lengths", {of.batch}, [&](int i) { return i == 0 ? keys * 2 / 3 : 3; });
+        // No result may depend on what is hidden. The reference does not look at it.
+        for (const Tensor &tensor : {filler.tensors[1], filler.tensors[2]}) {
+            const size_t row = tensor.shape[3], head = row * keys;
+            for (size_t i = 0; i < tensor.count(); i++) {
+                int batch = static_cast<int>(i / head / of.key_heads), key = static_cast<int>(i % head / row);
+                if (key >= into.key_lengths[batch]) tensor.set(i, NAN);
+            }
+        }
     } else if (option == "first_keys") {
         into.first_keys = filler.integers("first keys", {of.batch}, [](int i) { return i == 0 ? 5 : 41; });
     } else if (option == "offsets") {

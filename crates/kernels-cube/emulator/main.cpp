@@ -22,8 +22,8 @@ struct Plan {
     uint32_t tiles = 0;
 };
 
-// f16 has 11 bits of mantissa, bf16 8, and two numbers in TF32 have 22.
-static double tolerance(Type type) { return type == F16 ? 2e-3 : type == BF16 ? 1.6e-2 : 2e-5; }
+// f16 has 11 bits of mantissa, bf16 8, and two numbers in TF32 have 22, whose error large scores magnify.
+static double tolerance(Type type) { return type == F16 ? 1e-3 : type == BF16 ? 8e-3 : 2e-5; }
 
 // Gradients of biases and delta are sums in f32 in every type.
 static double tolerance_of_sums(Type type) { return std::min(tolerance(type), 5e-5); }
@@ -105,8 +105,8 @@ static Plan make_plan(const Case &of, const Reference &reference, int wanted_res
     return plan;
 }
 
-// Scalars, and shapes and strides of all tensors, as CubeCL gives them to a kernel: scalars by type, and those of a type
-// in the order of the fields of `Scoring` (../src/scoring.rs), with what kernels take beside it behind them.
+// Scalars, and shapes and strides of all tensors, as CubeCL gives them to a kernel: scalars by type, those of a type in
+// the order of the fields of `Scoring` (../src/scoring.rs), and behind them what kernels take beside it.
 static std::vector<uint32_t> make_info(const Case &of, const Inputs &inputs, const std::vector<Tensor> &tensors,
                                        uint32_t tiles) {
     // Nothing reads these: with them a kernel would compute nonsense.
@@ -167,7 +167,9 @@ static double compare(const Result &result) {
     }
     auto [unwritten, repeated] = emulator::unwritten_and_repeated(tensor.data, tensor.bytes_of_number());
     const std::string of = " numbers of " + tensor.name;
-    if (unwritten != unwanted) emulator::report("unwritten results", std::to_string(unwritten - unwanted) + of);
+    if (unwritten != unwanted) {
+        emulator::report("unwritten results", std::to_string(unwritten) + ", not " + std::to_string(unwanted) + of);
+    }
     if (repeated) emulator::report("results written more than once", std::to_string(repeated) + of);
     return error;
 }
@@ -183,7 +185,7 @@ std::string Case::description() const {
 }
 
 // The plain kernel of a pass, type and width has them all. With an option, which changes only what is hidden, added or
-// summed, three do: tiles that are cut or skipped, a few rows of fewer numbers, and queries that see nothing.
+// summed, three suffice: tiles that are cut or skipped, a few rows of fewer numbers, and queries that see nothing.
 static std::vector<Case> cases(Pass pass, Type type, int width, const std::string &option) {
     const int narrow = width == 64 ? 40 : width == 128 ? 100 : 200;
     std::vector<Case> all;
@@ -208,7 +210,10 @@ static std::vector<Case> cases(Pass pass, Type type, int width, const std::strin
     Case &few = add(37, 61, narrow, narrow);
     few.heads = 6;
     few.key_heads = 3;
-    add(199, 149, width, width).is_causal = true;
+    Case &unseeing = add(199, 149, width, width);
+    unseeing.is_causal = true;
+    // Tiles between the first keys and a window are hidden.
+    if (option == "first_keys") unseeing.left = 29;
     if (!option.empty()) return all;
     add(149, 199, width, width);
     add(37, 61, narrow, narrow).is_causal = true;

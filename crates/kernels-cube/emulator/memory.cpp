@@ -45,7 +45,7 @@ char *allocate(size_t bytes, const std::string &name, bool is_result) {
     size_t with_gap = (bytes + GAP + 255) / 256 * 256;
     allocated += with_gap;
     if (allocated > GLOBAL_BYTES) abort();
-    // Bytes of ones are NaN in every type.
+    // Bytes of ones are NaN in every type of floats, and -1 in integers.
     memset(begin, 0xff, with_gap);
     allocations.push_back({begin, bytes, name, is_result, std::vector<uint8_t>(is_result ? bytes / 2 : 0)});
     return begin;
@@ -113,7 +113,8 @@ static Place places[MOST_SHARED / 2];
 static size_t shared_bytes;
 // Epochs end at barriers, and are numbered without end. No history is of epoch 0.
 static uint32_t block_epoch = 0, first_epoch = 0;
-static uint32_t warp_epochs[WARP];
+static const int MOST_WARPS = 32;
+static uint32_t warp_epochs[MOST_WARPS];
 
 char *shared_memory() { return SHARED; }
 
@@ -185,6 +186,11 @@ static void access_shared(size_t begin, size_t bytes, bool is_write, bool is_fra
     }
 }
 
+void check_index(size_t index, size_t count) {
+    if (index < count) return;
+    report("index beyond an array", std::to_string(index) + " of " + std::to_string(count) + ", " + where());
+}
+
 void access(const void *address, size_t bytes, bool is_write, bool is_fragment) {
     if (current < 0) return;
     if (suspect) finish_access();
@@ -204,15 +210,20 @@ void access(const void *address, size_t bytes, bool is_write, bool is_fragment) 
 
 #define DEFINE_ACCESSES(bytes) \
     void __tsan_read##bytes(void *address) { emulator::access(address, bytes, false, false); } \
-    void __tsan_write##bytes(void *address) { emulator::access(address, bytes, true, false); } \
-    void __tsan_unaligned_read##bytes(void *address) { emulator::access(address, bytes, false, false); } \
-    void __tsan_unaligned_write##bytes(void *address) { emulator::access(address, bytes, true, false); }
+    void __tsan_write##bytes(void *address) { emulator::access(address, bytes, true, false); }
+
+static void access_range(void *address, size_t bytes, bool is_write) {
+    for (size_t i = 0; i < bytes; i += 2) emulator::access(static_cast<char *>(address) + i, 2, is_write, false);
+}
+
 extern "C" {
 DEFINE_ACCESSES(1)
 DEFINE_ACCESSES(2)
 DEFINE_ACCESSES(4)
 DEFINE_ACCESSES(8)
 DEFINE_ACCESSES(16)
+void __tsan_read_range(void *address, size_t bytes) { access_range(address, bytes, false); }
+void __tsan_write_range(void *address, size_t bytes) { access_range(address, bytes, true); }
 void __tsan_func_entry(void *) {}
 void __tsan_func_exit(void *) {}
 void __tsan_init() {}

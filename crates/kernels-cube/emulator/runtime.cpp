@@ -11,9 +11,11 @@ namespace emulator {
 Index thread_index, block_index, grid_size;
 int current = -1;
 
-enum Operation { RUNS, SYNC_THREADS, SYNC_WARP, SHUFFLE, ANY, PRODUCT, ENDED };
-static const char *const NAMES[] = {"no operation", "__syncthreads", "__syncwarp", "__shfl_xor_sync",
-                                    "__any_sync",   "mma_sync",      "the end"};
+enum Operation { RUNS, SYNC_THREADS, SYNC_WARP, SHUFFLE, ANY, PRODUCT, LOADS, STORES, FILLS, ENDED };
+static const char *const NAMES[] = {
+    "no operation", "__syncthreads",    "__syncwarp",        "__shfl_xor_sync", "__any_sync",
+    "mma_sync",     "load_matrix_sync", "store_matrix_sync", "fill_fragment",   "the end",
+};
 
 struct Thread {
     void *stack_pointer;
@@ -32,7 +34,7 @@ static const size_t STACK_BYTES = 512 << 10;
 static const int MOST_THREADS = 1024;
 static Thread threads[MOST_THREADS];
 static void *scheduler_stack_pointer;
-static int arrived_of_block, arrived_of_warp[WARP], ended;
+static int arrived_of_block, arrived_of_warp[MOST_THREADS / WARP], ended;
 static void **kernel_arguments;
 static std::mt19937 random_numbers;
 
@@ -96,11 +98,13 @@ template <class Compute> static void wait_for_warp(Operation operation, Compute 
     threads[current].at = operation;
     if (++arrived_of_warp[warp] == WARP) {
         arrived_of_warp[warp] = 0;
+        bool are_together = true;
         for (int i = 0; i < WARP; i++) {
             if (lanes[i].at == operation) continue;
+            are_together = false;
             report(std::string("lanes of a warp wait at ") + NAMES[operation] + " and at " + NAMES[lanes[i].at]);
         }
-        compute(lanes);
+        if (are_together) compute(lanes);
         for (int i = 0; i < WARP; i++) lanes[i].at = RUNS;
     }
     pause();
@@ -117,6 +121,10 @@ uint32_t shuffle_xor(uint32_t word, uint32_t mask) {
         for (uint32_t i = 0; i < WARP; i++) lanes[i].answer = lanes[(i ^ lanes[i].mask) % WARP].word;
     });
     return threads[current].answer;
+}
+
+void reach(FragmentOperation operation) {
+    wait_for_warp(operation == LOAD ? LOADS : operation == STORE ? STORES : FILLS, [](Thread *) {});
 }
 
 bool any(bool is_true) {

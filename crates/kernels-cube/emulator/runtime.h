@@ -40,6 +40,8 @@ char *shared_memory();
 void clear_shared(size_t bytes);
 void passed_block_barrier();
 void passed_warp_barrier(int warp);
+// Of an array with `count` numbers.
+void check_index(size_t index, size_t count);
 // An access of a lane, or of all lanes of its warp: nothing says which lane reads or writes a number of a fragment.
 void access(const void *address, size_t bytes, bool is_write, bool is_fragment);
 // To be called before another thread runs.
@@ -50,11 +52,14 @@ void sync_threads();
 void sync_warp();
 uint32_t shuffle_xor(uint32_t word, uint32_t mask);
 bool any(bool is_true);
+// The same without a result, for loads, stores and fills of fragments, which all lanes of a warp have to reach.
+enum FragmentOperation { LOAD, STORE, FILL };
+void reach(FragmentOperation operation);
 // `sums` and `product` are fragments of 16x16 numbers, `a` is one of 16 x `depth`, and `b` one of `depth` x 16.
 void multiply_add(float *product, const float *a, const float *b, const float *sums, int depth);
 
-// Row and column of number `i` of a lane in a fragment of 16 rows; in one of 16 columns, column and row. No kernel may
-// depend on these.
+// Row and column of number `i` of a lane in a fragment of A or of sums; column and row in one of B. Like NVIDIA's, but
+// no kernel may depend on them.
 struct Position {
     int row, column;
 };

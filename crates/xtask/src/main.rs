@@ -38,8 +38,8 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
            wgpu (shares the build of --wgpu), and run the README's example there (shares the build of --newcomer)
   --registers also count what the GPU kernels take on an A100 and an H100: registers, spilled numbers, shared memory, instructions on matrix units (an adapter
            for wgpu, and NVIDIA's compiler in Python packages, but no GPU of theirs; a build of its own)
-  --emulate also run the GPU kernels as CUDA C++ on the CPU, in planes of 32 units, and compare them with a reference of their own (an adapter for wgpu, and g++;
-           shares the build of --registers)
+  --emulate also run the GPU kernels on matrix units as CUDA C++ on the CPU, in planes of 32 units, and compare them with a reference of their own (an
+           adapter for wgpu, and g++ 12 on an x86-64 with AVX2; shares the build of --registers)
   --explorer also build what the explorer's page runs in the browser (minutes; needs a compiler for wasm32 and binaryen)
   --package  also build the packages that would be published, each from its files (asks the registry; shares the build of --newcomer)
   --sizes  only print the lines of Rust of every crate

@@ -42,10 +42,7 @@ fn rows<'a, F: Float, N: Size>(
     #[comptime] config: Config,
 ) -> Side<'a, F, N> {
     let first = number * comptime!(config.tile.size);
-    let mut rows = side::<F, N>(tensor, source.batch, source.head, first, f32::new(1.0));
-    // Both tensors have equally many rows, which compilers do not know: a register less.
-    rows.end = source.first.shape(2);
-    rows
+    side::<F, N>(tensor, source.batch, source.head, first, f32::new(1.0))
 }
 
 /// Waits for the cube, begins to read the first tile from `from` on with a visible pair, and returns its number, `end` or more without one.
