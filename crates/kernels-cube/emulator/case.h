@@ -26,6 +26,10 @@ struct Case {
     int batch = 2, heads = 4, key_heads = 2;
     // Heads whose queries share a tile.
     int heads_of_tile = 1;
+    // Queries and keys of a tile.
+    int tile_queries = 0, tile_keys = 0;
+    // Blocks that share a tile, each with a part of the other side, and write what they have of its results.
+    int splits = 1;
 
     std::string description() const;
 };

@@ -1,6 +1,7 @@
 // Tensors, and random inputs of a case.
 #include "case.h"
 #include "cuda.h"
+#include <algorithm>
 #include <functional>
 #include <random>
 
@@ -97,6 +98,23 @@ struct Filler {
     int below(int end) { return static_cast<int>(random() % end); }
 };
 
+static int count_of(int length, int size) { return (length + size - 1) / size; }
+
+// Of a tile, counted through all heads: 1 if all of its pairs are visible by the table, 2 if none is, 3 if some are.
+static int kind(const Case &of, const Integers &visible_blocks, int tile) {
+    const int high = count_of(of.queries, of.tile_queries), wide = count_of(of.keys, of.tile_keys);
+    const int head = tile / wide / high, first_query = tile / wide % high * of.tile_queries;
+    const int first_key = tile % wide * of.tile_keys;
+    int kind = 0;
+    for (int query = first_query; query < std::min(first_query + of.tile_queries, of.queries); query++) {
+        for (int key = first_key; key < std::min(first_key + of.tile_keys, of.keys); key++) {
+            int row = head * count_of(of.queries, BLOCK) + query / BLOCK;
+            kind |= visible_blocks[row * count_of(of.keys, BLOCK) + key / BLOCK] ? 1 : 2;
+        }
+    }
+    return kind;
+}
+
 static void fill_option(const Case &of, Filler &filler, Inputs &into) {
     const std::string &option = of.option;
     const int queries = of.queries, keys = of.keys, length = queries + keys;
@@ -111,9 +129,13 @@ static void fill_option(const Case &of, Filler &filler, Inputs &into) {
     } else if (option == "mask") {
         auto masked = [&](int) { return filler.below(3) == 0; };
         into.masked = filler.integers("mask", {of.batch, of.heads, queries, keys}, masked);
-    } else if (option == "blocks") {
-        std::vector<int> shape = {of.batch, of.heads, (queries + BLOCK - 1) / BLOCK, (keys + BLOCK - 1) / BLOCK};
+    } else if (option == "blocks" || option == "kinds") {
+        std::vector<int> shape = {of.batch, of.heads, count_of(queries, BLOCK), count_of(keys, BLOCK)};
         into.visible_blocks = filler.integers("visible blocks", shape, [&](int) { return filler.below(2); });
+        if (option == "kinds") {
+            shape = {of.batch, of.heads, count_of(queries, of.tile_queries), count_of(keys, of.tile_keys)};
+            filler.integers("kinds of tiles", shape, [&](int tile) { return kind(of, into.visible_blocks, tile); });
+        }
     } else if (option == "lengths") {
         into.key_lengths = filler.integers("key lengths", {of.batch}, [&](int i) { return i == 0 ? keys * 2 / 3 : 3; });
         // No result may depend on what is hidden. The reference does not look at it.
@@ -147,7 +169,7 @@ static void fill_option(const Case &of, Filler &filler, Inputs &into) {
     } else if (option == "sinks") {
         // Backward passes know of sinks only by the logsumexp.
         for (int i = 0; i < of.heads; i++) into.sinks.push_back(filler.normal(filler.random));
-    } else if (!option.empty() && option != "heads") {
+    } else if (!option.empty() && option != "heads" && option != "splits" && option != "value" && option != "delta") {
         emulator::report("an option that the reference does not know", option);
     }
 }

@@ -63,7 +63,9 @@ static Plan make_plan(const Case &of, const Reference &reference, int wanted_res
     const uint32_t tiles_q = tiles_of(of.queries), tiles_k = tiles_of(of.keys);
     Plan plan;
     auto rows = [&](const char *name, int heads, int length, int dim, const Numbers &expected) {
-        Tensor tensor = make_tensor(name, of.type, {of.batch, heads, length, dim}, true, of.heads_are_inner);
+        Type type = of.splits > 1 ? F32 : of.type;
+        std::vector<int> shape = {of.splits * of.batch, heads, length, dim};
+        Tensor tensor = make_tensor(name, type, shape, true, of.heads_are_inner);
         plan.results.push_back({tensor, expected, tolerance(of.type)});
     };
     auto sums = [&](const char *name, std::vector<int> shape, const Numbers &expected, double tolerance) {
@@ -71,18 +73,23 @@ static Plan make_plan(const Case &of, const Reference &reference, int wanted_res
     };
     if (of.pass == FORWARD) {
         rows("output", of.heads, of.queries, of.dim_v, reference.output);
-        sums("logsumexp", {of.batch, of.heads, of.queries}, reference.logsumexp, 1e-4);
+        // A split has two statistics of each row.
+        std::vector<int> shape = {of.batch, of.heads, of.queries};
+        if (of.splits > 1) shape = {of.splits, of.batch * of.heads * of.queries, 2};
+        sums("logsumexp", shape, reference.logsumexp, 1e-4);
         plan.results.back().is_absolute = true;
         int tiles_of_group = (of.heads / of.key_heads + of.heads_of_tile - 1) / of.heads_of_tile;
         plan.grid = {of.heads_of_tile > 1 ? 1 : tiles_q, key_heads * tiles_of_group, 1};
     } else if (of.pass == QUERY) {
-        rows("query gradient", of.heads, of.queries, of.dim_qk, reference.query_gradient);
+        bool has_query = of.option != "delta";
+        if (has_query) rows("query gradient", of.heads, of.queries, of.dim_qk, reference.query_gradient);
         std::vector<int> shape = {of.batch, of.heads, of.queries, 1};
-        if (wanted_results > 1) sums("delta", shape, reference.delta, tolerance_of_sums(of.type));
+        if (wanted_results > has_query) sums("delta", shape, reference.delta, tolerance_of_sums(of.type));
         plan.grid = {tiles_q, heads, 1};
     } else if (of.pass == KEY_AND_VALUE) {
-        rows("key gradient", of.key_heads, of.keys, of.dim_qk, reference.key_gradient);
-        if (wanted_results > 1) rows("value gradient", of.key_heads, of.keys, of.dim_v, reference.value_gradient);
+        bool has_key = of.option != "value";
+        if (has_key) rows("key gradient", of.key_heads, of.keys, of.dim_qk, reference.key_gradient);
+        if (wanted_results > has_key) rows("value gradient", of.key_heads, of.keys, of.dim_v, reference.value_gradient);
         plan.grid = {tiles_k, key_heads, 1};
     } else if (of.option == "distances") {
         plan.tiles = tiles_q + tiles_k - 1;
@@ -102,6 +109,7 @@ static Plan make_plan(const Case &of, const Reference &reference, int wanted_res
         sums("bias gradient", shape, reference.bias_gradient, tolerance_of_sums(of.type));
         plan.grid = {plan.tiles * heads, 1, 1};
     }
+    plan.grid.x *= of.splits;
     return plan;
 }
 
@@ -140,13 +148,40 @@ static std::vector<uint32_t> make_info(const Case &of, const Inputs &inputs, con
     return info;
 }
 
+// What a result says, of all splits. Those of a forward pass have sums of weights and values, and of each row what was
+// subtracted from its scores, and the sum of its weights.
+static std::vector<Numbers> merged(const Case &of, const Plan &plan) {
+    std::vector<Numbers> all;
+    for (const Result &result : plan.results) {
+        Numbers &sums = all.emplace_back(result.expected.size());
+        for (size_t i = 0; i < result.tensor.count(); i++) sums[i % sums.size()] += result.tensor.get(i);
+    }
+    if (of.pass != FORWARD || of.splits == 1) return all;
+    const Tensor &sums = plan.results[0].tensor, &statistics = plan.results[1].tensor;
+    const size_t rows = all[1].size();
+    for (size_t row = 0; row < rows; row++) {
+        double top = -INFINITY, total = 0;
+        auto statistic = [&](int split, int i) { return statistics.get((split * rows + row) * 2 + i); };
+        for (int split = 0; split < of.splits; split++) top = std::max(top, statistic(split, 0));
+        Numbers output(of.dim_v);
+        for (int split = 0; split < of.splits; split++) {
+            double factor = std::exp(statistic(split, 0) - top);
+            total += factor * statistic(split, 1);
+            for (int i = 0; i < of.dim_v; i++) output[i] += factor * sums.get((split * rows + row) * of.dim_v + i);
+        }
+        all[1][row] = total > 0 ? top + std::log(total) : -INFINITY;
+        for (int i = 0; i < of.dim_v; i++) all[0][row * of.dim_v + i] = total > 0 ? output[i] / total : output[i];
+    }
+    return all;
+}
+
 // The largest error of a result, relative unless its tolerance is absolute; reports what is wrong.
-static double compare(const Result &result) {
+static double compare(const Result &result, const Numbers &numbers) {
     const Tensor &tensor = result.tensor;
     double largest = 0, error = 0;
     size_t worst = 0, unwanted = 0;
     for (size_t i = 0; i < result.expected.size(); i++) {
-        double expected = result.expected[i], got = tensor.get(i);
+        double expected = result.expected[i], got = numbers[i];
         if (std::isnan(expected)) {
             unwanted++;
             continue;
@@ -161,9 +196,9 @@ static double compare(const Result &result) {
     }
     if (!result.is_absolute && error > 0) error /= largest;
     if (error > result.tolerance) {
-        char numbers[80];
-        snprintf(numbers, sizeof numbers, "%g in place of %g", tensor.get(worst), result.expected[worst]);
-        emulator::report("wrong " + tensor.name, "number " + std::to_string(worst) + ", " + numbers);
+        char both[80];
+        snprintf(both, sizeof both, "%g in place of %g", numbers[worst], result.expected[worst]);
+        emulator::report("wrong " + tensor.name, "number " + std::to_string(worst) + ", " + both);
     }
     auto [unwritten, repeated] = emulator::unwritten_and_repeated(tensor.data, tensor.bytes_of_number());
     const std::string of = " numbers of " + tensor.name;
@@ -190,8 +225,13 @@ static std::vector<Case> cases(Pass pass, Type type, int width, const std::strin
     const int narrow = width == 64 ? 40 : width == 128 ? 100 : 200;
     std::vector<Case> all;
     auto add = [&](int queries, int keys, int dim_qk, int dim_v) -> Case & {
-        all.push_back({pass, type, option, queries, keys, dim_qk, dim_v});
-        return all.back();
+        Case &added = all.emplace_back(Case{pass, type, option, queries, keys, dim_qk, dim_v});
+        // Keys are rows in the pass of their gradients. Tiles have 32 columns, and in gradients of biases are squares.
+        added.tile_queries = tile_size();
+        added.tile_keys = pass == BIAS ? tile_size() : 32;
+        if (pass == KEY_AND_VALUE) std::swap(added.tile_queries, added.tile_keys);
+        if (option == "splits") added.splits = 3;
+        return added;
     };
     if (option == "heads" && pass == FORWARD) {
         // The source has tiles of 4 heads with 5 queries.
@@ -263,9 +303,10 @@ static void run(const Case &of, int orders, Summary &summary) {
     std::vector<std::string> first(plan.results.size());
     for (int order = 0; order < orders; order++) {
         emulator::launch(plan.grid, arguments.data(), static_cast<emulator::Order>(order));
+        std::vector<Numbers> numbers = merged(of, plan);
         for (size_t i = 0; i < first.size(); i++) {
             const Tensor &tensor = plan.results[i].tensor;
-            double error = compare(plan.results[i]);
+            double error = compare(plan.results[i], numbers[i]);
             summary.errors[i] = {tensor.name, std::max(summary.errors[i].second, error)};
             std::string bytes(tensor.data, tensor.count() * tensor.bytes_of_number());
             if (order == 0) first[i] = bytes;

@@ -9,8 +9,7 @@ Prints the largest error of every result, relative to its largest magnitude (of 
 large; if results are unwritten, written twice, or of other bits in another order of threads; if lanes race for
 shared memory, read it unwritten, leave a tensor or an array, or wait at different operations.
 It cannot see speed, which instructions there are, or what the GPU's compiler makes of the source; whether lanes wait
-at the same place, if it is the same kind of operation; or unaligned vectors in memory. There is no source, and so no
-run, of the gradient of a value alone, of delta alone, of tiles that masks hide as a whole, and of partial results.
+at the same place, if it is the same kind of operation; or unaligned vectors in memory.
 """
 import pathlib
 import platform

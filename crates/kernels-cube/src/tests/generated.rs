@@ -125,7 +125,21 @@ fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
     with("_heads", &|it| {
         it.query = unwritten(client, F32, &[1, 8, 5, 64]);
     });
+    with("_kinds", &|it| it.visible_blocks = blocks());
+    for name in ["_splits", "_value", "_delta"] {
+        with(name, &|_| ());
+    }
     options
+}
+
+/// The passes whose kernels [`options`] of this name change.
+fn passes(name: &str) -> &'static [Pass] {
+    match name {
+        "_delta" => &[Pass::Query],
+        "_value" => &[Pass::KeyAndValue],
+        "_splits" => &[Pass::Forward, Pass::Query, Pass::KeyAndValue],
+        _ => &[Pass::Forward, Pass::Query, Pass::KeyAndValue, Pass::Bias],
+    }
 }
 
 /// Products in a source with tiles of dot products and tiles of weights times rows: one for each fragment, or one for each iteration of a loop that is not
@@ -145,7 +159,7 @@ fn products([dots, sums]: [usize; 2], matrix: Matrix, dim: usize) -> usize {
 fn kernel(
     device: &Arc<DeviceProperties>,
     client: &Client,
-    inputs: &Inputs,
+    (name, inputs): &(&str, Inputs),
     elem: ElemType,
     pass: Pass,
 ) -> (Box<dyn CubeKernel>, usize) {
@@ -165,6 +179,12 @@ fn kernel(
     if pass == Pass::Forward && of_matrix.is_some() {
         call.config.heads = call.problem.group_size();
     }
+    if *name == "_kinds" {
+        call.tile_kinds = Some(unwritten(client, U32, &call.tiles()));
+    }
+    call.config.split = *name == "_splits";
+    // Splits write partial results in f32.
+    let result = if call.config.split { F32 } else { elem };
     let upstream = tensor().arg();
     macro_rules! dummy {
         ($kernel:ident, $types:expr, $($own:expr),+) => {
@@ -185,7 +205,7 @@ fn kernel(
     }
     macro_rules! kernel {
         ($of_units:ident, $of_matrix:ident, $tiles:expr, $($own:expr),+) => {{
-            let types = [elem, call.mask_elem(), elem];
+            let types = [elem, call.mask_elem(), result];
             match call.config.matrix {
                 Some(matrix) => {
                     let kernel = dummy!($of_matrix, matrix.types(types), $($own),+);
@@ -216,18 +236,20 @@ fn kernel(
                 sinks,
                 ..
             } = inputs;
+            let alone = *name == "_delta";
             let exact = [bias, distance_bias, sinks]
                 .into_iter()
                 .any(Option::is_some);
-            let delta = exact.then(|| unwritten(client, F32, &[1, 2, 128, 1]));
+            let delta = (exact || alone).then(|| unwritten(client, F32, &[1, 2, 128, 1]));
+            let gradient = (!alone).then(tensor);
             kernel!(
                 query_gradient,
                 query_gradient_by_matrix,
-                [2, 1],
+                [2, usize::from(!alone)],
                 upstream,
                 rows,
                 call.scoring(),
-                optional(Some(&tensor())),
+                optional(gradient.as_ref()),
                 optional(delta.as_ref())
             )
         }
@@ -270,16 +292,16 @@ fn kernel(
                 .matrix
                 .map_or(WIDEST_OF_TWO_SUMS, Matrix::widest_of_two_sums);
             let value = (shape[3] <= widest).then(tensor);
-            let sums = 1 + usize::from(value.is_some());
-            let key = tensor();
+            let key = (*name != "_value").then(tensor);
+            let [of_key, of_value] = [&key, &value].map(|it| usize::from(it.is_some()));
             kernel!(
                 key_gradient,
                 key_gradient_by_matrix,
-                [2, sums],
+                [1 + of_key, of_key + of_value],
                 upstream,
                 rows,
                 call.scoring(),
-                optional(Some(&key)),
+                optional(key.as_ref()),
                 optional(value.as_ref())
             )
         }
@@ -307,7 +329,8 @@ fn all_products_are_on_matrix_units() {
     for language in LANGUAGES {
         let device = listing(&client, language.sizes, language.shared_memory);
         let device = Arc::new(device);
-        for (elem, pieces, (name, inputs)) in &calls {
+        for (elem, pieces, call) in &calls {
+            let (name, inputs) = call;
             if *pieces && language.pieces.is_none() {
                 continue;
             }
@@ -319,8 +342,8 @@ fn all_products_are_on_matrix_units() {
                 },
                 ..Case::new([1; 7])
             };
-            for pass in [Pass::Forward, Pass::Query, Pass::KeyAndValue, Pass::Bias] {
-                let made = || kernel(&device, &client, inputs, *elem, pass);
+            for &pass in passes(name) {
+                let made = || kernel(&device, &client, call, *elem, pass);
                 let (kernel, products) = case.forced(made);
                 let compiled = (language.compiled)(&*kernel);
                 let (code, shared) = (compiled.source, compiled.shared_memory_size);
