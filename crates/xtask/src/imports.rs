@@ -205,10 +205,17 @@ fn spelled(code: &str) -> Vec<String> {
 fn uses(code: &str) -> Vec<(String, bool)> {
     let mut paths = Vec::new();
     for (at, end, public) in declarations(code) {
-        let tree: String = code[at + 4..end]
-            .chars()
-            .filter(|c| !c.is_whitespace())
-            .collect();
+        // Words are apart only in `a as b`, which is `a`.
+        let mut words = code[at + 4..end].split_whitespace();
+        let mut tree = String::new();
+        while let Some(word) = words.next() {
+            match word {
+                "as" => tree.extend(words.next().map(|name| {
+                    name.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_')
+                })),
+                word => tree += word,
+            }
+        }
         expand("", &tree, &mut |path| paths.push((path, public)));
     }
     paths

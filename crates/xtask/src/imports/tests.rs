@@ -35,6 +35,16 @@ fn names_are_followed_to_their_files() {
 }
 
 #[test]
+fn other_names_of_imports_are_left_out() {
+    let code = "use super::{heads as own_heads, map::{self as m,\n    Map}};\n";
+    let paths: Vec<String> = uses(code).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(
+        paths,
+        ["super::heads", "super::map::self", "super::map::Map"]
+    );
+}
+
+#[test]
 fn children_are_imported_by_their_path_and_by_self() {
     assert!(imports("bench", &["subjects"], &["subjects", "oracle"]));
     let tense = ["grammar", "tense"];
