@@ -173,10 +173,10 @@ impl AttentionPage {
         let sentences = sentences
             .into_iter()
             .filter_map(|(name, sentence)| Some((name, sentence.as_deref()?)));
-        push_list(&mut said, "sentences", " dir=\"auto\"", sentences);
+        push_list(&mut said, "sentences", sentences);
         let metadata = self.metadata.iter();
         let metadata = metadata.map(|(name, value)| (name.as_str(), value.as_str()));
-        push_list(&mut said, "metadata", "", metadata);
+        push_list(&mut said, "metadata", metadata);
         for sentence in left_out {
             said += &format!("<p class=\"left-out\">{}</p>\n", markup(&sentence));
         }
@@ -225,12 +225,7 @@ impl AttentionPage {
 }
 
 /// Names and texts as a list of definitions, or nothing if there are none.
-fn push_list<'a>(
-    html: &mut String,
-    class: &str,
-    attributes: &str,
-    items: impl Iterator<Item = (&'a str, &'a str)>,
-) {
+fn push_list<'a>(html: &mut String, class: &str, items: impl Iterator<Item = (&'a str, &'a str)>) {
     let mut items = items.peekable();
     if items.peek().is_none() {
         return;
@@ -238,7 +233,7 @@ fn push_list<'a>(
     *html += &format!("<dl class=\"{class}\">\n");
     for (name, text) in items {
         let (name, text) = (markup(name), markup(text));
-        *html += &format!("<div><dt>{name}</dt><dd{attributes}>{text}</dd></div>\n");
+        *html += &format!("<div><dt>{name}</dt><dd dir=\"auto\">{text}</dd></div>\n");
     }
     *html += "</dl>\n";
 }

@@ -72,7 +72,7 @@ const MOST_SQUARES: usize = MOST_TOKENS * MOST_TOKENS;
 /// )?;
 /// let svg = render_svg(&map, &SvgOptions::default().head(0));
 /// assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
-/// assert!(svg.contains("<title>dors → sleep: 0.7000</title>"));
+/// assert!(svg.contains("<title>dors \u{200e}→ sleep\u{200e}: 0.7000</title>"));
 /// # Ok::<(), burn_attn_viz::MapError>(())
 /// ```
 pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
@@ -282,7 +282,9 @@ impl<'a> Panel<'a> {
         }
         let query = markup(&label(&self.map.queries()[i]));
         let key = markup(&label(&self.map.keys()[j]));
-        let tooltip = format!("><title>{query} → {key}: {weight:.4}</title></rect>");
+        // The marks keep the order of the parts where a token is written from right to left.
+        let tooltip =
+            format!("><title>{query} \u{200e}→ {key}\u{200e}: {weight:.4}</title></rect>");
         rect(place, size, &fill, &tooltip)
     }
 }

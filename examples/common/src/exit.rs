@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Display,
-    io::Write,
+    io::{ErrorKind, Write},
     panic::{AssertUnwindSafe, catch_unwind},
     process::ExitCode,
 };
@@ -62,8 +62,15 @@ fn complain(error: &str) {
 /// # Panics
 /// Where it cannot be written, as `print!` does, for which [`run`] is prepared.
 pub fn print(piece: &str) {
+    print_and_go_on(piece, false);
+}
+
+/// [`print`] of a program that may have more to do than printing: then it `goes_on` where the reader has closed the pipe.
+pub(crate) fn print_and_go_on(piece: &str, goes_on: bool) {
     let mut out = std::io::stdout();
-    if let Err(error) = write!(out, "{piece}").and_then(|()| out.flush()) {
+    if let Err(error) = write!(out, "{piece}").and_then(|()| out.flush())
+        && !(goes_on && error.kind() == ErrorKind::BrokenPipe)
+    {
         panic!("{PRINTING}{error}");
     }
 }

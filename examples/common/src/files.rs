@@ -1,6 +1,6 @@
 //! Files that are either complete or not there: written under another name, synced to disk, then renamed.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -43,25 +43,40 @@ pub fn aside(path: &Path) -> PathBuf {
     path.with_file_name(format!("{UNFINISHED}{process}-{}", name(path)))
 }
 
+/// Why a write-protected file is left alone, which could be replaced all the same.
+fn read_only() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only")
+}
+
 /// Writes a file and waits until its bytes are on the disk.
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_synced(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let mut file = File::create(path)?;
+    // Before there is anything in it to read.
+    if let Some(permissions) = permissions {
+        file.set_permissions(permissions)?;
+    }
     file.write_all(bytes)?;
     file.sync_all()
 }
 
 /// Writes a file so that a kill at any moment leaves either the old one or the new one. Anything else, such as a pipe, is
-/// written directly; for a link, the file that it points to is replaced.
+/// written directly; for a link, the file that it points to is replaced. The new one has the permissions of the old one.
 ///
 /// # Errors
-/// If it cannot be written. The old one is untouched then.
+/// If it cannot be written, or is read-only. The old one is untouched then.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    if target.metadata().is_ok_and(|found| !found.is_file()) {
+    let found = target.metadata().ok();
+    if found.as_ref().is_some_and(|found| !found.is_file()) {
         return fs::write(&target, bytes).map_err(FileError::of("write", path));
     }
+    let permissions = found.map(|found| found.permissions());
+    if permissions.as_ref().is_some_and(Permissions::readonly) {
+        return Err(FileError::of("write", path)(read_only()));
+    }
     let aside = aside(&target);
-    let written = write_synced(&aside, bytes).and_then(|()| fs::rename(&aside, &target));
+    let written =
+        write_synced(&aside, bytes, permissions).and_then(|()| fs::rename(&aside, &target));
     if written.is_err() {
         // The reason that is reported is the first failure, not this one.
         let _ = fs::remove_file(&aside);
@@ -76,11 +91,12 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// Makes sure that [`replace`] will be able to write a file, before hours of work depend on it. Leaves no trace.
 ///
 /// # Errors
-/// If it is a folder, or its folder is missing or cannot be written into.
+/// If it is a folder or read-only, or its folder is missing or cannot be written into.
 pub fn probe(path: &Path) -> Result<(), FileError> {
     let created = match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(found) if !found.is_file() => return Ok(()),
+        Ok(found) if found.permissions().readonly() => Err(read_only()),
         Ok(_) => fs::canonicalize(path)
             .map(|target| aside(&target))
             .and_then(|aside| File::create(&aside).map(|_| aside)),

@@ -50,12 +50,12 @@ fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, Erro
             }
             break;
         }
-        let line = String::from_utf8_lossy(&line);
-        let line = without_mark(&line).trim();
-        if line.is_empty() {
-            continue;
-        }
-        match each(line) {
+        let done = match utf8(&line).map(|line| without_mark(line).trim()) {
+            Ok("") => continue,
+            Ok(line) => each(line),
+            Err(problem) => Err(problem.into()),
+        };
+        match done {
             Ok(()) => {}
             Err(error) if is_typed => exit::warn(&format!("error: {error}")),
             Err(error) => {
@@ -74,6 +74,15 @@ fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, Erro
 pub fn read(path: &Path) -> Result<String, Error> {
     let text = fs::read_to_string(path).map_err(FileError::of("read", path))?;
     Ok(without_mark(&text).to_string())
+}
+
+/// Bytes as a text.
+///
+/// # Errors
+/// If they are not UTF-8; names the first byte that is not, counted from 1.
+pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(bytes)
+        .map_err(|error| format!("byte {} is not UTF-8", error.valid_up_to() + 1))
 }
 
 /// A text without a byte order mark in front of it.

@@ -23,7 +23,8 @@ use crate::{exit, input::bar};
 const EVERY: Duration = Duration::from_secs(30);
 
 /// The first Ctrl-C makes `interrupter` say that a training should stop, which it does after the step under way; the second ends the program.
-/// If no handler can be set, the first ends it.
+/// If no handler can be set, the first ends it. While Burn's dashboard is shown, no Ctrl-C arrives, because it reads every key itself: there `q` and
+/// then `s` stop the training.
 pub fn stop_by_ctrl_c(interrupter: Interrupter) {
     let _ = ctrlc::set_handler(move || {
         if interrupter.should_stop() {

@@ -65,6 +65,14 @@ impl Pictures {
         self.html.is_some() || self.svg.is_some() || self.text
     }
 
+    /// Prints a piece of a line at once. A reader that closes the pipe ends the program only if there is nothing to draw.
+    ///
+    /// # Panics
+    /// As [`exit::print`].
+    pub fn print(&self, piece: &str) {
+        exit::print_and_go_on(piece, self.are_wanted());
+    }
+
     /// Makes sure that the files can be written, before the model works for them.
     ///
     /// # Errors
@@ -111,18 +119,24 @@ impl Pictures {
     /// # Errors
     /// If a file cannot be written, or there is no such layer or head.
     pub fn draw(&self, page: &AttentionPage) -> Result<(), Error> {
+        let mut text = None;
         if self.svg.is_some() || self.text {
             let choice = self.draw.clone().unwrap_or_default();
             let (map, head) = choice.of(page.groups())?;
             if self.text {
                 let heads = head.map_or(0..map.heads(), |head| head..head + 1);
                 let texts = heads.map(|head| render_text(&map, head, &TextOptions::default()));
-                print!("{}", texts.collect::<Vec<_>>().join("\n"));
+                text = Some(texts.collect::<Vec<_>>().join("\n"));
             }
             let options = SvgOptions::default().head(head);
             write(self.svg.as_ref(), || render_svg(&map, &options))?;
         }
-        write(self.html.as_ref(), || page.to_html())
+        write(self.html.as_ref(), || page.to_html())?;
+        // Last, because the reader of the lines may be gone.
+        if let Some(text) = text {
+            print!("{text}");
+        }
+        Ok(())
     }
 
     /// Draws the layers of an encoder that has read a text.

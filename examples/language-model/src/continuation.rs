@@ -8,7 +8,7 @@ use burn_attn_models::{
 use example_common::{
     devices,
     error::{Error, tokenizer_failed},
-    exit, input,
+    input,
     text::Pieces,
 };
 use tokenizers::Tokenizer;
@@ -35,12 +35,12 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
     }
     args.pictures.probe()?;
     let mut pieces = Pieces::default();
-    exit::print(&pieces.printable(&args.prompt));
+    args.pictures.print(&pieces.printable(&args.prompt));
     let options = options(args.tokens, temperature, args.seed);
     let written = continued(&model, &tokenizer, prompt, &options, |text| {
-        exit::print(&pieces.printable(text));
+        args.pictures.print(&pieces.printable(text));
     })?;
-    println!();
+    args.pictures.print("\n");
     if args.pictures.are_wanted() {
         let tokens = [prompt, &written].concat();
         args.pictures

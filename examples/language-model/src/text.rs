@@ -39,11 +39,8 @@ impl Text {
     pub fn read(path: &Path, recipe: &Recipe, tokenizer: Option<Tokenizer>) -> Result<Self, Error> {
         let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
         let unfit = |problem: String| format!("cannot train on {}: {problem}", path.display());
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to() + 1;
-            unfit(format!("byte {at} is not UTF-8"))
-        })?;
-        let text = input::without_mark(&text);
+        let text = input::utf8(&bytes).map_err(unfit)?;
+        let text = input::without_mark(text);
         let fingerprint = fingerprint(text);
         let mut end = text.len() - text.len() / HELD_OUT;
         while !text.is_char_boundary(end) {

@@ -63,8 +63,8 @@ pub struct Update {
 
 impl TextIndex {
     /// The index of the files below `folder` with one of these extensions, hidden ones left out. Reads what has changed since `file` was
-    /// written, and writes it, now and then already while it reads. Calls `progress(done, total)`, counting passages; if it breaks, the
-    /// index has those alone, and the next update goes on from there.
+    /// written, and writes it, now and then already while it reads. Calls `progress(done, total)`, counting passages, of which none is done while
+    /// files are looked at; if it breaks, the index has those alone, and the next update goes on from there.
     ///
     /// # Errors
     /// If the folder cannot be read, or the index not be used. That it cannot be written is only a warning.
@@ -82,6 +82,16 @@ impl TextIndex {
         // The passages that have to be read: the index of the text, the place in the text, and the tokens.
         let mut unread: Vec<(usize, usize, Vec<u32>)> = Vec::new();
         for path in found(folder, extensions, &mut done)? {
+            if progress(0, unread.len()).is_break() {
+                // No text is taken for one that is gone: the file stays as it is.
+                return Ok((
+                    Self {
+                        texts,
+                        others: Vec::new(),
+                    },
+                    done,
+                ));
+            }
             let whole = folder.join(&path);
             let Ok(metadata) = fs::metadata(&whole) else {
                 done.unreadable += 1;

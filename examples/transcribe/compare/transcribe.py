@@ -1,6 +1,6 @@
 """Compares `transcribe` with `transformers` on the same weights: texts, when each word begins, and time.
 
-Usage: python compare/transcribe.py PROGRAM MODEL_FOLDER RECORDING.wav...      PROGRAM as in target/release/transcribe
+Usage: python3 compare/transcribe.py PROGRAM MODEL_FOLDER RECORDING.wav...      PROGRAM as in target/release/transcribe
 
 Both cut a recording into windows of 30 seconds and choose greedily, without timestamps. Each reads the recording, transcribes it and prints it,
 five times in turns, each time in a new process with two threads; what is compared is the median of the time in which samples become

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, Read},
+    io::{self, BufReader, IsTerminal, Read},
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Duration, Instant},
@@ -74,6 +74,9 @@ fn run(cli: &Cli) -> Result<(), Error> {
             let file = File::open(path).map_err(FileError::of("read", path))?;
             (path.display().to_string(), Box::new(BufReader::new(file)))
         }
+        None if io::stdin().is_terminal() => {
+            return Err("there is no recording: name a file, or pipe one in".into());
+        }
         None => ("standard input".into(), Box::new(io::stdin().lock())),
     };
     let device = devices::choose(cli.device)?.device;
@@ -91,7 +94,8 @@ fn run(cli: &Cli) -> Result<(), Error> {
         let transcript = transcript.map_err(|error| of_file(error.into()))?;
         took += began.elapsed();
         if !cli.words && !transcript.text.is_empty() {
-            exit::print(&format!("{}\n", printable_lines(&transcript.text)));
+            let text = printable_lines(&transcript.text);
+            cli.pictures.print(&format!("{text}\n"));
         }
         if cli.words || cli.pictures.are_wanted() {
             match recognizer.align(&transcript) {
@@ -100,7 +104,7 @@ fn run(cli: &Cli) -> Result<(), Error> {
                         for word in &alignment.words {
                             let (time, text) =
                                 (start + word.start, printable(&word.text, usize::MAX));
-                            exit::print(&format!("{time:.2}\t{text}\n"));
+                            cli.pictures.print(&format!("{time:.2}\t{text}\n"));
                         }
                     }
                     if cli.pictures.are_wanted() && windows < MOST_WINDOWS {

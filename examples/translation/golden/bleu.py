@@ -1,6 +1,6 @@
 """Writes bleu.json: corpora with the BLEU that sacreBLEU's default gives them, and segments with their 13a tokens.
 
-Run it with sacreBLEU 2.6.0 installed: `python golden/bleu.py > golden/bleu.json`. The Rust tests of `src/bleu` read it.
+Run it with sacreBLEU 2.6.0 installed: `python3 golden/bleu.py > golden/bleu.json`. The Rust tests of `src/bleu` read it.
 """
 
 import json

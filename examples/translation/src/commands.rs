@@ -80,7 +80,7 @@ pub fn run(command: Command, shared: &Shared, target: &TargetDevice) -> Result<u
             }
             pictures.probe()?;
             let (translation, page) = explain(&translator, &sentence)?;
-            println!("{translation}");
+            pictures.print(&format!("{translation}\n"));
             pictures.draw(&page)?;
             Ok(0)
         }

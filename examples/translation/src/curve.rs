@@ -12,6 +12,8 @@ use burn_attn_models::train::{Accuracy, CurvePoint};
 /// Its name in the folder of the run.
 pub const FILE: &str = "curve.svg";
 
+/// The name of what the steps of training measured, with their dropout.
+const LEARNING: &str = "training (as the model learns)";
 const TRAINING: RGBColor = RGBColor(31, 119, 180);
 const VALIDATION: RGBColor = RGBColor(214, 97, 26);
 
@@ -42,16 +44,13 @@ fn svg(curve: &[CurvePoint]) -> Result<String, Box<dyn std::error::Error>> {
             (name, points.collect())
         };
         let losses = [
-            line("training, with dropout and smoothing", |point| {
-                Some(point.train)
-            }),
+            line(LEARNING, |point| Some(point.train)),
             line("validation", |point| Some(point.validation)),
         ];
         let corner = SeriesLabelPosition::UpperRight;
         chart(&above, "loss (nats per token)", losses, corner)?;
-        // The accuracy of predictions has no smoothing.
         let accuracies = [
-            line("training", |point| percent(point.train_accuracy)),
+            line(LEARNING, |point| percent(point.train_accuracy)),
             line("validation", |point| percent(point.validation_accuracy)),
         ];
         let corner = SeriesLabelPosition::LowerRight;

@@ -11,6 +11,7 @@ use crate::sentence::{LONGEST, composed, key};
 use example_common::error::Error;
 use example_common::files::FileError;
 use example_common::fnv::Fnv;
+use example_common::input;
 use example_common::text::printable;
 use toy_corpus::ToyCorpus;
 
@@ -84,8 +85,7 @@ pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
 
 /// One line of the file, or what is wrong with it.
 fn parse_line(line: &[u8]) -> Result<Pair, String> {
-    let line = std::str::from_utf8(line)
-        .map_err(|error| format!("byte {} is not UTF-8", error.valid_up_to() + 1))?;
+    let line = input::utf8(line)?;
     if key(line).is_empty() {
         return Err("the line is empty".into());
     }

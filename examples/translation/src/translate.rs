@@ -33,12 +33,13 @@ fn lines(translator: &Translator) -> Result<u8, Error> {
         let mut translations = Vec::new();
         for (number, line) in lines.by_ref().take(BATCH) {
             let line = line.map_err(FileError::of("read", "standard input"))?;
-            let line = String::from_utf8_lossy(&line);
             translations.push(String::new());
-            if key(&line).is_empty() {
-                continue;
-            }
-            match translator.encode(&line) {
+            let tokens = match input::utf8(&line) {
+                Ok(line) if key(line).is_empty() => continue,
+                Ok(line) => translator.encode(line),
+                Err(problem) => Err(problem.into()),
+            };
+            match tokens {
                 Ok(tokens) => {
                     places.push(translations.len() - 1);
                     sentences.push(tokens);

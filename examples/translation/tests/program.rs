@@ -194,8 +194,9 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     let mut piped = program(folder.path(), "run");
     let input = fs::File::create_new(folder.path().join("input.txt")).unwrap();
     (&input)
-        .write_all(format!("1 uno\n\n{}\n2 dos", "uno ".repeat(200)).as_bytes())
+        .write_all(format!("1 uno\n\n{}\n2 dos\n", "uno ".repeat(200)).as_bytes())
         .unwrap();
+    (&input).write_all(b"1 u\xf1o").unwrap();
     drop(input);
     let input = fs::File::open(folder.path().join("input.txt")).unwrap();
     let output = piped.arg("translate").stdin(input).output().unwrap();
@@ -203,11 +204,13 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     let lines: Vec<String> = text(&output.stdout).lines().map(String::from).collect();
     assert_eq!(
         (lines.len(), lines[1].as_str(), lines[2].as_str()),
-        (4, "", "")
+        (5, "", "")
     );
+    assert_eq!(lines[4], "");
     let complaint = text(&output.stderr);
     assert!(
-        complaint.starts_with("error: line 3: cannot translate"),
+        complaint.starts_with("error: line 3: cannot translate")
+            && complaint.contains("\nerror: line 5: byte 4 is not UTF-8\n"),
         "{complaint}"
     );
     assert_eq!(output.status.code(), Some(1));

@@ -1,6 +1,6 @@
 """Trains a ViT in PyTorch as `vision train recognise` trains its own: the same size, steps, augmentation and recipe, other random numbers.
 
-Usage: python recognise.py MNIST_FOLDER SEED [EPOCHS]
+Usage: python3 recognise.py MNIST_FOLDER SEED [EPOCHS]
 
 Prints the accuracy on the 10,000 scans of the test part, and the CPU time.
 """

@@ -203,7 +203,7 @@ fn header_shows_the_sentences_and_the_metadata() {
         "<h1>What the heads look at</h1>",
         "<dt>Source</dt><dd dir=\"auto\">I am fast asleep.</dd>",
         "<dt>Translation</dt><dd dir=\"auto\">je dors.</dd>",
-        "<dt>model</dt><dd>toy</dd>",
+        "<dt>model</dt><dd dir=\"auto\">toy</dd>",
         "How to read this",
     ] {
         assert!(html.contains(part), "{part}");

@@ -49,7 +49,8 @@ fn single_head_names_every_weight_that_is_not_hidden() {
         for (i, query) in map.queries().iter().enumerate() {
             for (j, key) in map.keys().iter().enumerate() {
                 let weight = map.weight(head, i, j);
-                let tooltip = format!("<title>{query} → {key}: {weight:.4}</title>");
+                let tooltip =
+                    format!("<title>{query} \u{200e}→ {key}\u{200e}: {weight:.4}</title>");
                 let seen = !map.is_hidden(head, i, j);
                 assert_eq!(svg.contains(&tooltip), seen, "{tooltip}");
                 drawn += usize::from(seen);
@@ -81,7 +82,8 @@ fn hidden_keys_are_hatched_and_a_visible_0_is_not() {
     );
     let map = map.unwrap().with_hidden(hidden).unwrap();
     assert_eq!(hatched(&map), 2, "what is between them is seen");
-    assert!(render_svg(&map, &one_head(1)).contains("<title>je → asleep: 0.0000</title>"));
+    let tooltip = "<title>je \u{200e}→ asleep\u{200e}: 0.0000</title>";
+    assert!(render_svg(&map, &one_head(1)).contains(tooltip));
 }
 
 #[test]
@@ -154,7 +156,8 @@ fn every_token_has_a_visible_label() {
             .count();
         let labels = svg.matches(&format!(">{label}</text>")).count();
         assert_eq!(labels, 2 * same, "{token:?}");
-        assert!(svg.contains(&format!("<title>{label} → ∅: 0.0769</title>")));
+        let tooltip = format!("<title>{label} \u{200e}→ ∅\u{200e}: 0.0769</title>");
+        assert!(svg.contains(&tooltip));
     }
 }
 

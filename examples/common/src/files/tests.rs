@@ -35,6 +35,27 @@ fn a_file_that_cannot_be_replaced_stays_as_it_was() {
     assert_eq!(fs::read(&path).unwrap(), b"old");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_replaced_file_keeps_its_permissions_and_a_read_only_one_its_text() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.json");
+    replace(&path, b"old").unwrap();
+    let set = |mode| fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    set(0o620);
+    replace(&path, b"new").unwrap();
+    let found = path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(found, 0o620);
+    set(0o440);
+    for refused in [probe(&path), replace(&path, b"newest")] {
+        let error = refused.unwrap_err().to_string();
+        assert!(error.ends_with("report.json: it is read-only"), "{error}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+}
+
 #[test]
 fn what_cannot_be_written_is_known_beforehand() {
     let folder = tempfile::tempdir().unwrap();

@@ -192,7 +192,8 @@ fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
             .split_whitespace()
             .collect();
         let [words, printed] = [&words.join(" "), question].map(printable_lines);
-        println!("{:.2}\t{words}\t{printed}", answers[0].probability);
+        let line = format!("{:.2}\t{words}\t{printed}\n", answers[0].probability);
+        args.pictures.print(&line);
         first.get_or_insert((question.to_string(), reading.tokens));
         Ok(())
     })?;

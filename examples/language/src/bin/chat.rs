@@ -94,11 +94,13 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     let mut turn = 0;
     let code = input::each(&cli.turns, |text| {
         if !cli.turns.is_empty() {
-            println!("> {}", printable_lines(text));
+            let said = format!("> {}\n", printable_lines(text));
+            cli.pictures.print(&said);
         }
         // Another seed for each turn, or the same words would be answered in the same way.
         turn += 1;
-        answered(&mut conversation, text, &cli.sampling.options(turn))
+        let options = cli.sampling.options(turn);
+        answered(&mut conversation, text, &options, &cli.pictures)
     })?;
     if cli.pictures.are_wanted() && !conversation.tokens().is_empty() {
         let ChatModel {
@@ -115,14 +117,15 @@ fn answered(
     conversation: &mut Conversation,
     text: &str,
     options: &GenerateOptions,
+    pictures: &Pictures,
 ) -> Result<(), Error> {
     let started = Instant::now();
     let mut pieces = Pieces::default();
     let turn = conversation.say(text, options, |piece| {
-        exit::print(&pieces.printable(piece));
+        pictures.print(&pieces.printable(piece));
         true
     })?;
-    println!();
+    pictures.print("\n");
     let mut line = format!(
         "[{} tokens read, {} written, {:.0} tokens a second",
         turn.read,

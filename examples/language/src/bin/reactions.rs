@@ -68,7 +68,8 @@ fn run(cli: &Cli) -> Result<u8, Error> {
         let layers = mapper.attention(&reaction)?;
         let Head { layer, head } = cli.head;
         let map = AtomMap::of(&reaction, &layers[layer - 1], head - 1);
-        println!("{}\t{:.6}", map.written(&reaction), map.confidence);
+        let line = format!("{}\t{:.6}\n", map.written(&reaction), map.confidence);
+        cli.pictures.print(&line);
         first.get_or_insert((text.to_string(), layers));
         Ok(())
     })?;

@@ -95,7 +95,9 @@ fn compare(args: &CompareArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
     for (i, first) in args.texts.iter().enumerate() {
         for (j, second) in args.texts.iter().enumerate().skip(i + 1) {
             let [first, second] = [first, second].map(|text| printable_lines(text));
-            println!("{:.6}\t{first}\t{second}", cosine(&vectors[i], &vectors[j]));
+            let cosine = cosine(&vectors[i], &vectors[j]);
+            let line = format!("{cosine:.6}\t{first}\t{second}\n");
+            args.pictures.print(&line);
         }
     }
     if args.pictures.are_wanted() {
@@ -133,13 +135,15 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
             }
         },
     )?;
+    let is_stopped = interrupter.should_stop();
     // From now on, the first Ctrl-C ends the program.
     interrupter.stop(None);
     bar.finish_and_clear();
-    if update.left > 0 {
+    if is_stopped {
         let (all, left) = (index.len(), update.left);
         let read = all - left;
         exit::warn(&match update.is_lost {
+            _ if left == 0 => String::from("stopped"),
             true => {
                 format!("stopped: {read} of {all} passages were read, but not all could be kept")
             }

@@ -153,7 +153,8 @@ fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
     let code = input::each(&args.texts, |text| {
         let tokens = tokenizer.encode_text(text)?;
         let scores = model.scores(slice::from_ref(&tokens), |_| {});
-        println!("{:+.2}\t{}", scores[0], printable_lines(text));
+        let line = format!("{:+.2}\t{}\n", scores[0], printable_lines(text));
+        args.pictures.print(&line);
         first.get_or_insert((text.to_string(), tokens));
         Ok(())
     })?;

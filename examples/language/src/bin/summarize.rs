@@ -1,6 +1,10 @@
 //! Writes a title or a summary of a text with a T5.
 
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, IsTerminal},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use burn::tensor::Device;
 use burn_attn_models::{
@@ -86,6 +90,9 @@ fn run(cli: &Cli) -> Result<(), Error> {
     let (name, text) = match &cli.file {
         Some(path) => (path.display().to_string(), input::read(path)?),
         None => {
+            if io::stdin().is_terminal() {
+                exit::warn("type the text, then press Ctrl-D on a line of its own");
+            }
             let text = io::read_to_string(io::stdin());
             let text = text.map_err(FileError::of("read", "standard input"))?;
             let text = input::without_mark(&text).to_string();
@@ -101,7 +108,8 @@ fn run(cli: &Cli) -> Result<(), Error> {
     for output in &outputs {
         let output = tokenizer.tokenizer.decode(output, true);
         let output = output.map_err(tokenizer_failed)?;
-        println!("{}", printable_lines(output.trim()));
+        let text = printable_lines(output.trim());
+        cli.pictures.print(&format!("{text}\n"));
     }
     match cli.pictures.are_wanted() {
         true => draw(cli, &model, &tokenizer, &tokens, &outputs[0], &device),

@@ -1,7 +1,7 @@
 """What other libraries make of the texts that the programs are tested with: Hugging Face's transformers, and the own code of rxnmapper and
 glassllm.
 
-Usage: python make_golden.py WEIGHTS PACKAGE      WEIGHTS is target/weights, with minilm, rxnmapper and t5 in it (cargo xtask fetch); PACKAGE
+Usage: python3 make_golden.py WEIGHTS PACKAGE      WEIGHTS is target/weights, with minilm, rxnmapper and t5 in it (cargo xtask fetch); PACKAGE
 is where glassllm 0.1.0 was unpacked
 
 Needs torch, transformers, tokenizers, rdkit, rxn-chem-utils, scipy and numpy. Cosines are computed in float64.

@@ -1,6 +1,6 @@
 """Small models with heads as Hugging Face's transformers saves them, and what they compute.
 
-Usage: python make_heads.py
+Usage: python3 make_heads.py
 
 Needs torch and transformers.
 """

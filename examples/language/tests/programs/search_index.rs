@@ -77,6 +77,9 @@ fn an_interrupted_index_keeps_what_it_read() {
         let (index, update) = updated.unwrap();
         (index, update, of)
     };
+    // Before the file is looked at.
+    let (none, ..) = update(0);
+    assert!(none.is_empty() && !file.exists());
     let (_, first, all) = update(61);
     assert_eq!((all, first.left), (PASSAGES, PASSAGES - 64));
     let (_, second, all) = update(31);

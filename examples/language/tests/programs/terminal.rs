@@ -48,9 +48,13 @@ fn an_answer_that_nobody_reads_is_no_failure_unlike_one_on_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
     small::gpt(folder.path());
     let chat = env!("CARGO_BIN_EXE_chat");
-    let args = ["--model", ".", "--tokens", "2"];
+    let args = ["--model", ".", "--tokens", "2", "--html", "page.html"];
     for is_full in [true, false] {
-        let code = super::code_without_lines(chat, folder.path(), &args, "the cat\n", is_full);
-        assert_eq!(code, Some(i32::from(is_full)));
+        for args in [&args[..4], &args[..]] {
+            let code = super::code_without_lines(chat, folder.path(), args, "the cat\n", is_full);
+            assert_eq!(code, Some(i32::from(is_full)));
+        }
+        // Pictures are drawn without a reader of the lines.
+        assert_eq!(folder.path().join("page.html").exists(), !is_full);
     }
 }

@@ -21,9 +21,7 @@ fn every_point_is_drawn_and_an_accuracy_of_no_tokens_is_not() {
     assert_eq!(svg.matches("<circle").count(), 6, "{svg}");
     for (text, times) in [
         ("loss (nats per token)", 1),
-        ("training", 2),
-        // Nothing is smoothed in an accuracy.
-        ("training, with dropout and smoothing", 1),
+        ("training (as the model learns)", 2),
         ("validation", 2),
     ] {
         assert_eq!(svg.matches(text).count(), times, "{text}: {svg}");
