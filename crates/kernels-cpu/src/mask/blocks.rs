@@ -65,7 +65,7 @@ impl From<[usize; 2]> for BlockSize {
 /// `[batch or 1, heads_q or 1, ⌈len_q / size.queries⌉ or 1, ⌈len_kv / size.keys⌉ or 1]`
 ///
 /// # Cost
-/// Time in proportion to what is visible to any query of a panel of up to 16, if blocks have 32 keys or more; the table is never expanded.
+/// Time in proportion to what is visible to any query of a panel of up to 32, if blocks have 32 keys or more; the table is never expanded.
 ///
 /// # Source
 /// Child et al., *Generating Long Sequences with Sparse Transformers* (2019), section 5.5; Zaheer et al., *Big Bird* (2020),

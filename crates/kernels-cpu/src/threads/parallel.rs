@@ -65,7 +65,9 @@ impl Execution {
         // Waking a thread costs some ten microseconds, in which one core does about a million operations.
         const OPERATIONS_PER_THREAD: f64 = 1e6;
         let worthwhile = (operations / OPERATIONS_PER_THREAD) as usize;
-        let threads = if cfg!(feature = "rayon") {
+        // In a browser there is no clock, by which threads know when to stop waiting for each other.
+        let has_clock = !cfg!(all(target_family = "wasm", target_os = "unknown"));
+        let threads = if cfg!(feature = "rayon") && has_clock {
             self.threads
         } else {
             1

@@ -303,7 +303,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 }
                 // The weights of zero of a row that sees no key are multiplied by keys that another row may see.
                 let at = [queries.batch_item, queries.head, queries.first + query];
-                let finite = || all_finite(simd, [&*row].into_iter(), R::from_f64(1.0));
+                let finite = || all_finite(simd, [&row[..dim_qk]].into_iter(), R::from_f64(1.0));
                 let of_row = self.logsumexp[query];
                 if logsumexp[query] == infinity || scoring.fully_masked(at, of_row, finite) {
                     row.fill(R::default());

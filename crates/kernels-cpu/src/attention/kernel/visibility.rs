@@ -148,7 +148,7 @@ impl<R: Real> Scoring<'_, R> {
                 let mut end = end_of_block(start);
                 let mut seen = entries(start).any(|shows| shows);
                 while end < rest.end {
-                    if !entries(start).eq(entries(end)) {
+                    if !entries(end - 1).eq(entries(end)) {
                         if end - start >= SHORTEST_RUN {
                             break;
                         }
@@ -334,3 +334,6 @@ fn hide_blocks<R: Real>(blocks: &Blocks<'_>, scores: &mut Scores<'_, R>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
