@@ -51,6 +51,34 @@ fn a_linear_layer_that_does_not_fit() {
 }
 
 #[test]
+fn tensors_on_two_devices() {
+    let mut devices = devices::cpu().into_iter();
+    let [Some((_, first)), Some((_, second))] = [devices.next(), devices.next()] else {
+        return;
+    };
+    let of_mask = AttentionMask::key_lengths(Tensor::from_data([3, 5], &second));
+    let of_mask = AttentionOptions::default().mask(AttentionMask::causal().or(of_mask));
+    let bias = AttentionBias::paper_alibi(6, &second);
+    let cases = [
+        ("the key is", 1, plain(&first)),
+        ("the value is", 2, plain(&first)),
+        ("a tensor of the mask is", 3, of_mask),
+        ("the bias is", 3, AttentionOptions::default().bias(bias)),
+    ];
+    for (what, elsewhere, options) in cases {
+        let message = sentence(|| {
+            let operand = |index: usize| {
+                let device = if index == elsewhere { &second } else { &first };
+                zeros(GOOD[index], device)
+            };
+            attention(operand(0), operand(1), operand(2), options)
+        });
+        let expected = format!("attention: the query is on {first:?}, but {what} on {second:?}");
+        assert_eq!(message, expected);
+    }
+}
+
+#[test]
 fn shapes_that_do_not_fit() {
     let cases = [
         (

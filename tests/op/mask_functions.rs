@@ -277,6 +277,21 @@ fn steps_count_as_the_call_does() {
     }
 }
 
+/// `placed` makes a causal mask top-left that names no alignment.
+#[test]
+fn steps_of_placed_options_count_as_the_call_does() {
+    let case = Case::new("placed", SIZES);
+    let [query, key, _] = case.operands(&devices::any(), DType::F32);
+    let causal = MaskFunction::new("causal", |pairs| pairs.distances().greater_equal_elem(0));
+    let mask = AttentionMask::causal().and(AttentionMask::function(causal));
+    let options = AttentionOptions::default().mask(mask);
+    let options = options.placed(&query, key.dims()[2], &[0]);
+    let steps = ops::attention_steps(query, key, options);
+    let hidden = |step: usize| -> Vec<bool> { steps.hidden[step].1.to_data().iter().collect() };
+    assert_eq!(hidden(0), hidden(1));
+    assert!(hidden(0).contains(&true));
+}
+
 /// What `attention` says of scores by a function.
 fn refused(function: ScoreFunction, device: &Device) -> String {
     let case = Case::new("refused", SIZES);

@@ -128,7 +128,10 @@ impl TiedEmbedding {
         let rows: Tensor<2> = times(states, self.output_factor).reshape([count, d_model]);
         let logits = rows.matmul(self.weight.val().transpose());
         match &self.bias {
-            Some(bias) => logits + floats(bias).unsqueeze(),
+            Some(bias) => {
+                let bias = floats(bias).cast(logits.dtype());
+                logits + bias.unsqueeze()
+            }
             None => logits,
         }
         .reshape(shape)

@@ -12,6 +12,7 @@ use crate::{
     bias::DistancePart,
     blockwise, check,
     composed::{self, statistics_dtype},
+    devices,
     distance::{at_any_offset, distance_bias, of_distances},
     union::Place,
 };
@@ -112,6 +113,7 @@ fn attention_by(
     options: AttentionOptions,
 ) -> (Tensor<4>, Tensor<3>) {
     check::value(&key, &value);
+    devices::is_there(&query.device(), "the value is", &value.device());
     let inputs = score_inputs(query, key, options);
     let is_checked = inputs.score_function.is_some() && check::in_host_memory(&value.device());
     let value = value.into_dispatch();
@@ -181,6 +183,8 @@ pub(crate) fn score_inputs(
     options: AttentionOptions,
 ) -> ScoreInputs<Dispatch> {
     check::scores(&query, &key, &options);
+    devices::is_there(&query.device(), "the key is", &key.device());
+    devices::of_options(&query, &options);
     let statistics = statistics_dtype(query.dtype().into()).into();
     let ([batch, heads, len_q, width], [_, _, len_kv, _]) = (query.dims(), key.dims());
     let lengths = [len_q, len_kv];

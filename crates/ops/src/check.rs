@@ -9,7 +9,10 @@ use crate::{
     bias::{AttentionBias, DistancePart},
     blocks::VisibleBlocks,
     distance::all_distances,
-    function::captured::{Captures, Entries, Numbers},
+    function::{
+        ScoreFunction,
+        captured::{Captures, Entries, Numbers},
+    },
     mask::AttentionMask,
     options::AttentionOptions,
     segments::Segments,
@@ -57,9 +60,7 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     biases(&options.bias, scores, has_offsets);
     if let Some(function) = &options.score_function {
         captured(&function.captures, scores, has_offsets);
-        let (count, reads) = (function.captures.floats().count(), &function.form);
-        let reads = reads.as_ref().map(|form| form.captured());
-        form(&function.captures, "floats", count, reads);
+        form_of_scores(function);
     }
     if let Some(sinks) = &options.sinks {
         of_heads("sinks", sinks.dims()[0], heads_q);
@@ -230,6 +231,13 @@ pub(crate) fn captured(captures: &Captures, scores: [usize; 4], has_offsets: boo
             );
         }
     }
+}
+
+/// Panics unless the scalar form of a score function reads as many floats as are captured.
+pub(crate) fn form_of_scores(function: &ScoreFunction) {
+    let (count, reads) = (function.captures.floats().count(), &function.form);
+    let reads = reads.as_ref().map(|form| form.captured());
+    form(&function.captures, "floats", count, reads);
 }
 
 /// Panics unless a form for single numbers reads as many as are captured.

@@ -85,7 +85,7 @@ fn by_formula(part: DistancePart, positions: &[isize], dtype: DType) -> Option<T
 /// The slopes of ALiBi's paper: `[heads_q]`.
 pub(crate) fn paper_slopes(heads: usize, device: &Device, dtype: DType) -> Tensor<1> {
     let slopes = TensorData::new(alibi_slopes(heads), [heads]);
-    Tensor::from_data(slopes, (device, dtype))
+    Tensor::from_data(slopes, (&device.clone().without_autodiff(), dtype))
 }
 
 /// ALiBi for slopes and distances that broadcast: `−slope · |distance|`.

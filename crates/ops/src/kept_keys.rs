@@ -20,6 +20,7 @@ impl AttentionOptions {
         check::biases(&self.bias, scores, true);
         if let Some(function) = &self.score_function {
             check::captured(&function.captures, scores, true);
+            check::form_of_scores(function);
         }
     }
 

@@ -40,6 +40,7 @@ mod blocks;
 mod blockwise;
 mod check;
 mod composed;
+mod devices;
 mod distance;
 mod dropout;
 mod function;

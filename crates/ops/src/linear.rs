@@ -28,7 +28,8 @@ use crate::backend::AttentionOps;
 ///
 /// # Cost
 ///
-/// `2 · rows · d_input · d_output` operations; for few rows, the time it takes to read the weight.
+/// `2 · rows · d_input · d_output` operations; for few rows, the time it takes to read the weight. Without rows, or a width of 0, there are no gradients: not
+/// zeros, but `None`.
 ///
 /// PyTorch equivalent: `torch.nn.functional.linear` with the weight transposed.
 ///
@@ -126,7 +127,7 @@ pub fn activated_linear(
 ///
 /// # Cost
 ///
-/// A few operations per number, one exponential or error function for most activations.
+/// A few operations per number, one exponential or error function for most activations. Without numbers there are no gradients, as of [`linear`].
 ///
 /// # Source
 ///

@@ -13,7 +13,6 @@ use crate::{
     check,
     composed::{relative::relative_shift, statistics_dtype},
     distance::bias_at_positions,
-    function::captured::Entries,
 };
 
 impl AttentionOptions {
@@ -39,14 +38,14 @@ impl AttentionOptions {
     ///
     /// # Panics
     ///
-    /// When the number of offsets is neither 1 nor the batch, a bias by [distances](crate::AttentionBias::distances) has no entry for a distance that occurs, a bias does not fit the query, or there is a function
-    /// beside an offset that is not from `−len_q` to `len_kv`.
+    /// When the number of offsets is neither 1 nor the batch, a bias by [distances](crate::AttentionBias::distances), or what a function has captured by
+    /// distance, has no entry for a distance that occurs, or a bias does not fit the query.
     ///
     /// # Cost
     ///
     /// Nothing if the queries stand there anyway; a number per batch item for offsets from `−len_q` to `len_kv`. For other
     /// offsets, masks and biases by position become dense: `batch · heads_q · len_q · len_kv` numbers, or
-    /// `heads_q · (len_q + len_kv)` without a mask if the offsets are equal.
+    /// `heads_q · (len_q + len_kv)` without a mask if the offsets are equal. Functions take their tensor form there.
     pub fn placed(mut self, query: &Tensor<4>, len_kv: usize, offsets: &[i64]) -> Self {
         let [batch, heads, len_q, _] = query.dims();
         assert!(
@@ -68,10 +67,12 @@ impl AttentionOptions {
             return self;
         }
         let is_numbers = |part: &DistancePart| matches!(part, DistancePart::Numbers(_));
-        let captured_numbers = self.score_function.iter().any(|function| {
-            let mut floats = function.captures.floats();
-            floats.any(|(_, entries)| entries == Entries::Distances)
-        });
+        let of_scores = self.score_function.iter();
+        let captured_numbers = of_scores.into_iter().any(|it| it.captures.has_distances())
+            || self.mask.any(&|mask| {
+                let mut functions = mask.functions.iter();
+                functions.any(|function| function.captures.has_distances())
+            });
         let has_numbers = captured_numbers || self.bias.by_distance.iter().any(is_numbers);
         // Numbers by distance have their zero where the default alignment has it.
         let is_causal = self.mask.by_position.causal.is_some() && self.mask.unions.is_empty();
@@ -96,13 +97,8 @@ impl AttentionOptions {
             return self.query_offsets(Tensor::from_data(offsets.as_slice(), &device));
         }
         assert!(
-            !self.has_functions(),
-            "attention: a function cannot count from queries from {offsets:?} on, but from offsets from -{len_q} to {len_kv}, for {len_q} \
-             queries and {len_kv} keys"
-        );
-        assert!(
             !has_numbers,
-            "attention: a bias by distance has no entries for queries from {offsets:?} on: it has those for offsets from -{len_q} to \
+            "attention: what is given by distance has no entries for queries from {offsets:?} on: it has those for offsets from -{len_q} to \
              {len_kv}, for {len_q} queries and {len_kv} keys"
         );
         check::biases(&self.bias, [batch, heads, len_q, len_kv], true);
@@ -128,7 +124,36 @@ impl AttentionOptions {
                 mask.and(AttentionMask::masked(hidden))
             });
         }
-        self
+        match self.has_functions() {
+            true => self.functions_at(offsets, [batch, len_q, len_kv], &device),
+            false => self,
+        }
+    }
+
+    /// With the nearest offsets that the operation takes, and the rest for the functions, which alone count from them.
+    fn functions_at(
+        mut self,
+        offsets: &[i64],
+        [batch, len_q, len_kv]: [usize; 3],
+        device: &Device,
+    ) -> Self {
+        let nearest = |offset: &i64| *offset.max(&-(len_q as i64)).min(&(len_kv as i64));
+        let beyond: Vec<i64> = offsets.iter().map(|it| it - nearest(it)).collect();
+        self.mask = self.mask.map_all(&|mut mask| {
+            for function in &mut mask.functions {
+                function.captures.frame.beyond = beyond.clone();
+            }
+            mask
+        });
+        let offsets: Vec<i64> = offsets.iter().map(nearest).collect();
+        let offsets = match offsets[..] {
+            [offset] => vec![offset; batch],
+            _ => offsets,
+        };
+        if let Some(function) = &mut self.score_function {
+            function.captures.frame.beyond = beyond;
+        }
+        self.query_offsets(Tensor::from_data(offsets.as_slice(), device))
     }
 }
 

@@ -62,10 +62,10 @@ impl AttentionMask {
         }
     }
 
-    /// The position of the first query, if the named alignment is not the default one: a part alone, or a union, does not see an alignment that
-    /// another part names.
+    /// The position of the first query, if the alignment is not the default one, as it is named or as
+    /// [`placed`](crate::options::AttentionOptions::placed) set it: a part alone, or a union, does not see the alignment of another part.
     pub(crate) fn named_offset(&self, [len_q, len_kv]: [usize; 2]) -> Option<i64> {
-        let named = self.named_alignment()?;
+        let named = self.named_alignment().or(self.by_position.causal)?;
         let [offset, default] = [named, CausalAlignment::default()]
             .map(|alignment| alignment.offset(len_q, len_kv) as i64);
         (offset != default).then_some(offset)

@@ -175,7 +175,7 @@ fn offsets_that_do_not_fit() {
     module.forward(input().bias(distances.clone()).offset(11));
     assert_eq!(
         sentence(|| module.forward(input().bias(distances).offset(12))),
-        "attention: a bias by distance has no entries for queries from [12] on: it has those for offsets from -7 to 11, for 7 queries \
+        "attention: what is given by distance has no entries for queries from [12] on: it has those for offsets from -7 to 11, for 7 queries \
          and 11 keys"
     );
     let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(11));

@@ -3,9 +3,9 @@
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
     AttentionBias, AttentionContext, AttentionMask, BlockConfig, CrossAttentionConfig,
-    CrossAttentionInput, KvCacheConfig, LayerInput, Norm, SelfAttentionConfig, SelfAttentionInput,
-    SublayerConnection, TransformerLayer, TransformerLayerConfig, alibi_slopes,
-    positions::PositionEncoding,
+    CrossAttentionInput, KvCacheConfig, LayerInput, MaskFunction, Norm, ScoreFunction,
+    SelfAttentionConfig, SelfAttentionInput, SublayerConnection, TransformerLayer,
+    TransformerLayerConfig, alibi_slopes, positions::PositionEncoding,
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_same, differs},
@@ -174,10 +174,51 @@ fn a_context_reaches_the_cross_attention() {
             "TransformerLayer: an offset into the memory, or positions, were given beside a cache, which knows how many tokens came before"
         );
     }
+    let embedded = token(0).memory_position_embedding(memory.clone());
+    assert_eq!(
+        sentence(|| layer.forward_cached(embedded, &mut cache)),
+        "TransformerLayer: a position embedding of the memory, key positions or a position encoding cannot join the memory of a cache, which is \
+         projected already"
+    );
+    assert_eq!(cache.tokens.lengths(), [7, 7]);
     assert_eq!(
         sentence(|| layer.forward_cached(token(0).memory(memory), &mut cache)),
         "TransformerLayer: a memory was given beside a cache; give it once, by cache_memory of the stack or as the memory of the layer's cache"
     );
+}
+
+/// Functions of the memory count from queries that stand far behind it, whole and token by token.
+#[test]
+fn functions_of_the_memory_reach_queries_behind_it() {
+    let device = devices::any();
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS)
+        .with_causal(true)
+        .with_d_memory(D_MEMORY);
+    let layer = layer(config.with_block(quiet()), &device);
+    let x: Tensor<3> = tensor([2, 9, D_MODEL], 2, &device);
+    let memory: Tensor<3> = tensor([2, 4, D_MEMORY], 3, &device);
+    let falling = ScoreFunction::new("falling", |scores, pairs| {
+        scores - pairs.distances().abs().float() * 0.1
+    });
+    let even = MaskFunction::new("even", |pairs| {
+        let sums = pairs.positions() + pairs.keys();
+        sums.remainder_scalar(3).greater_elem(0)
+    });
+    let context = || {
+        let context = AttentionContext::new().score_function(falling.clone());
+        context.mask(AttentionMask::function(even.clone()))
+    };
+    let input = LayerInput::new(x.clone()).memory(memory.clone());
+    let whole = layer.forward(input.memory_context(context())).states;
+    let attention = layer.cross_attention.as_ref().expect("one");
+    let mut cache = layer.cache(2, &KvCacheConfig::new(9));
+    cache.memory = Some(attention.project_memory(memory));
+    for at in 0..9 {
+        let input = LayerInput::new(x.clone().narrow(1, at, 1)).memory_context(context());
+        let states = layer.forward_cached(input, &mut cache).states.into_data();
+        let expected = whole.clone().narrow(1, at, 1).into_data();
+        assert_close("cached", &states, &expected, TOLERANCE);
+    }
 }
 
 /// Queries and keys of `x + embedding`, values of `x`: by three projections, each of its own input.

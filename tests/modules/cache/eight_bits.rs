@@ -2,7 +2,10 @@
 
 use std::f32::consts::TAU;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::{
+    nn::Linear,
+    tensor::{Device, Tensor, TensorData},
+};
 use burn_attn::{
     CacheStorage, KvCacheConfig, MultiHeadAttention, MultiHeadAttentionConfig,
     MultiHeadAttentionInput, ProjectionBias, SelfAttentionInput,
@@ -10,7 +13,7 @@ use burn_attn::{
 use burn_attn_tests::{
     compare::{assert_close, error, numbers},
     devices,
-    numbers::{tensor, uniform},
+    numbers::{filled, tensor, uniform},
     parameters,
 };
 
@@ -115,6 +118,25 @@ fn eight_bits_are_nearly_exact() {
                 "{backend}, {name}: {error:.1e}"
             );
         }
+    }
+}
+
+/// Not even to the largest number of a row, by which its scale is measured.
+#[test]
+fn no_gradient_passes_through_eight_bits() {
+    let device = devices::any().autodiff();
+    let config = MultiHeadAttentionConfig::new(D_MODEL, 6).with_causal(true);
+    let module = filled(config.init(&device), 1);
+    let x = || tensor([2, 5, D_MODEL], 1, &device);
+    let config = small(5).with_storage(CacheStorage::Int8);
+    let input = MultiHeadAttentionInput::new(x(), x(), x());
+    let output = module.forward_cached(input, &mut module.cache(2, &config));
+    let gradients = output.powi_scalar(2).sum().backward();
+    let of = |linear: &Linear| linear.weight.val().grad(&gradients);
+    assert!(of(&module.query).is_some());
+    for linear in [&module.key, &module.value] {
+        let gradient = of(linear).map(|gradient| gradient.abs().max().into_scalar::<f32>());
+        assert_eq!(gradient.unwrap_or(0.0), 0.0);
     }
 }
 

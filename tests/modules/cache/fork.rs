@@ -313,6 +313,13 @@ fn one_sequence_is_forked() {
     copied.reorder(&[0, 0]);
     let mut caches = [shared, copied];
     step("twice", &module, &mut caches, token(2, 1, 3, &device));
+    // Where nothing joins, the prompt stays one; where nothing is left, it goes.
+    let [mut shared, _] = forked(&module, &device);
+    let bytes = shared.bytes();
+    shared.join(module.cache(0, &small(MAX_LEN)));
+    assert_eq!(shared.bytes(), bytes);
+    shared.reorder(&[]);
+    assert_eq!(shared.bytes(), 0);
     let mut empty = module.cache(1, &small(9));
     empty.fork(2);
     let mut caches = [empty, module.cache(2, &small(9))];

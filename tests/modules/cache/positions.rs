@@ -9,6 +9,7 @@ use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
 use super::{D_MODEL, in_pieces, small};
@@ -104,6 +105,24 @@ fn gradients_pass_through_a_cache() {
             &gradient(&module, whole).into_data(),
             1e-5,
         );
+    }
+}
+
+/// Before its tokens are in the cache; for one head, too, whose bias would fit any number.
+#[test]
+fn an_encoding_of_other_heads_is_refused() {
+    let device = devices::any();
+    let config = SelfAttentionConfig::new(D_MODEL, 6).with_causal(true);
+    let module = filled(config.init(&device), 1);
+    let mut cache = module.cache(2, &small(7));
+    for (heads, len) in [(1, 1), (1, 3), (4, 1), (4, 3)] {
+        let position = PositionEncoding::alibi().init(heads, 5, &device);
+        let input = SelfAttentionInput::new(tensor([2, len, D_MODEL], 1, &device));
+        assert_eq!(
+            sentence(|| module.forward_cached(input.position(position), &mut cache)),
+            format!("attention: {heads} ALiBi slopes were given for 6 query heads")
+        );
+        assert_eq!(cache.lengths(), [0, 0]);
     }
 }
 

@@ -109,7 +109,11 @@ fn check_precisions<M: TokenMixer>(mixer: M, x: Tensor<3>) {
     let [(_, scheme), _] = schemes();
     let packed = packed(mixer, scheme);
     let expected = both(&unpacked(packed.clone()), &x);
-    close("8 bits", both(&packed, &x), expected, 1e-6);
+    close("8 bits", both(&packed, &x), expected.clone(), 1e-6);
+    if x.device().supports_dtype(DType::BF16) {
+        let actual = both(&packed, &x.cast(FloatDType::BF16));
+        close("8 bits in bf16", actual, expected, 0.03);
+    }
 }
 
 /// Two sequences that are read in parts, padded, moved, joined by a third and repeated, go on as each does alone.

@@ -123,7 +123,8 @@ impl Heads {
         if let Some(positions) = &positions {
             positions.check("KvCache", [batch, len_q]);
         }
-        options.check_scores([batch, self.sizes.n_heads, len_q, longest]);
+        let with_position = options.clone().bias(position.bias());
+        with_position.check_scores([batch, self.sizes.n_heads, len_q, longest]);
         if drops_oldest {
             position.check_max_len("KvCache", cache.max_len());
             if let Some(rotary) = &position.rotary {
@@ -144,7 +145,7 @@ impl Heads {
         };
         cache.fix_dtype(key.dtype());
         let is_elsewhere = listed.is_some() && (options.is_causal() || has_bias);
-        // A function cannot count from tokens that are far behind its keys.
+        // Far behind its keys, a function has no scalar form.
         if is_elsewhere || options.counts_distances() || options.has_functions() {
             cache.copy_prefix();
         }

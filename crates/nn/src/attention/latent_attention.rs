@@ -340,6 +340,8 @@ impl LatentAttention {
         let [d_latent, width] = self.key_value.weight.dims();
         let width = width / n_heads;
         let per_head = floats(&self.key_value.weight).reshape([1, d_latent, n_heads, width]);
+        // Packed weights are unpacked into the dtype of the device.
+        let per_head = per_head.cast(latents.query.dtype());
         let per_head: Tensor<4> = per_head.swap_dims(1, 2);
         let of_key = per_head.clone().narrow(3, 0, d_head).swap_dims(2, 3);
         let of_value = per_head.narrow(3, d_head, width - d_head);

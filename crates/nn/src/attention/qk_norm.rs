@@ -143,7 +143,10 @@ impl QkNorm {
     pub(super) fn query(&self, x: Tensor<4>) -> Tensor<4> {
         let x = self.normalised(self.query.as_ref(), x);
         match &self.factor {
-            Some(factor) => x * floats(factor).unsqueeze_dims::<4>(&[0, 2, 3]),
+            Some(factor) => {
+                let factor = floats(factor).cast(x.dtype());
+                x * factor.unsqueeze_dims::<4>(&[0, 2, 3])
+            }
             None => x,
         }
     }

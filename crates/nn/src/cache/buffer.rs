@@ -206,7 +206,7 @@ pub(super) fn read(keys: &Buffer, values: &Buffer, (from, len): (usize, usize)) 
 impl Rows {
     fn encoded(rows: Tensor<4>) -> Self {
         // In f32, whatever the model computes in: the scale of a row of small numbers underflows in f16.
-        let rows = rows.cast(FloatDType::F32);
+        let rows = rows.cast(FloatDType::F32).detach();
         // A row of zeros may have any scale except zero.
         let scales = rows.clone().abs().max_dim(3).clamp_min(1e-30) / 127.0;
         let codes = (rows / scales.clone()).round().int().cast(IntDType::I8);

@@ -40,7 +40,7 @@ pub enum CacheStorage {
     /// distributed numbers, 0.8 % on average and 1.5 % at most; if 2 of the 64 channels of keys and values are 10 times as
     /// large, 4.3 % and 24 %. `cargo test --test modules eight_bits -- --nocapture` prints these numbers.
     ///
-    /// It needs a backend with 8-bit integers, such as the CPU backends. wgpu, whose shaders have no such type, refuses it.
+    /// No gradient passes through it. It needs a backend with 8-bit integers, such as the CPU backends. wgpu, whose shaders have no such type, refuses it.
     Int8,
 }
 

@@ -10,8 +10,6 @@ impl KvCache {
         if let Some(reason) = self.refuses_join(&other) {
             panic!("{reason}");
         }
-        self.copy_prefix();
-        other.copy_prefix();
         // A cache that has had no keys yet may not know their dtype.
         let dtype = match self.dtype_is_fixed {
             true => self.keys.layout.dtype,
@@ -25,6 +23,8 @@ impl KvCache {
         if other.batch() == 0 {
             return;
         }
+        self.copy_prefix();
+        other.copy_prefix();
         if self.batch() == 0 {
             *self = other;
             return;

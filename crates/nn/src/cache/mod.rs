@@ -279,6 +279,7 @@ impl KvCache {
         if rows.is_empty() {
             self.keys = self.keys.emptied(0, self.initial_capacity);
             self.values = self.values.emptied(0, self.initial_capacity);
+            self.prefix = None;
             return;
         }
         let items = indices(rows.iter().copied(), &self.keys.layout.device);

@@ -127,6 +127,12 @@ impl LayerInput {
             placed.offset.is_none() && placed.positions.is_none(),
             "TransformerLayer: an offset into the memory, or positions, were given beside a cache, which knows how many tokens came before"
         );
+        let embedding = &self.more.memory_position_embedding;
+        assert!(
+            embedding.is_none() && placed.position.is_none() && placed.key_positions.is_none(),
+            "TransformerLayer: a position embedding of the memory, key positions or a position encoding cannot join the memory of a cache, which is \
+             projected already"
+        );
         if memory.is_some() {
             self.more.memory_context = self.more.memory_context.offset(earlier);
         }

@@ -59,15 +59,33 @@ pub struct Frame {
     pub(crate) name: String,
     /// The index of each sequence's first key, for a call with some of the keys that the function counts. Empty: all are 0.
     pub(crate) first_keys: Vec<i64>,
+    /// How many tokens each sequence's first query stands after the offset that the call has for it. Empty: none.
+    pub(crate) beyond: Vec<i64>,
+}
+
+impl Frame {
+    /// Whether indices and positions are those of the call.
+    pub(crate) fn is_of_call(&self) -> bool {
+        self.first_keys.is_empty() && self.beyond.is_empty()
+    }
 }
 
 impl Captures {
     pub(super) fn none(name: String) -> Self {
-        let first_keys = Vec::new();
         Self {
             tensors: Vec::new(),
-            frame: Frame { name, first_keys },
+            frame: Frame {
+                name,
+                first_keys: Vec::new(),
+                beyond: Vec::new(),
+            },
         }
+    }
+
+    /// Whether a tensor has numbers by distance.
+    pub(crate) fn has_distances(&self) -> bool {
+        let mut captured = self.tensors.iter();
+        captured.any(|captured| captured.entries == Entries::Distances)
     }
 
     pub(crate) fn floats(&self) -> impl Iterator<Item = (&Tensor<4>, Entries)> {

@@ -101,7 +101,7 @@ impl MaskFunction {
     /// most 6 tensors. Nothing checks that both forms are the same function.
     ///
     /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured floats, with integers that are
-    /// [whole](Captured::whole) or have both queries and keys, beside another mask function, and with a cache that has dropped keys.
+    /// [whole](Captured::whole) or have both queries and keys, beside another mask function or a score function without a form, and with a cache that has dropped keys.
     ///
     /// # Panics
     ///
@@ -121,7 +121,7 @@ impl MaskFunction {
         self.form.is_some()
             && self.captures.floats().next().is_none()
             && are_readable
-            && self.captures.frame.first_keys.is_empty()
+            && self.captures.frame.is_of_call()
     }
 }
 

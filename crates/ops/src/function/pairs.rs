@@ -64,7 +64,8 @@ impl Pairs {
     /// The index of each key, `[batch or 1, 1, 1, keys]`, counted from the first key of its sequence: beside a cache, also from one that the cache has
     /// dropped.
     pub fn keys(&self) -> Tensor<4, Int> {
-        self.after_first_keys(self.range(self.block.keys.clone(), 3))
+        let keys = self.range(self.block.keys.clone(), 3);
+        self.after(keys, &self.block.frame.first_keys)
     }
 
     /// The key at which each query stands, `[batch or 1, 1, queries, 1]`: by the causal alignment, or by the
@@ -73,7 +74,9 @@ impl Pairs {
     pub fn positions(&self) -> Tensor<4, Int> {
         let first = self.block.first_position.clone();
         let [batch] = first.dims();
-        self.after_first_keys(self.queries() + first.reshape([batch, 1, 1, 1]))
+        let positions = self.queries() + first.reshape([batch, 1, 1, 1]);
+        let frame = &self.block.frame;
+        self.after(self.after(positions, &frame.first_keys), &frame.beyond)
     }
 
     /// By how many tokens each query stands after each key, `[batch or 1, 1, queries, keys]`: negative for a later key.
@@ -113,13 +116,12 @@ impl Pairs {
             })
     }
 
-    /// Indices of keys that are counted from the first key of the call.
-    fn after_first_keys(&self, indices: Tensor<4, Int>) -> Tensor<4, Int> {
-        let first = &self.block.frame.first_keys;
+    /// Indices that are counted from those of each sequence, which are all 0 if there are none.
+    fn after(&self, indices: Tensor<4, Int>, first: &[i64]) -> Tensor<4, Int> {
         if first.is_empty() {
             return indices;
         }
-        let first = TensorData::new(first.clone(), [first.len(), 1, 1, 1]);
+        let first = TensorData::new(first.to_vec(), [first.len(), 1, 1, 1]);
         indices + Tensor::from_data(first, &self.block.device())
     }
 

@@ -93,7 +93,7 @@ impl ScoreFunction {
     /// a NaN of the tensor form is refused.
     ///
     /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured integers, with captured tensors that are
-    /// [whole](Captured::whole) or have both queries and keys, and with a cache that has dropped keys.
+    /// [whole](Captured::whole) or have both queries and keys, beside a mask function without a form or two mask functions, and with a cache that has dropped keys.
     ///
     /// # Panics
     ///
@@ -151,7 +151,7 @@ impl ScoreFunction {
         self.form.is_some()
             && self.captures.ints().next().is_none()
             && self.slots.iter().all(is_readable)
-            && self.captures.frame.first_keys.is_empty()
+            && self.captures.frame.is_of_call()
     }
 }
 

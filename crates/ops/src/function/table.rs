@@ -46,7 +46,10 @@ impl BlockTable {
         Self {
             scores,
             size,
-            visible: Tensor::from_data(TensorData::new(any.collect(), dims), device),
+            visible: Tensor::from_data(
+                TensorData::new(any.collect(), dims),
+                &device.clone().without_autodiff(),
+            ),
             whole: blocks.iter().map(|&shown| shown == Shown::All).collect(),
             dims,
             blocks,

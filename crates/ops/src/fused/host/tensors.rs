@@ -125,6 +125,12 @@ mod flex {
 
         fn bools(tensor: &FlexTensor) -> Option<Strided<'_, bool>> {
             let (bytes, strides) = from_first(tensor.storage::<u8>(), tensor.layout())?;
+            // The cast looks at every byte, and a view may be a small part of its storage.
+            let steps = tensor.layout().shape().iter().zip(&strides);
+            let last: usize = steps
+                .map(|(&size, stride)| size.saturating_sub(1) * stride)
+                .sum();
+            let bytes = &bytes[..bytes.len().min(last + 1)];
             Some((bytemuck::checked::try_cast_slice(bytes).ok()?, strides))
         }
 
