@@ -8,8 +8,8 @@ use burn::{
         module_lr_scheduler::{ModuleLrScheduler, ModuleLrSchedulerConfig},
     },
     module::ParamGroup,
-    optim::SgdConfig,
-    tensor::Device,
+    optim::{AdamConfig, ModuleOptimizer, SgdConfig},
+    tensor::{Device, Tolerance},
 };
 use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
@@ -72,6 +72,15 @@ fn trainer_with(
     schedule: ModuleLrScheduler,
     change: impl FnOnce(&mut TrainerConfig),
 ) -> Trainer<LanguageModel, ()> {
+    trainer_of(folder, SgdConfig::new().init(), schedule, change)
+}
+
+fn trainer_of(
+    folder: &Path,
+    optimizer: ModuleOptimizer,
+    schedule: ModuleLrScheduler,
+    change: impl FnOnce(&mut TrainerConfig),
+) -> Trainer<LanguageModel, ()> {
     let mut config = TrainerConfig::new(&Device::default());
     change(&mut config);
     let folder = CheckpointFolder {
@@ -83,7 +92,6 @@ fn trainer_with(
         .with_d_model(6)
         .with_n_heads(3)
         .with_n_layers(1);
-    let optimizer = SgdConfig::new().init();
     Trainer::start(folder, config, optimizer, schedule, |device| {
         model.init(device)
     })
@@ -187,6 +195,50 @@ fn an_average_over_fewer_steps_than_it_skips_is_the_newest_model() {
         .val();
     let newest = trainer.model().embedding.weight.val().inner();
     average.into_data().assert_eq(&newest.into_data(), true);
+}
+
+#[test]
+fn an_average_that_begins_late_is_the_mean_of_its_models() {
+    let (_alone, folder) = (alone(), folder());
+    let folder = folder.path();
+    run(&mut trainer(folder, |_| ()), &texts(), 10);
+    let resumed = trainer(folder, |config| config.average = Some(1000)).resume(&newest(folder));
+    let mut resumed = resumed.expect("a trainer");
+    let models = [20, 30].map(|steps| {
+        run(&mut resumed, &texts(), steps);
+        resumed.model().embedding.weight.val().inner()
+    });
+    let average = resumed
+        .average()
+        .expect("an average")
+        .embedding
+        .weight
+        .val();
+    let [first, second] = models;
+    let mean = (first + second) / 2.0;
+    let (average, mean) = (average.into_data(), mean.into_data());
+    average.assert_approx_eq::<f32>(&mean, Tolerance::absolute(1e-6));
+}
+
+#[test]
+fn moments_of_another_optimizer_are_refused() {
+    let (_alone, folder) = (alone(), folder());
+    let folder = folder.path();
+    let of_adam = || {
+        let schedule = warmup_cosine(0.1, 1, None, 0.0).expect("a schedule");
+        trainer_of(folder, AdamConfig::new().init(), schedule, |_| ())
+    };
+    run(&mut of_adam(), &texts(), 2);
+    of_adam()
+        .resume(&newest(folder))
+        .map(drop)
+        .expect("a trainer");
+    let refused = trainer(folder, |_| ()).resume(&newest(folder)).map(drop);
+    let sentence = refused.expect_err("refused").to_string();
+    assert!(
+        sentence.ends_with("optimizer-1: it is of another optimizer"),
+        "{sentence}"
+    );
 }
 
 #[test]

@@ -82,7 +82,7 @@ function draw() {
   document.documentElement.classList.toggle("frame", state.frame);
   const active = document.activeElement;
   const focus = active?.dataset?.focus;
-  const isInScreen = places.screen.contains(active);
+  const isReplaced = [places.strip, places.screen].some((place) => place.contains(active));
   const before = kept();
   const { view, content } = drawn(screen);
   places.strip.replaceChildren(...drawStrip(view, screen));
@@ -105,9 +105,9 @@ function draw() {
     ["#steps", "[aria-current]"],
   ])
     show(document.querySelector(frame), chosen);
-  const again = focus && document.querySelector(`[data-focus="${CSS.escape(focus)}"]`);
-  // What had the focus may be gone: keys go on from the step.
-  (again ?? (isInScreen ? places.screen : null))?.focus({ preventScroll: true });
+  const again = focus && document.querySelector(`[data-focus="${CSS.escape(focus)}"]:not(:disabled)`);
+  // What had the focus may be gone, or disabled now: keys go on from the step.
+  (again ?? (isReplaced ? places.screen : null))?.focus({ preventScroll: true });
   document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn ?? 0) + 1);
 }
 

@@ -3,7 +3,9 @@
 import { Missing, probabilityOf, unpacked } from "./trace.js";
 import { BOS, EOS, isBlank } from "./tokenizer.js";
 
-const MOST_RUNS = 40; // kept; each is about 150 kB
+// Of all runs that are kept: 64 MiB. The run of the example has 0.1 million, that of the longest sentence 5 million.
+const MOST_NUMBERS = 2 ** 24;
+const FEWEST_RUNS = 7; // are kept however long they are: “why √d” computes as many without the causal mask and with a head cut
 
 /** The example, computed beforehand: the page can be read without the model. */
 export function exampleSession(example) {
@@ -36,35 +38,34 @@ export function modelSession(text, { id, shape, model, tokenizer, downloaded }) 
   if (source.length > most) {
     throw new Error(`This sentence has ${source.length} tokens, <eos> included, but the model reads at most ${most}: shorten it.`);
   }
-  const runs = new Map();
-  const translations = new Map();
-  const kept = (cache, switches, compute) => {
+  const runs = new Map(); // by their switches; the last that was asked for comes last
+  const run = (switches) => {
     const key = JSON.stringify(switches);
-    if (!cache.has(key)) {
-      if (cache.size >= MOST_RUNS) cache.delete(cache.keys().next().value);
-      cache.set(key, compute());
-    }
-    return cache.get(key);
+    const found = runs.get(key) ?? compute(switches);
+    runs.delete(key);
+    runs.set(key, found);
+    forget(runs);
+    return found;
   };
-  const translate = (switches) => kept(translations, switches, () => model.translate(source, switches));
-  const run = (switches) =>
-    kept(runs, switches, () => {
-      // Nothing can be generated without the causal mask: the finished translation is read again.
-      const { causal, ...others } = switches;
-      const ids = translate(others);
-      const target = [BOS, ...ids].slice(0, most);
-      const trace = model.trace(source, target, switches);
-      const best = (at) => trace.row("logits", at).reduce((top, logit, id, row) => (logit > row[top] ? id : top), 0);
-      const isEnded = () => target.length === ids.length + 1 && best(target.length - 1) === EOS;
-      return {
-        switches,
-        target,
-        trace,
-        probability: probabilityOf(trace, target),
-        text: tokenizer.decode(ids),
-        isEnded: causal === false ? run(others).isEnded : isEnded(),
-      };
-    });
+  const compute = (switches) => {
+    // Nothing can be generated without the causal mask: the finished translation is read again.
+    const { causal, ...others } = switches;
+    const written = causal === false ? run(others) : null;
+    const ids = written ? written.ids : model.translate(source, others);
+    const target = [BOS, ...ids].slice(0, most);
+    const trace = model.trace(source, target, switches);
+    const best = (at) => trace.row("logits", at).reduce((top, logit, id, row) => (logit > row[top] ? id : top), 0);
+    const isEnded = () => target.length === ids.length + 1 && best(target.length - 1) === EOS;
+    return {
+      switches,
+      ids,
+      target,
+      trace,
+      probability: probabilityOf(trace, target),
+      text: tokenizer.decode(ids),
+      isEnded: written ? written.isEnded : isEnded(),
+    };
+  };
   return {
     text,
     source,
@@ -79,6 +80,16 @@ export function modelSession(text, { id, shape, model, tokenizer, downloaded }) 
     /** What a worker needs for a model of its own. */
     downloaded,
   };
+}
+
+/** Drops the runs that were asked for longest ago, until the others are small enough together. */
+function forget(runs) {
+  let numbers = [...runs.values()].reduce((total, { trace }) => total + trace.size, 0);
+  for (const [key, { trace }] of runs) {
+    if (numbers <= MOST_NUMBERS || runs.size <= FEWEST_RUNS) return;
+    runs.delete(key);
+    numbers -= trace.size;
+  }
 }
 
 /** The words of a text that no sentence of the model's training had. */

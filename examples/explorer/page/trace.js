@@ -8,6 +8,8 @@ export class Trace {
   #tensors = new Map();
 
   constructor(places, numbers) {
+    /** How many numbers are kept in memory. */
+    this.size = numbers.length;
     for (const { name, shape, offset } of places) {
       const size = shape.reduce((product, extent) => product * extent, 1);
       this.#tensors.set(name, { name, shape, data: numbers.subarray(offset, offset + size) });

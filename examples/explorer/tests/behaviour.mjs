@@ -104,6 +104,20 @@ export async function keyboard(page, base) {
   await page.run(`document.querySelector('[data-focus="head-2"]').focus()`);
   await page.key("Enter");
   same("Enter keeps the focus", await page.run(`document.activeElement.dataset.focus`), "head-2");
+  // Keys go on where the button that has the focus comes back disabled: one of the step, and one above all steps.
+  await turn(page, base, { step: "decode", target: 1 });
+  await page.run(`document.querySelector('[data-focus="word--1"]').focus()`);
+  await page.key("Enter");
+  const chosen = () => page.run(`document.querySelector(".token[aria-pressed=true]").dataset.focus`);
+  same("one word back", await chosen(), "token-0");
+  await page.key("ArrowRight");
+  same("→ after the first word", await chosen(), "token-1");
+  await turn(page, base, { step: "scale" });
+  await page.run(`document.querySelector('[data-focus="attention-encoder.self"]').focus()`);
+  await page.key("ArrowDown");
+  same("↓ to a step of another attention", await step(), "7 mask");
+  await page.key("ArrowDown");
+  same("↓ from there", await step(), "8 softmax");
 }
 
 /** What cannot be read gets one sentence, and the example stays. */

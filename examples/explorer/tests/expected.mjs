@@ -1,7 +1,5 @@
-// What every number of the page should be: from traces of its own, by the names that stand on the numbers.
-
-import { softmax } from "../page/trace.js";
-import { meanLargest } from "../page/random.js";
+// What every number of the page should be: from traces of its own, by the names that stand on the numbers. The page's arithmetic is
+// written out a second time here, and not called.
 
 const split = (from) => {
   const [name, at = ""] = from.split("@");
@@ -9,6 +7,39 @@ const split = (from) => {
 };
 const norm = (row) => Math.hypot(...row);
 const add = (row) => row.reduce((total, x) => total + x, 0);
+
+/** One share of a softmax, e^s[at] / Σ e^s[k], with the numerator taken into the sum. */
+const shareOf = (scores, at) => 1 / add(Array.from(scores, (score) => Math.exp(score - scores[at])));
+
+const EOS = 2;
+/** The probability that a model writes what it read, and then <eos>: the product of what it gives to each next token. */
+export const probabilityOf = (trace, [, ...read]) =>
+  [...read, EOS].reduce((product, next, at) => product * shareOf(trace.row("logits", at), next), 1);
+
+/** Number `n` of Mulberry32, in [0, 1). Its state is a counter, so each number can be computed alone. */
+function uniform(seed, n) {
+  const state = (seed + Math.imul(0x6d2b79f5, n + 1)) >>> 0;
+  const first = Math.imul(state ^ (state >>> 15), state | 1);
+  const second = first ^ (first + Math.imul(first ^ (first >>> 7), first | 61));
+  return ((second ^ (second >>> 14)) >>> 0) / 2 ** 32;
+}
+
+/** Number `n` of a normal distribution, by Box and Muller. */
+const normal = (seed, n) => Math.cos(2 * Math.PI * uniform(seed, 2 * n + 1)) * Math.sqrt(-2 * Math.log(1 - uniform(seed, 2 * n)));
+
+/** The mean of the largest weight over 60 draws, each of a query and its keys, from the seed that the page takes. */
+function meanLargest(width, keys, factor) {
+  const score = (draw, key) => {
+    const start = draw * (1 + keys) * width; // of the query; the keys follow
+    const at = (vector, place) => normal(1009 * width + keys, start + vector * width + place);
+    return factor * add(Array.from({ length: width }, (_, place) => at(0, place) * at(1 + key, place)));
+  };
+  const largest = (draw) => {
+    const scores = Array.from({ length: keys }, (_, key) => score(draw, key));
+    return Math.max(...scores.map((_, key) => shareOf(scores, key)));
+  };
+  return add(Array.from({ length: 60 }, (_, draw) => largest(draw))) / 60;
+}
 
 /** `run` is the run of the sentence that the number is of, `parameterOf` gives parameters, `cutOf` probabilities without a head. */
 export function expectedOf({ tensor, derived, parameter, random, at, from, run, parameterOf, cut, cutOf }) {
@@ -70,12 +101,20 @@ export function expectedOf({ tensor, derived, parameter, random, at, from, run, 
       return isCut ? 0 : add(all.slice(head * width, (head + 1) * width));
     },
     percent: () => (100 * norm(row(parts[0]))) / norm(row(parts[1])),
-    probability: () => softmax(row(parts[0]))[Number(parts[1])],
+    probability: () => shareOf(row(parts[0]), Number(parts[1])),
   };
   return kinds[derived]();
 }
 
-/** Collects every number of the screen, with the tables open. Runs in the page. */
+/** Whether a bar is as high as its number asks for, and on its side of the line in the middle: y grows downward, from 0 to 40. */
+export function isRightBar({ value, reach, top, height, side }) {
+  const meant = Math.max(Math.min(Math.abs(value) / reach, 1) * 20, 0.4);
+  const isBelow = value < 0;
+  const line = isBelow ? top : top + height;
+  return Math.abs(height - meant) <= 0.01 && Math.abs(line - 20) <= 0.01 && side === (isBelow ? "below" : "above");
+}
+
+/** Collects every number of the screen and every bar, with the tables open. Runs in the page. */
 export async function collect() {
   for (const details of document.querySelectorAll("#screen details")) details.open = true;
   await new Promise((resolve) => {
@@ -85,10 +124,6 @@ export async function collect() {
   const numbers = [...screen.querySelectorAll("[data-tensor], data")].map((element) => {
     const { tensor, derived, parameter, random, at, from, cut } = element.dataset;
     const other = element.closest("[data-switches]")?.dataset;
-    const bar =
-      element.tagName === "rect"
-        ? [Number(element.getAttribute("height")), Number(element.closest("svg").dataset.reach), element.getAttribute("class")]
-        : null;
     return {
       tensor,
       derived,
@@ -99,9 +134,19 @@ export async function collect() {
       cut,
       switches: other?.switches,
       target: other?.target,
-      bar,
       value: Number(element.getAttribute("value") ?? element.dataset.value),
-      text: bar ? null : element.textContent,
+      text: element.tagName === "rect" ? null : element.textContent,
+    };
+  });
+  const bars = [...screen.querySelectorAll(".bars rect:not(.picked)")].map((rect) => {
+    const picture = rect.closest("svg");
+    return {
+      picture: picture.getAttribute("aria-label"),
+      value: Number(rect.dataset.value),
+      reach: Number(picture.dataset.reach),
+      top: Number(rect.getAttribute("y")),
+      height: Number(rect.getAttribute("height")),
+      side: rect.getAttribute("class"),
     };
   });
   // A decimal number that does not say where it is from.
@@ -111,5 +156,5 @@ export async function collect() {
     const node = walker.currentNode;
     if (/\d\.\d/.test(node.data) && !node.parentElement.closest("data, pre")) strangers.push(node.data);
   }
-  return { numbers, strangers };
+  return { numbers, bars, strangers };
 }

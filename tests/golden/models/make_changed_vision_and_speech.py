@@ -64,7 +64,7 @@ LEFT_OUT_OF = {
 }
 HEADS, OTHER_HEADS = "encoder_attention_heads", "decoder_attention_heads"
 # Rows that burn-attn refuses although transformers computes them: options that it does not have, and numbers that it wants to be said.
-GONE_SETTINGS = [{field: GONE} for field in ("size", "resample", "image_mean", "image_std")]
+GONE_SETTINGS = [{field: GONE} for field in ("size", "image_mean", "image_std")]
 SIZES = [{"size": [9, 10]}, {"size": {"max_height": 9, "max_width": 20}}]
 FILTERS = [{"resample": 0}, {"resample": 1}]
 PADDED = {"pad_size": {"height": 40, "width": 40}}
@@ -114,7 +114,7 @@ COMPUTED_HERE = {
     "whisper": [{"tie_word_embeddings": None}],
 }  # fmt: skip
 COMPUTED_HERE_OF_PROCESSORS = {
-    "detr": [{"resample": None}],
+    **dict.fromkeys(["vit", "deit", "dinov2", "clip", "siglip", "segformer", "detr"], [{"resample": None}]),
     "wav2vec2": [{"feature_size": None}, {"padding_side": None}],
     "whisper": [{field: None} for field in ("dither", "hop_length", "n_fft", "padding_side", "padding_value", "sampling_rate")],
 }

@@ -8,6 +8,7 @@ use burn_attn_models::{
     pretrained::{Tokenizer, end_tokens},
 };
 use burn_attn_tests::{devices, golden, sentence};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -129,6 +130,26 @@ fn a_template_gets_variables_under_free_names() {
             )
         );
     }
+}
+
+/// As Python reads the file, and writes a dict.
+#[test]
+fn ends_of_lines_and_the_order_of_fields_are_those_of_python() {
+    #[derive(Serialize)]
+    struct Function {
+        r#type: &'static str,
+        name: &'static str,
+    }
+    let source = "{{ tool | tojson }}\r\n\r\n{{ 'a\rb' }}\r\n";
+    let folder = with_config(&json!({"chat_template": source}));
+    let template = Template::of(folder.path()).expect("readable");
+    let tool = Function {
+        r#type: "function",
+        name: "f",
+    };
+    let told = template.expect("a template").with_variable("tool", tool);
+    let text = told.expect("a variable").text(&[]).expect("a text");
+    assert_eq!(text, "{\"type\": \"function\", \"name\": \"f\"}\n\na\nb");
 }
 
 #[test]

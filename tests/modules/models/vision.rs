@@ -84,6 +84,13 @@ fn settings_that_are_not_supported_are_refused() {
         read("image_processor_type", json!(kind)).unwrap();
         read(more, json!(true)).unwrap();
     }
+    // As Google's ViT has it, which names neither its kind nor a filter.
+    let fields = json!({"do_normalize": true, "do_resize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "size": 224});
+    fs::write(&file, fields.to_string()).unwrap();
+    let vit = ImageProcessor::from_pretrained(folder.path()).unwrap();
+    assert_eq!(vit.size, Some(ImageSize::Exact([224, 224])));
+    assert_eq!(vit.filter, image::imageops::FilterType::Triangle);
+    assert_eq!(vit.crop, None);
     // As OpenAI's CLIP has it.
     let fields = json!({"feature_extractor_type": "CLIPFeatureExtractor", "size": 5, "crop_size": 4, "resample": 3,
         "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]});

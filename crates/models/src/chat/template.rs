@@ -5,11 +5,16 @@ mod python;
 mod source;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
-use minijinja::{Environment, context, syntax::SyntaxConfig, value::Serde};
+use minijinja::{
+    Environment, context,
+    syntax::SyntaxConfig,
+    value::{Serde, ValueKind},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -43,7 +48,7 @@ pub struct Template {
     /// `bos_token` and the like, by name.
     tokens: Map<String, Value>,
     /// What the caller tells the template beside them, by name.
-    variables: Map<String, Value>,
+    variables: BTreeMap<String, minijinja::Value>,
 }
 
 const NAME: &str = "chat";
@@ -84,16 +89,16 @@ impl Template {
             path,
             environment,
             tokens: tokens.collect(),
-            variables: Map::new(),
+            variables: BTreeMap::new(),
         }))
     }
 
-    /// Gives the template a variable, in place of an earlier one of this name: a bool, a number, a text, or anything else that JSON has. Which ones it reads is said
+    /// Gives the template a variable, in place of an earlier one of this name: a bool, a number, a text, or anything else that serde serializes. Which ones it reads is said
     /// by the model's page; it ignores others. In transformers, they are further arguments of `apply_chat_template`.
     ///
     /// # Errors
     ///
-    /// When the value is not JSON, such as a map whose keys are no texts, or the template gets something of this name anyway: `messages`, `add_generation_prompt`, `tools`, `documents`, or a special token of the
+    /// When the value cannot be serialized, or the template gets something of this name anyway: `messages`, `add_generation_prompt`, `tools`, `documents`, or a special token of the
     /// tokenizer's files, such as `bos_token`.
     ///
     /// # Example
@@ -115,8 +120,11 @@ impl Template {
                 format!("{name:?} cannot be a variable, because the template gets it anyway");
             return Err(self.refused(&reason));
         }
-        let value =
-            serde_json::to_value(value).map_err(|error| self.refused(&error.to_string()))?;
+        // Not as JSON, whose objects lose the order of their fields.
+        let value = minijinja::Value::from(Serde(value));
+        if value.kind() == ValueKind::Invalid {
+            return Err(self.refused(&value.to_string()));
+        }
         self.variables.insert(name.into(), value);
         Ok(self)
     }
@@ -134,7 +142,7 @@ impl Template {
                 tools => (),
                 documents => (),
             };
-            template.render(context! { ..of_text, ..Serde(&self.tokens), ..Serde(&self.variables) })
+            template.render(context! { ..of_text, ..Serde(&self.tokens), ..self.variables.clone() })
         });
         rendered.map_err(|error| self.refused(&error.to_string()))
     }
@@ -148,12 +156,14 @@ impl Template {
 }
 
 fn compiled(source: &str) -> Result<Environment<'static>, minijinja::Error> {
+    // Jinja takes every end of a line for this one, in texts too.
+    let source = source.replace("\r\n", "\n").replace('\r', "\n");
     let mut environment = python::environment();
     environment.add_filter("tojson", json::tojson);
     let mut syntax = SyntaxConfig::builder();
     // As transformers sets it: a line with nothing but a tag leaves no trace.
     environment.set_syntax(syntax.trim_blocks(true).lstrip_blocks(true).build()?);
-    environment.add_template_owned(NAME, source::for_minijinja(source))?;
+    environment.add_template_owned(NAME, source::for_minijinja(&source))?;
     Ok(environment)
 }
 

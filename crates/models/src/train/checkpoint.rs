@@ -308,9 +308,15 @@ impl<C> Checkpoint<C> {
         parts
             .map_while(|name| self.parts.get(&name).map(|part| (name, part)))
             .map(|(name, part)| {
-                OptimizerRecord::from_bytes(Bytes::from_bytes_vec(part.clone()))
-                    .map(|record| fresh.clone().load_record(record))
-                    .map_err(|error| self.broken(&name, &error))
+                let record = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(part.clone()))
+                    .map_err(|error| self.broken(&name, &error))?;
+                let written = record.len();
+                let optimizer = fresh.clone().load_record(record);
+                // What is of another optimizer is left out without an error.
+                match optimizer.to_record().len() == written {
+                    true => Ok(optimizer),
+                    false => Err(self.broken(&name, &"it is of another optimizer")),
+                }
             })
             .collect()
     }

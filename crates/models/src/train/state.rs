@@ -21,6 +21,9 @@ pub struct State {
     pub seconds: f64,
     /// Tokens read and predicted, without padding.
     pub tokens: usize,
+    /// Models in the moving average.
+    #[serde(default)]
+    pub averaged: usize,
     /// Whether the run has come to its end.
     pub finished: bool,
     /// The curve so far.

@@ -120,6 +120,9 @@ where
         // A run that goes on without an average would keep this one for ever.
         let average = average.filter(|_| self.config.average.is_some());
         self.average = average.as_ref().map(MovingAverage::new);
+        if self.average.is_none() {
+            self.state.averaged = 0;
+        }
         self.model = Some(checkpoint.load(MODEL, fresh)?);
         self.optimizers = checkpoint.optimizers(&self.optimizers[0])?;
         for _ in 0..self.state.step {
@@ -277,7 +280,8 @@ where
             let (count, weights) = (targets.count, targets.weights.clone());
             let output = InferenceStep::step(&model, batch);
             accuracy.add(right(&output, weights), count);
-            sum += f64::from(output.loss.into_scalar::<f32>()) * count as f64;
+            // Images without objects have a loss all the same, which is a sum, not a mean.
+            sum += f64::from(output.loss.into_scalar::<f32>()) * count.max(1) as f64;
         }
         (sum / accuracy.tokens as f64, accuracy)
     }
@@ -285,7 +289,7 @@ where
     /// Adds the losses that are still on the device to the sum, in the order of the steps.
     fn read_losses(&mut self) -> Result<(), TrainError> {
         for (loss, tokens) in self.unread.drain(..) {
-            self.state.loss_sum += f64::from(loss.into_scalar::<f32>()) * tokens as f64;
+            self.state.loss_sum += f64::from(loss.into_scalar::<f32>()) * tokens.max(1) as f64;
         }
         self.finite("loss", self.state.loss_sum).map(drop)
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use image::imageops::FilterType;
 use serde_json::Value;
 
 use crate::pretrained::{Result, object_if_any};
@@ -16,6 +17,8 @@ pub(super) struct Kind {
     pub(super) is_square: bool,
     /// Whether there is a centre crop. `None`: never, whatever the file says.
     pub(super) crops: Option<bool>,
+    /// How pixels are interpolated.
+    pub(super) filter: FilterType,
     /// Whether it is the processor of DETR, which pads images of several sizes.
     pub(super) of_detr: bool,
 }
@@ -39,6 +42,10 @@ impl Kind {
         Some(Self {
             is_square,
             crops,
+            filter: match name {
+                "ViT" | "Segformer" | "Detr" => FilterType::Triangle,
+                _ => FilterType::CatmullRom,
+            },
             of_detr: name == "Detr",
         })
     }

@@ -71,8 +71,8 @@ impl ImageProcessor {
     ///
     /// # Errors
     ///
-    /// When the file is missing, has a setting that is not supported, or does not say what the processor needs: `size` and `resample` if it
-    /// resizes, `crop_size` if it crops, `image_mean` and `image_std` if it normalises. DETR has a default for `resample`.
+    /// When the file is missing, has a setting that is not supported, or does not say what the processor needs: `size` if it
+    /// resizes, `crop_size` if it crops, `image_mean` and `image_std` if it normalises. Without `resample`, pixels are interpolated as the kind does.
     /// When the file does not name its kind and `config.json` cannot be read, or of a name on the Hub is not there.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
         let folder = folder_with(source.as_ref(), Wanted::Preprocessor)?;
@@ -92,6 +92,7 @@ impl ImageProcessor {
         let Kind {
             is_square,
             crops,
+            filter,
             of_detr,
         } = match kind {
             Some(kind) => kind,
@@ -127,14 +128,12 @@ impl ImageProcessor {
         }
         let crop = size_of_crop(&mut file)?;
         let supported = "2 (bilinear) or 3 (bicubic)";
-        let filter = file.parsed("resample", supported, |value| match value.as_u64()? {
+        let named = file.parsed("resample", supported, |value| match value.as_u64()? {
             2 => Some(FilterType::Triangle),
             3 => Some(FilterType::CatmullRom),
             _ => None,
         })?;
-        let filter = filter.or(of_detr.then_some(FilterType::Triangle));
         let does_resize = file.flag("do_resize", true)?;
-        file.check("resample", filter.is_some() || !does_resize, || supported)?;
         file.check("size", size.is_some() || !does_resize, || SIZES)?;
         let does_crop = file.flag("do_center_crop", crops == Some(true))?;
         file.check("crop_size", crop.is_some() || !does_crop, || SIZES)?;
@@ -162,7 +161,7 @@ impl ImageProcessor {
         };
         Ok(Self {
             size: size.filter(|_| does_resize),
-            filter: filter.unwrap_or(FilterType::Triangle),
+            filter: named.unwrap_or(filter),
             crop: crop.filter(|_| does_crop && crops.is_some()),
             scale,
             mean,

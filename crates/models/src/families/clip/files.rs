@@ -283,7 +283,7 @@ fn encoder(
 ) -> Result<TransformerStackConfig, PretrainedError> {
     file.only("model_type", json!(format!("{}_{part}", family.name())))?;
     // Fields for random initialisation, fields of models with a head, and fields without effect.
-    file.ignore("initializer_factor tie_word_embeddings dropout");
+    file.ignore("initializer_factor tie_word_embeddings dropout no_head");
     let epsilon = file.number("layer_norm_eps", family.epsilon())?;
     let block = family.block();
     let activation = file.activation("hidden_act", block.activation)?;

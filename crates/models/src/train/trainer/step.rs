@@ -80,7 +80,7 @@ where
             .collect();
         let counts: Vec<usize> = batches.iter_mut().map(|one| one.targets().count).collect();
         let tokens: usize = counts.iter().sum();
-        // A step on images without objects has none, and a loss all the same.
+        // A step or a shard of images without objects has none, and a loss all the same.
         let divisor = tokens.max(1);
         let weights = batches.iter_mut().map(|one| one.targets().weights.clone());
         let weights: Vec<_> = weights.collect();
@@ -100,10 +100,9 @@ where
                 .sum()
         });
         let main = self.config.device.clone().inner();
-        let losses = outputs
-            .into_iter()
-            .zip(counts)
-            .map(|(output, count)| output.loss.to_device(&main) * (count as f64 / divisor as f64));
+        let losses = outputs.into_iter().zip(counts).map(|(output, count)| {
+            output.loss.to_device(&main) * (count.max(1) as f64 / divisor as f64)
+        });
         let loss = losses.reduce(|sum, loss| sum + loss);
         let loss = loss.expect("a batch is not empty");
         (loss, right, gradients, tokens)
@@ -111,17 +110,17 @@ where
 
     /// Adds the model after a step to the moving average, if there is one, and if it is its turn.
     fn add_to_average(&mut self, model: &M) {
-        let step = self.state.step;
         let Some(steps) = self.config.average else {
             return;
         };
-        if !step.is_multiple_of(AVERAGE_EVERY) {
+        if !self.state.step.is_multiple_of(AVERAGE_EVERY) {
             return;
         }
+        self.state.averaged += 1;
         self.average = Some(match self.average.take() {
             Some(average) => {
                 // The mean of all models so far, until there are as many as were asked for.
-                let models = (step / AVERAGE_EVERY) as f64;
+                let models = self.state.averaged as f64;
                 let most = (1.0 - AVERAGE_EVERY as f64 / steps as f64).max(0.0);
                 average.updated(model, most.min((models - 1.0) / models))
             }
