@@ -95,8 +95,14 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
         said.starts_with("attention of f32 with Problem {"),
         "{said}"
     );
-    let memory = "shared memory requested; Requested 82432 bytes, maximum ";
-    assert!(said.contains(memory), "{said}");
+    // An array that is never used counts in WGSL alone.
+    let is_refused = |said: &str| {
+        let memory = |bytes| format!("shared memory requested; Requested {bytes} bytes, maximum ");
+        [82432, 82436]
+            .iter()
+            .any(|&bytes| said.contains(&memory(bytes)))
+    };
+    assert!(is_refused(&said), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     for result in [&output, &logsumexp] {
         assert!(client.read_one(result.handle.clone()).is_err());
@@ -116,7 +122,7 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
     };
     let call = || backward(&client, &inputs, &upstream, &gradients);
     let said = too_large.forced(call).unwrap_err().to_string();
-    assert!(said.contains(memory), "{said}");
+    assert!(is_refused(&said), "{said}");
 }
 
 #[test]
