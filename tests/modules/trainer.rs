@@ -218,6 +218,16 @@ fn an_average_that_begins_late_is_the_mean_of_its_models() {
     let mean = (first + second) / 2.0;
     let (average, mean) = (average.into_data(), mean.into_data());
     average.assert_approx_eq::<f32>(&mean, Tolerance::absolute(1e-6));
+
+    let average = |config: &mut TrainerConfig| config.average = Some(1000);
+    for (written, averaged) in [(2, 2), (0, 3)] {
+        let mut checkpoint = newest(folder);
+        assert_eq!((checkpoint.state.step, checkpoint.state.averaged), (30, 2));
+        // Earlier checkpoints had no such number, and an average from the first step on.
+        checkpoint.state.averaged = written;
+        let resumed = trainer(folder, average).resume(&checkpoint);
+        assert_eq!(resumed.expect("a trainer").state.averaged, averaged);
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 use burn_attn::{
-    AttentionBias, AttentionMask, AttentionOptions, Captured, CausalAlignment, ScoreFunction, ops,
+    AttentionBias, AttentionMask, AttentionOptions, Captured, CausalAlignment, MaskFunction, Pairs,
+    ScoreFunction, ops,
 };
 use burn_attn_tests::{
     compare::{assert_close, numbers},
@@ -224,4 +225,49 @@ fn positions_that_do_not_fit() {
         refused(&[vec![0, 1, 2, 3, 4, 5, (1 << 30) + 1]], &keys),
         "attention: the positions of a sequence are from 0 to 1073741825, and distances are counted up to 1073741824"
     );
+}
+
+/// Functions count on from queries of one sequence that are near its keys and of another far behind them, in a union and beside causality, too.
+#[test]
+fn functions_count_from_queries_far_away() {
+    let device = devices::any();
+    let [query, key, value] = Case::new("far", [2, 4, 2, 5, 9, 7, 7]).operands(&device, DType::F64);
+    let offsets = [3, 40];
+    // Where the positions come from: the call, or numbers.
+    let outputs = [false, true].map(|is_placed| {
+        let device = device.clone();
+        let positions = move |pairs: &Pairs| match is_placed {
+            true => pairs.positions(),
+            false => {
+                let first = TensorData::new(offsets.to_vec(), [2, 1, 1, 1]);
+                pairs.queries() + Tensor::from_data(first, &device)
+            }
+        };
+        let of_mask = positions.clone();
+        let falling = ScoreFunction::new("falling", move |scores, pairs| {
+            let distances = (positions(pairs) - pairs.keys()).float();
+            let dtype = scores.dtype();
+            scores - distances.cast(dtype).powi_scalar(2) * 0.003
+        });
+        let thirds = MaskFunction::new("thirds", move |pairs| {
+            let sums = of_mask(pairs) * 2 + pairs.keys();
+            sums.remainder_scalar(3).greater_elem(0)
+        });
+        let first = AttentionMask::key_lengths(Tensor::from_data([1, 2], &query.device()));
+        let mask = AttentionMask::function(thirds).or(first);
+        let options = AttentionOptions::default().mask(mask.and(AttentionMask::causal()));
+        let options = options.score_function(falling);
+        let options = options.placed(&query, key.dims()[2], &offsets);
+        // What counts from one place may be placed again.
+        let again = options.clone().placed(&query, key.dims()[2], &offsets);
+        [options, again].map(|options| {
+            let operands = [query.clone(), key.clone(), value.clone()];
+            let [query, key, value] = operands;
+            ops::attention(query, key, value, options).into_data()
+        })
+    });
+    let [of_call, of_numbers] = outputs;
+    for output in of_call {
+        assert_close("far away", &output, &of_numbers[0], 1e-9);
+    }
 }

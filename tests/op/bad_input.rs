@@ -64,6 +64,16 @@ fn tensors_on_two_devices() {
         ("the value is", 2, plain(&first)),
         ("a tensor of the mask is", 3, of_mask),
         ("the bias is", 3, AttentionOptions::default().bias(bias)),
+        (
+            "the sinks are",
+            3,
+            AttentionOptions::default().sinks(Tensor::zeros([6], &second)),
+        ),
+        (
+            "the query offsets are",
+            3,
+            AttentionOptions::default().query_offsets(Tensor::zeros([2], &second)),
+        ),
     ];
     for (what, elsewhere, options) in cases {
         let message = sentence(|| {
@@ -76,6 +86,10 @@ fn tensors_on_two_devices() {
         let expected = format!("attention: the query is on {first:?}, but {what} on {second:?}");
         assert_eq!(message, expected);
     }
+    // A mask without autodiff beside a query with it is on the same device.
+    let [query, key, value] = GOOD.map(|shape| zeros(shape, &first.clone().autodiff()));
+    let mask = AttentionMask::key_lengths(Tensor::from_data([3, 5], &first));
+    attention(query, key, value, AttentionOptions::default().mask(mask));
 }
 
 #[test]

@@ -31,8 +31,8 @@ use crate::{
 ///
 /// # Panics
 ///
-/// When the shapes do not fit each other or the options, when query, key and value differ in dtype, or when a number of the
-/// options is out of range. One sentence names the values.
+/// When the shapes do not fit each other or the options, when query, key and value differ in dtype, when a tensor is on another device than the query, or
+/// when a number of the options is out of range. One sentence names the values.
 ///
 /// # Cost
 ///

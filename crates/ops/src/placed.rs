@@ -54,6 +54,7 @@ impl AttentionOptions {
             offsets.len()
         );
         self.query_offsets = None;
+        self.set_beyond(&[]);
         if !self.counts_positions() || [batch, len_q, len_kv].contains(&0) {
             return self;
         }
@@ -67,12 +68,8 @@ impl AttentionOptions {
             return self;
         }
         let is_numbers = |part: &DistancePart| matches!(part, DistancePart::Numbers(_));
-        let of_scores = self.score_function.iter();
-        let captured_numbers = of_scores.into_iter().any(|it| it.captures.has_distances())
-            || self.mask.any(&|mask| {
-                let mut functions = mask.functions.iter();
-                functions.any(|function| function.captures.has_distances())
-            });
+        let captured_numbers = self.score_function.as_ref();
+        let captured_numbers = captured_numbers.is_some_and(|it| it.captures.has_distances());
         let has_numbers = captured_numbers || self.bias.by_distance.iter().any(is_numbers);
         // Numbers by distance have their zero where the default alignment has it.
         let is_causal = self.mask.by_position.causal.is_some() && self.mask.unions.is_empty();
@@ -139,21 +136,28 @@ impl AttentionOptions {
     ) -> Self {
         let nearest = |offset: &i64| *offset.max(&-(len_q as i64)).min(&(len_kv as i64));
         let beyond: Vec<i64> = offsets.iter().map(|it| it - nearest(it)).collect();
-        self.mask = self.mask.map_all(&|mut mask| {
-            for function in &mut mask.functions {
-                function.captures.frame.beyond = beyond.clone();
-            }
-            mask
-        });
+        self.set_beyond(&beyond);
         let offsets: Vec<i64> = offsets.iter().map(nearest).collect();
         let offsets = match offsets[..] {
             [offset] => vec![offset; batch],
             _ => offsets,
         };
-        if let Some(function) = &mut self.score_function {
-            function.captures.frame.beyond = beyond;
-        }
         self.query_offsets(Tensor::from_data(offsets.as_slice(), device))
+    }
+
+    fn set_beyond(&mut self, beyond: &[i64]) {
+        if !self.has_functions() {
+            return;
+        }
+        self.mask = core::mem::take(&mut self.mask).map_all(&|mut mask| {
+            for function in &mut mask.functions {
+                function.captures.frame.beyond = beyond.to_vec();
+            }
+            mask
+        });
+        if let Some(function) = &mut self.score_function {
+            function.captures.frame.beyond = beyond.to_vec();
+        }
     }
 }
 

@@ -198,7 +198,7 @@ fn functions_of_the_memory_reach_queries_behind_it() {
     let x: Tensor<3> = tensor([2, 9, D_MODEL], 2, &device);
     let memory: Tensor<3> = tensor([2, 4, D_MEMORY], 3, &device);
     let falling = ScoreFunction::new("falling", |scores, pairs| {
-        scores - pairs.distances().abs().float() * 0.1
+        scores - pairs.distances().float().powi_scalar(2) * 0.02
     });
     let even = MaskFunction::new("even", |pairs| {
         let sums = pairs.positions() + pairs.keys();

@@ -98,7 +98,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// When the value cannot be serialized, or the template gets something of this name anyway: `messages`, `add_generation_prompt`, `tools`, `documents`, or a special token of the
+    /// When the value cannot be serialized (a part of it that cannot is refused by [`text`](Self::text), where the template reads it), or the template gets something of this name anyway: `messages`, `add_generation_prompt`, `tools`, `documents`, or a special token of the
     /// tokenizer's files, such as `bos_token`.
     ///
     /// # Example

@@ -17,8 +17,9 @@ use burn::{
 use serde::Serialize;
 
 use super::{
-    Accuracy, Checkpoint, CheckpointFolder, CurvePoint, Event, MovingAverage, Outcome, State,
-    TokenBatch, TrainError, TrainerConfig, TrainingData, checkpoint::MODEL, last_step,
+    AVERAGE_EVERY, Accuracy, Checkpoint, CheckpointFolder, CurvePoint, Event, MovingAverage,
+    Outcome, State, TokenBatch, TrainError, TrainerConfig, TrainingData, checkpoint::MODEL,
+    last_step,
 };
 
 /// The time between two checkpoints within an epoch.
@@ -120,9 +121,12 @@ where
         // A run that goes on without an average would keep this one for ever.
         let average = average.filter(|_| self.config.average.is_some());
         self.average = average.as_ref().map(MovingAverage::new);
-        if self.average.is_none() {
-            self.state.averaged = 0;
-        }
+        self.state.averaged = match (&self.average, self.state.averaged) {
+            (None, _) => 0,
+            // Earlier checkpoints do not say.
+            (Some(_), 0) => self.state.step / AVERAGE_EVERY,
+            (Some(_), averaged) => averaged,
+        };
         self.model = Some(checkpoint.load(MODEL, fresh)?);
         self.optimizers = checkpoint.optimizers(&self.optimizers[0])?;
         for _ in 0..self.state.step {

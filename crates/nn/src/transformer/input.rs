@@ -107,7 +107,7 @@ impl LayerInput {
     }
 
     /// With the memory of a cache that holds `earlier[b]` tokens of sequence `b`. Panics on a memory, a request for weights, or a
-    /// bottom-right mask of the memory, an offset into it or positions, which a cache does not allow.
+    /// bottom-right mask of the memory, an offset into it, positions or an embedding of positions, which a cache does not allow.
     pub(super) fn cached(mut self, earlier: Vec<usize>, memory: Option<ProjectedMemory>) -> Self {
         assert!(
             self.more.memory.is_none(),

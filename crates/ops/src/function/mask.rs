@@ -101,7 +101,8 @@ impl MaskFunction {
     /// most 6 tensors. Nothing checks that both forms are the same function.
     ///
     /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured floats, with integers that are
-    /// [whole](Captured::whole) or have both queries and keys, beside another mask function or a score function without a form, and with a cache that has dropped keys.
+    /// [whole](Captured::whole) or have both queries and keys, beside another mask function or a score function without a form, with a cache that has dropped keys, and for
+    /// queries that a module places beyond the keys or far before them.
     ///
     /// # Panics
     ///

@@ -93,7 +93,8 @@ impl ScoreFunction {
     /// a NaN of the tensor form is refused.
     ///
     /// Calls for which kernels have no such form take the tensor operations: on other backends, beside captured integers, with captured tensors that are
-    /// [whole](Captured::whole) or have both queries and keys, beside a mask function without a form or two mask functions, and with a cache that has dropped keys.
+    /// [whole](Captured::whole) or have both queries and keys, beside a mask function without a form or two mask functions, with a cache that has dropped keys, and for
+    /// queries that a module places beyond the keys or far before them.
     ///
     /// # Panics
     ///

@@ -147,13 +147,13 @@ impl<R: Real> Scoring<'_, R> {
                 let start = rest.start;
                 let mut end = end_of_block(start);
                 let mut seen = entries(start).any(|shows| shows);
+                let mut is_mixed = false;
                 while end < rest.end {
-                    if !entries(end - 1).eq(entries(end)) {
-                        if end - start >= SHORTEST_RUN {
-                            break;
-                        }
-                        seen |= entries(end).any(|shows| shows);
+                    is_mixed |= !entries(start).eq(entries(end));
+                    if is_mixed && end - start >= SHORTEST_RUN {
+                        break;
                     }
+                    seen |= entries(end).any(|shows| shows);
                     end = end_of_block(end);
                 }
                 rest.start = end;
