@@ -114,17 +114,28 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// `None` if units would copy different numbers of vectors, if the vectors of a unit would be in different columns, or if the tensor is not
-    /// read in vectors of four.
+    /// `None` if nothing is read ahead, if units would copy different numbers of vectors, if the vectors of a unit would be in different columns, or if
+    /// the tensor is not read in vectors of four.
     fn of(matrix: Matrix, dim: usize, vector_size: usize) -> Option<Self> {
         let (units, of_row) = (matrix.planes() * matrix.plane, dim / 4);
         let count = matrix.columns * of_row;
         let are_even = units.is_multiple_of(of_row) && count.is_multiple_of(units);
-        (vector_size == 4 && are_even).then(|| Self {
+        (matrix.ahead && vector_size == 4 && are_even).then(|| Self {
             of_row,
             rounds: count / units,
             between: units / of_row,
         })
+    }
+}
+
+/// `count`; where nothing is read ahead, in a form that drivers in software cannot evaluate: Mesa unrolls loops whose rounds it can count.
+#[cube]
+fn at_run_time(#[comptime] count: usize, #[comptime] matrix: Matrix) -> usize {
+    if comptime!(matrix.ahead) {
+        count.runtime()
+    } else {
+        // A launch has cubes.
+        select(CUBE_COUNT_X == 0, 0usize.runtime(), count.runtime())
     }
 }
 
@@ -283,9 +294,9 @@ fn write_rows<F: Float, T: Float, N: Size>(
         }
     }
     if partly {
-        // Not unrolled: only the last tiles, tiles with unseen rows and unaligned tensors come here.
+        // Not unrolled: where tiles are read ahead, only the last, those with unseen rows and unaligned tensors come here.
         let mut at = UNIT_POS as usize;
-        while at < count {
+        while at < at_run_time(count, matrix) {
             let (row, quad) = (at / of_row, at % of_row);
             let wanted = all_seen || unit.seen[row] != 0;
             let read = load_quad(rows, rows.first + row, quad * 4, wanted);
@@ -326,7 +337,7 @@ pub(crate) fn load_heads<F: Float, T: Float, N: Size>(
 ) {
     let of_row = comptime!(dim / 4);
     let mut at = UNIT_POS as usize;
-    while at < comptime!(count * of_row) {
+    while at < at_run_time(count * of_row, matrix) {
         let (to, quad) = (at / of_row, at % of_row);
         let row = first + to;
         let head = row / rows.end;
@@ -352,7 +363,7 @@ pub(crate) fn clear_unseen<T: Float>(
     let of_row = comptime!(dim / 4);
     let (first, stride) = comptime!((matrix.operand(number), matrix.stride(dim)));
     let mut at = UNIT_POS as usize;
-    while at < comptime!(matrix.columns * of_row) {
+    while at < at_run_time(matrix.columns * of_row, matrix) {
         let row = at / of_row;
         if unit.seen[row] == 0 {
             operands.rows[first + row * stride + at % of_row] = Quad::<T>::new(T::new(0.0));

@@ -36,8 +36,10 @@ pub(crate) struct Forced {
     pub(crate) pieces: Option<ElemType>,
     /// No factors for the range of f16, as with operands of any other type.
     pub(crate) unscaled: bool,
-    /// Unrolled loops, and products of several columns at a time, as where planes have more than eight units.
+    /// Unrolled loops, and products of several columns at a time, as where planes have more than eight units. Implies `ahead`.
     pub(crate) unrolled: bool,
+    /// Whole tiles in registers before they are in shared memory, likewise.
+    pub(crate) ahead: bool,
 }
 
 #[cfg(test)]
@@ -78,6 +80,9 @@ pub(crate) struct Matrix {
     /// Whether loops over parts of a tile are unrolled: with two pieces, registers do not suffice for what compilers read ahead then; in drivers in
     /// software, compile time grows with the square of a block's length.
     pub(crate) unrolled: bool,
+    /// Whether whole tiles are read into registers, before they are needed if there are enough. Not in drivers in software, where nothing overlaps: copies are
+    /// loops there, as short a program as possible.
+    pub(crate) ahead: bool,
     /// Columns of fragments of a tile of scores that are summed at a time: products of different columns do not wait for each other.
     pub(crate) together: usize,
     /// Operands in shared memory at a time: 1 or 2.
@@ -132,12 +137,15 @@ impl Matrix {
             .into_iter()
             .find_map(|(elem, pieces)| Some((elem, pieces, size_of(elem)?)));
         let (elem, pieces, [m, n, k]) = found?;
-        let unrolled = plane > WIDEST_VECTOR && pieces == 1;
+        let ahead = plane > WIDEST_VECTOR;
+        let unrolled = ahead && pieces == 1;
         let scaled = elem == ElemType::Float(FloatKind::F16);
         #[cfg(test)]
-        let (unrolled, scaled) = {
+        let (ahead, unrolled, scaled) = {
             let forced = FORCED_MATRIX.get();
-            (unrolled || forced.unrolled, scaled && !forced.unscaled)
+            let unrolled = unrolled || forced.unrolled;
+            let ahead = ahead || forced.ahead || unrolled;
+            (ahead, unrolled, scaled && !forced.unscaled)
         };
         // More columns would not fit into registers beside two own operands of a wide head.
         let most_together = match (unrolled, pass) {
@@ -177,6 +185,7 @@ impl Matrix {
                 rows,
                 columns,
                 unrolled,
+                ahead,
                 together: (columns / n).min(most_together),
                 operands,
                 elem,
