@@ -26,7 +26,8 @@ pub(crate) struct Tile {
     pub(crate) rows: usize,
     /// Columns of a unit: 4 or 8, on [`matrix`](crate::matrix) units `size` divided by the units that share a row.
     pub(crate) columns: usize,
-    /// Whether a chunk of operands is read while the one before is multiplied, where registers suffice. Not on [`matrix`](crate::matrix) units.
+    /// Whether a chunk of operands is read while the one before is multiplied, where registers suffice. Not on [`matrix`](crate::matrix) units, which have
+    /// a field of their own for tiles.
     pub(crate) ahead: bool,
 }
 

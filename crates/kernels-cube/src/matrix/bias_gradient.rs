@@ -49,7 +49,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, T: Float, N: Size>(
         let (batch, head, head_kv) = (place.batch, place.head, place.head / group);
         let (from, end) = (row.tiles.start, row.tiles.end);
         let source = source::<F, N>(key, value, batch, head_kv);
-        // Most rows have one tile, which is read, with room for two operands, while the rows of the query and of the gradient are.
+        // Most rows have one tile, which is read, with room for two operands and `Matrix::ahead`, while the rows of the query and of the gradient are.
         let mut tile_kv = fetch_tile::<F, M, N>(
             source, scoring, place, from, end, row.tile_q, &mut ahead, config,
         );

@@ -157,7 +157,7 @@ fn no_rows<F: Float>(#[comptime] dim: usize, #[comptime] matrix: Matrix) -> Arra
     ))
 }
 
-/// A unit's vectors of both operands of a tile, `dim_qk` and `dim_v` numbers a row, in registers. Unused with room for one operand.
+/// A unit's vectors of both operands of a tile, `dim_qk` and `dim_v` numbers a row, in registers. Unused with room for one operand, and where nothing is read ahead.
 #[derive(CubeType)]
 pub(crate) struct Ahead<F: Float> {
     first: Array<Quad<F>>,
@@ -172,7 +172,8 @@ pub(crate) fn none_ahead<F: Float>(#[comptime] matrix: Matrix) -> Ahead<F> {
     }
 }
 
-/// Reads whole tiles of both operands ahead, to overlap the computation. With room for one operand there are too few registers: reads nothing.
+/// Reads whole tiles of both operands ahead, to overlap the computation. With room for one operand there are too few registers: reads nothing, as in drivers
+/// in software.
 #[cube]
 pub(crate) fn read_ahead<F: Float, N: Size>(
     first: Side<'_, F, N>,
@@ -233,7 +234,7 @@ pub(crate) fn write_ahead<F: Float, T: Float, N: Size>(
     clear_flags(unit);
 }
 
-/// Reads the tile's rows, if they are whole, to overlap the computation.
+/// Reads the tile's rows, if they are whole and [`Copies`] has a way, to overlap the computation.
 #[cube]
 fn read_rows<F: Float, N: Size>(
     rows: Side<'_, F, N>,
@@ -259,7 +260,7 @@ fn read_rows<F: Float, N: Size>(
     }
 }
 
-/// Puts the tile's rows, which [`read_rows`] has read, into shared memory from vector `first` on. Tiles that are not whole are read here. Unless
+/// Puts the tile's rows into shared memory from vector `first` on. What [`read_rows`] did not read is read here. Unless
 /// `all_seen`, rows that are not seen become zeros, even if they are NaN.
 #[cube]
 fn write_rows<F: Float, T: Float, N: Size>(
@@ -294,7 +295,7 @@ fn write_rows<F: Float, T: Float, N: Size>(
         }
     }
     if partly {
-        // Not unrolled: where tiles are read ahead, only the last, those with unseen rows and unaligned tensors come here.
+        // Not unrolled: where tiles are read ahead, only the last, those with unseen rows, and heads or tensors without `Copies` come here.
         let mut at = UNIT_POS as usize;
         while at < at_run_time(count, matrix) {
             let (row, quad) = (at / of_row, at % of_row);

@@ -38,7 +38,7 @@ pub(crate) struct Forced {
     pub(crate) unscaled: bool,
     /// Unrolled loops, and products of several columns at a time, as where planes have more than eight units. Implies `ahead`.
     pub(crate) unrolled: bool,
-    /// Whole tiles in registers before they are in shared memory, likewise.
+    /// Whole tiles through registers, as where planes have more than eight units.
     pub(crate) ahead: bool,
 }
 
@@ -80,8 +80,8 @@ pub(crate) struct Matrix {
     /// Whether loops over parts of a tile are unrolled: with two pieces, registers do not suffice for what compilers read ahead then; in drivers in
     /// software, compile time grows with the square of a block's length.
     pub(crate) unrolled: bool,
-    /// Whether whole tiles are read into registers, before they are needed if there are enough. Not in drivers in software, where nothing overlaps: copies are
-    /// loops there, as short a program as possible.
+    /// Whether whole tiles go to shared memory through registers, which are read before they are needed if there are enough registers. Not in drivers in
+    /// software, where nothing overlaps: copies are loops there, as short a program as possible.
     pub(crate) ahead: bool,
     /// Columns of fragments of a tile of scores that are summed at a time: products of different columns do not wait for each other.
     pub(crate) together: usize,

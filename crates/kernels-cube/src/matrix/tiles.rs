@@ -1,4 +1,5 @@
-//! The tiles of the other side, one after another. With room for both operands, a tile is read while the one before is computed.
+//! The tiles of the other side, one after another. With room for both operands, a tile is read while the one before is computed,
+//! unless [`Matrix::ahead`](super::shape::Matrix::ahead) says no: then [`put_tile`] reads it.
 
 use cubecl::prelude::*;
 

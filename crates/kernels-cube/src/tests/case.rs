@@ -14,6 +14,14 @@ use crate::{
     tile::Tile,
 };
 
+/// Forces nothing but whole tiles through registers, and these only if `ahead`.
+pub fn read_ahead(ahead: bool) -> Forced {
+    Forced {
+        ahead,
+        ..Forced::default()
+    }
+}
+
 /// A call: sizes, options, and what a test forces.
 #[derive(Clone, Debug)]
 pub struct Case {

@@ -4,7 +4,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, Window};
 use cubecl::ir::{ElemType, FloatKind};
 
 use super::{
-    case::{Case, in_halves, matrices},
+    case::{Case, in_halves, matrices, read_ahead},
     device::{client, unwritten},
     oracle::{check, computed},
 };
@@ -37,14 +37,15 @@ fn of_halves(case: &Case) {
 
 #[test]
 fn sizes() {
-    // As on GPUs, where whole tiles are read ahead.
-    of_halves(&Case {
-        matrix: Forced {
-            ahead: true,
-            ..Forced::default()
-        },
+    let ahead = Case {
+        matrix: read_ahead(true),
         ..Case::new([1, 2, 1, 130, 65, 64, 64])
-    });
+    };
+    for case in in_halves(&ahead) {
+        let all = matrices(&client().unwrap(), &case);
+        assert!(all.iter().all(|it| it.ahead), "{all:?}");
+        check(&case);
+    }
     for sizes in [
         [2, 4, 2, 70, 100, 40, 20],
         [1, 2, 2, 33, 40, 7, 3],
@@ -77,6 +78,7 @@ fn positions() {
             lengths: true,
             first_keys: Some(is_causal),
             padding_is_nan: true,
+            matrix: read_ahead(is_causal),
             ..case.clone()
         });
     }
@@ -119,6 +121,7 @@ fn tensors_and_numbers() {
             masked: Some([false, false, true, true]),
             causal: Some(CausalAlignment::BottomRight),
             interleaved: Some(padding),
+            matrix: read_ahead(padding == 8),
             ..case.clone()
         });
     }
@@ -140,6 +143,8 @@ fn broadcast_biases() {
             splits: Some([3, 1][at / 2]),
             // Other kernels would compile for minutes.
             frozen: true,
+            // Rows with two tiles of keys.
+            matrix: read_ahead(at >= 2),
             ..Case::new([2, 4, 2, len_q, 90, 16, 24])
         };
         for case in in_halves(&case) {
@@ -163,6 +168,7 @@ fn masks_of_whole_tiles() {
     of_halves(&Case {
         blocks: Some([128, 64]),
         segments: true,
+        matrix: read_ahead(true),
         bias: Some([true, true, false, true]),
         ..Case::new([2, 2, 1, 200, 330, 16, 16])
     });
@@ -206,6 +212,7 @@ fn tiles_of_several_heads() {
                 offsets: Some(60),
                 first_keys: Some(true),
                 interleaved: Some(8),
+                matrix: read_ahead(true),
                 ..Case::new([2, 7, 1, 20, 100, 16, 16])
             },
         ),
@@ -257,7 +264,7 @@ fn two_pieces_of_a_number() {
     let case = Case {
         matrix: Forced {
             pieces: Some(ElemType::Float(FloatKind::F16)),
-            ..Forced::default()
+            ..read_ahead(true)
         },
         bias: Some([true, true, false, true]),
         alibi: false,
@@ -307,6 +314,7 @@ fn code_for_other_devices() {
         for case in in_halves(&case) {
             for it in matrices(&client().unwrap(), &case) {
                 assert!(!it.scaled && it.unrolled >= matrix.unrolled, "{it:?}");
+                assert!(it.ahead >= it.unrolled, "{it:?}");
                 assert!(it.together > 1 || !it.unrolled, "{it:?}");
             }
             check(&case);
@@ -380,6 +388,7 @@ fn the_widest_heads() {
         of_halves(&Case {
             causal: Some(CausalAlignment::BottomRight),
             alibi: true,
+            matrix: read_ahead(true),
             ..Case::new([1, 2, 1, 33, 40, dim_qk, dim_v])
         });
     }
