@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use crate::{body::Body, case::Case, oracle::pairs};
 use kernels::{
-    allowed::{largest_error, near},
+    allowed::{errors, near},
     number::Number,
     random::Choices,
 };
@@ -112,14 +112,15 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
         results.iter().zip(oracle.iter().zip(allowed))
     {
         assert_eq!(name, of_oracle);
-        let (error, at) = largest_error(actual, expected);
-        let units = if error == 0.0 { 0.0 } else { error / allowed };
-        if units > worst.0 {
-            let message = format!(
-                "call {index} in {dtype:?}, {}: {name}[{at}] is {} instead of {}",
-                case.name, actual[at], expected[at]
-            );
-            worst = (units, message);
+        for (at, (error, allowed)) in errors(actual, expected).zip(allowed).enumerate() {
+            let units = if error == 0.0 { 0.0 } else { error / allowed };
+            if units > worst.0 {
+                let message = format!(
+                    "call {index} in {dtype:?}, {}: {name}[{at}] is {} instead of {}",
+                    case.name, actual[at], expected[at]
+                );
+                worst = (units, message);
+            }
         }
     }
     Some(worst)

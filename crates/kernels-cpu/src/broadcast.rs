@@ -46,6 +46,20 @@ pub enum BroadcastError {
         /// The length of the buffer.
         actual: usize,
     },
+    /// The strides lead past the end of the buffer.
+    #[error(
+        "a broadcast operand of shape {shape:?} with strides {strides:?} needs {expected} elements, but has {actual}"
+    )]
+    Strides {
+        /// The shape that was given.
+        shape: [usize; 4],
+        /// The strides that were given, in elements.
+        strides: [usize; 4],
+        /// The number of elements that the shape and the strides span.
+        expected: usize,
+        /// The length of the buffer.
+        actual: usize,
+    },
     /// A size is neither 1 nor that of the scores.
     #[error("shape {shape:?} does not broadcast to [batch, heads_q, len_q, len_kv] = {scores:?}")]
     Shape {
@@ -88,8 +102,9 @@ impl<'a, T> Broadcast<'a, T> {
             reach(shape.map(|size| size - 1), strides, 1)
         };
         if data.len() < expected {
-            return Err(BroadcastError::Length {
+            return Err(BroadcastError::Strides {
                 shape,
+                strides,
                 expected,
                 actual: data.len(),
             });

@@ -71,14 +71,23 @@ pub enum InputError {
     /// The bias does not fit the sizes.
     #[error("the bias does not fit: {0}")]
     Bias(#[from] BroadcastError),
-    /// What a function has captured does not fit the sizes.
-    #[error("what a function has captured does not fit: {0}")]
-    Captured(BroadcastError),
+    /// A tensor that a function has captured does not fit the sizes.
+    #[error("captured tensor {index} of the {function} function does not fit: {error}")]
+    Captured {
+        /// `score` or `visible`.
+        function: &'static str,
+        /// Which of its tensors, from 0.
+        index: usize,
+        /// Why it does not fit.
+        error: BroadcastError,
+    },
     /// A score function has captured a number of every pair, whose gradients would take memory that is not linear in the lengths.
     #[error(
-        "a score function has captured numbers of shape {shape:?}, which differ between both queries and keys"
+        "captured tensor {index} of the score function has shape {shape:?}, but must not vary along both queries and keys"
     )]
     CapturedPairs {
+        /// Which of its tensors, from 0.
+        index: usize,
         /// `[batch or 1, heads_q or 1, len_q, len_kv]`
         shape: [usize; 4],
     },
@@ -101,10 +110,12 @@ pub enum InputError {
         problem: Problem,
     },
     /// Rows that are written would overlap.
-    #[error("the rows of the {name} overlap for {problem:?}")]
+    #[error("the rows of the {name} overlap with strides {strides:?} for {problem:?}")]
     Overlap {
         /// The tensor.
         name: &'static str,
+        /// From one batch item, head and row to the next, in elements.
+        strides: [usize; 3],
         /// The sizes that were asked for.
         problem: Problem,
     },

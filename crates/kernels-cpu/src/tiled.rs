@@ -15,12 +15,12 @@
 //!
 //! Scores are computed transposed: neighbouring queries are in one vector, a *panel* of two vectors at a time, and the kernel runs down
 //! the keys. So each of the five products of attention multiplies broadcast numbers of one matrix, read in
-//! place, by vectors of the other. The maxima and sums of a tile's softmax are vectors too, and no product is summed
+//! place, by vectors of the other. The maxima and sums of a tile's softmax are vectors too, and none of these products is summed
 //! across a vector, except in a call of one query. A panel skips single keys that causality, window and key lengths hide from all its queries, and whole blocks
 //! that segments or a mask hide. A mask is applied only to blocks that are partly hidden. Blocks of keys end where those of a
 //! block table do, so that what the table hides is skipped, from 32 neighbouring keys on.
 //!
-//! What was tried and measured on the way is in `NOTEBOOK.md` beside this crate's `Cargo.toml`.
+//! What was tried and measured on the way is in `crates/kernels-cpu/NOTEBOOK.md` in the repository.
 
 pub use crate::{
     attention::{

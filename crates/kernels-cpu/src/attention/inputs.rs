@@ -1,7 +1,7 @@
 //! The inputs of one call of the kernels.
 
 use crate::{
-    DistanceAxis, InputError, Options, Problem,
+    Broadcast, DistanceAxis, InputError, Options, Problem,
     attention::{
         function::{Captured, ScoreFunction, VisibleFunction},
         kernel::{scores::Scoring, softcap::Softcap},
@@ -95,13 +95,13 @@ impl<'a, T: Element> Inputs<'a, T> {
         if let Some(function) = &self.score_function {
             let (actual, expected) = (function.captured.len(), function.form.captured());
             exactly("what the score function has captured", actual, expected, p)?;
-            for captured in function.captured {
+            for (index, captured) in function.captured.iter().enumerate() {
                 match captured {
                     Captured::Pairs(numbers) => {
-                        numbers.validate(p).map_err(InputError::Captured)?;
+                        broadcasts("score", index, numbers, p)?;
                         let shape @ [_, _, of_queries, of_keys] = numbers.shape();
                         if of_queries > 1 && of_keys > 1 {
-                            return Err(InputError::CapturedPairs { shape });
+                            return Err(InputError::CapturedPairs { index, shape });
                         }
                     }
                     Captured::Distances(numbers) => {
@@ -119,8 +119,8 @@ impl<'a, T: Element> Inputs<'a, T> {
                 expected,
                 p,
             )?;
-            for captured in function.captured {
-                captured.validate(p).map_err(InputError::Captured)?;
+            for (index, captured) in function.captured.iter().enumerate() {
+                broadcasts("visible", index, captured, p)?;
             }
             if let Some(whole) = &function.whole {
                 whole.validate(p)?;
@@ -148,6 +148,21 @@ impl<'a, T: Element> Inputs<'a, T> {
     }
 }
 
+/// Refuses a captured tensor that does not broadcast to the scores.
+fn broadcasts<T>(
+    function: &'static str,
+    index: usize,
+    captured: &Broadcast<'_, T>,
+    problem: &Problem,
+) -> Result<(), InputError> {
+    let checked = captured.validate(problem);
+    checked.map_err(|error| InputError::Captured {
+        function,
+        index,
+        error,
+    })
+}
+
 /// Checks that rows can be written: that they are in their slice and do not overlap.
 pub(crate) fn writable<T>(
     name: &'static str,
@@ -160,6 +175,7 @@ pub(crate) fn writable<T>(
         Some(expected) => at_least(name, rows.available(), expected, problem),
         None => Err(InputError::Overlap {
             name,
+            strides: rows.strides(),
             problem: *problem,
         }),
     }

@@ -1,5 +1,7 @@
 //! The activation functions of feed-forward networks, and their gradients.
 
+use core::f32::consts::LOG2_E;
+
 use pulp::Simd;
 
 use crate::simd::real::{Real, polynomial};
@@ -109,7 +111,7 @@ impl Function for Gelu {
     /// The derivative is `Φ(x) + x · φ(x)`, the distribution function and the density of the normal distribution.
     #[inline(always)]
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
-        use core::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
+        use core::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
         // Beyond 14.5 the density is below the smallest number, and ∞ · 0 is NaN.
         let x = within(simd, x, 14.5);
         let error = erf(simd, simd.mul_f32s(x, simd.splat_f32s(FRAC_1_SQRT_2)));
@@ -124,31 +126,35 @@ impl Function for Gelu {
     }
 }
 
+impl GeluTanh {
+    // Twice the factor of the formula, and the coefficient of the cube.
+    const FACTOR: f64 = 2.0 * core::f64::consts::FRAC_2_SQRT_PI * core::f64::consts::FRAC_1_SQRT_2;
+    const CUBE: f64 = 0.044715 * Self::FACTOR;
+
+    /// `y · log2(e)` of `(1 + tanh(y / 2)) / 2 = sigmoid(y)`, which does not cancel where the tanh is near −1, and the square of `x`.
+    #[inline(always)]
+    fn argument<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
+        let square = simd.mul_f32s(x, x);
+        let [factor, cube] = [Self::FACTOR, Self::CUBE]
+            .map(|x| simd.splat_f32s((x * core::f64::consts::LOG2_E) as f32));
+        let factor = simd.mul_add_e_f32s(square, cube, factor);
+        (simd.mul_f32s(factor, x), square)
+    }
+}
+
 impl Function for GeluTanh {
     #[inline(always)]
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-        const FACTOR: f32 = core::f32::consts::FRAC_2_SQRT_PI * core::f32::consts::FRAC_1_SQRT_2;
-        let square = simd.mul_f32s(x, x);
-        let factor = simd.mul_add_e_f32s(
-            square,
-            simd.splat_f32s(0.044715 * FACTOR),
-            simd.splat_f32s(FACTOR),
-        );
-        half_of_one_plus(simd, x, <f32 as Real>::tanh(simd, simd.mul_f32s(factor, x)))
+        let (y, _) = Self::argument(simd, x);
+        swish(simd, x, y)
     }
-    /// With `(1 + tanh(u)) / 2 = sigmoid(2 · u)`.
     #[inline(always)]
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
-        // Twice the factor of the formula.
-        const FACTOR: f32 =
-            2.0 * core::f32::consts::FRAC_2_SQRT_PI * core::f32::consts::FRAC_1_SQRT_2;
-        const CUBE: f32 = 0.044715 * FACTOR;
-        let splat = |number| simd.splat_f32s(number);
         // Beyond 10.2 the sigmoid is 0 or 1.
         let x = within(simd, x, 10.2);
-        let square = simd.mul_f32s(x, x);
-        let y = simd.mul_f32s(simd.mul_add_e_f32s(square, splat(CUBE), splat(FACTOR)), x);
-        let slope = simd.mul_add_e_f32s(square, splat(3.0 * CUBE), splat(FACTOR));
+        let (y, square) = Self::argument(simd, x);
+        let [factor, cube] = [Self::FACTOR, 3.0 * Self::CUBE].map(|x| simd.splat_f32s(x as f32));
+        let slope = simd.mul_add_e_f32s(square, cube, factor);
         let derivative = of_sigmoid(simd, y, simd.mul_f32s(x, slope));
         simd.mul_f32s(gradient, derivative)
     }
@@ -157,25 +163,28 @@ impl Function for GeluTanh {
 impl Function for QuickGelu {
     #[inline(always)]
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-        swish(simd, x, quick(simd, x))
+        let factor = Activation::QUICK * core::f64::consts::LOG2_E;
+        swish(simd, x, simd.mul_f32s(x, simd.splat_f32s(factor as f32)))
     }
     #[inline(always)]
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
-        Silu::gradient(simd, gradient, quick(simd, x))
+        let factor = simd.splat_f32s(Activation::QUICK as f32);
+        Silu::gradient(simd, gradient, simd.mul_f32s(x, factor))
     }
 }
 
 impl Function for Silu {
     #[inline(always)]
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-        swish(simd, x, x)
+        swish(simd, x, simd.mul_f32s(x, simd.splat_f32s(LOG2_E)))
     }
     /// The derivative of `x · sigmoid(factor · x)` has the same form for every factor: here `x` stands for `factor · x`.
     #[inline(always)]
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
         // Beyond 95 the sigmoid is 0 or 1.
         let x = within(simd, x, 95.0);
-        simd.mul_f32s(gradient, of_sigmoid(simd, x, x))
+        let y = simd.mul_f32s(x, simd.splat_f32s(LOG2_E));
+        simd.mul_f32s(gradient, of_sigmoid(simd, y, x))
     }
 }
 
@@ -231,20 +240,14 @@ fn half_of_one_plus<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
     simd.mul_f32s(x, simd.mul_add_e_f32s(y, half, half))
 }
 
-/// The argument of the sigmoid of [`QuickGelu`].
-#[inline(always)]
-fn quick<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32))
-}
-
-/// `x · sigmoid(y)`
+/// `x · sigmoid(y)`, from `y · log2(e)`.
 #[inline(always)]
 fn swish<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
     let (numerator, _, denominator) = sigmoid(simd, y);
     simd.mul_f32s(x, simd.div_f32s(numerator, denominator))
 }
 
-/// The derivative of `x · sigmoid(y)`, where `slope = x · y'`: `s · (1 + slope · (1 − s))`.
+/// The derivative of `x · sigmoid(y)`, from `y · log2(e)`, where `slope = x · y'`: `s · (1 + slope · (1 − s))`.
 #[inline(always)]
 fn of_sigmoid<S: Simd>(simd: S, y: S::f32s, slope: S::f32s) -> S::f32s {
     // 1 − s without cancellation.
@@ -254,14 +257,12 @@ fn of_sigmoid<S: Simd>(simd: S, y: S::f32s, slope: S::f32s) -> S::f32s {
     simd.mul_f32s(s, simd.mul_add_e_f32s(slope, rest, simd.splat_f32s(1.0)))
 }
 
-/// The numerators of `sigmoid(y)` and of `sigmoid(−y)`, and their denominator.
+/// The numerators of `sigmoid(y)` and of `sigmoid(−y)`, and their denominator, from `y · log2(e)`.
 #[inline(always)]
 fn sigmoid<S: Simd>(simd: S, y: S::f32s) -> (S::f32s, S::f32s, S::f32s) {
     let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
     // With exp(−|y|), which never overflows.
-    let negative = f32::select_less(simd, y, zero, y, simd.neg_f32s(y));
-    let log2_e = simd.splat_f32s(core::f32::consts::LOG2_E);
-    let e = f32::exp2_of_negative(simd, simd.mul_f32s(negative, log2_e));
+    let e = f32::exp2_of_negative(simd, simd.neg_f32s(simd.abs_f32s(y)));
     let numerator = f32::select_less(simd, y, zero, e, one);
     let complement = f32::select_less(simd, y, zero, one, e);
     (numerator, complement, simd.add_f32s(one, e))

@@ -5,12 +5,9 @@ use crate::{
     extent::elements,
     linear::rotary_rows::{RotaryLayout, RotaryRows},
     simd::real::Real,
-    threads::parallel::{Execution, for_each},
+    threads::parallel::{Execution, TASK, for_each},
     view::{element::Element, rows::Rows},
 };
-
-/// Numbers that one task writes: enough to be worth a task, few enough to divide the work evenly.
-const TASK: usize = 1 << 14;
 
 /// `first' = first · cos − second · sin` and `second' = second · cos + first · sin` for every pair of a row.
 ///

@@ -10,7 +10,7 @@ use crate::{
     linear::split_k::{DEPTH, SplitK},
     simd::real::MAX_LANES,
     threads::{
-        parallel::{Execution, for_each},
+        parallel::{Execution, add_up, for_each},
         scratch::with_scratch,
     },
     view::element::Element,
@@ -125,16 +125,7 @@ impl<T: Element> SkinnyGemm<'_, T> {
             |(first, out), _: &mut [T::Real]| {
                 let end = first + out.len();
                 let slices = sums.chunks_exact(self.sums());
-                let slices = slices.map(|sums| &sums[first..end]);
-                for (slice, sums) in slices.enumerate() {
-                    if slice == 0 {
-                        out.copy_from_slice(sums);
-                        continue;
-                    }
-                    for (total, &sum) in out.iter_mut().zip(sums) {
-                        *total = *total + sum;
-                    }
-                }
+                add_up(out, slices.map(|sums| &sums[first..end]));
             },
         );
     }

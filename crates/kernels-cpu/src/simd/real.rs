@@ -117,7 +117,7 @@ pub trait Real:
     /// The sum of all lanes.
     fn reduce_sum<S: Simd>(simd: S, x: Self::Vector<S>) -> Self;
 
-    /// `2^min(x, 0)`: 0 just below the smallest normal number, NaN for NaN, and never more than 1.
+    /// `2^min(x, 0)`: 0 from half a power of two below the smallest normal number on, NaN for NaN, and never more than 1.
     ///
     /// Relative error below 1.1e-7 (f32) and 5e-16 (f64) down to the smallest normal number.
     fn exp2_of_negative<S: Simd>(simd: S, x: Self::Vector<S>) -> Self::Vector<S>;

@@ -17,7 +17,7 @@ pub struct Execution {
     /// The most threads that work at the same time, including the calling one. They belong to rayon's current pool: that of the calling
     /// thread, or else the global one. Without the feature `rayon` there is only the calling thread.
     pub threads: usize,
-    /// Which vector instructions are used, except by functions of scores, which take the widest.
+    /// Which vector instructions are used, except by score functions and visible functions, which take the widest.
     pub instructions: Instructions,
 }
 
@@ -30,7 +30,7 @@ pub enum Instructions {
     /// With the feature `std` the instructions are detected at run time. Without it, NEON if the target has it, and none on x86, whose wide registers
     /// work only if the operating system saves them. On wasm32, 128 bits with `-C target-feature=+simd128`, otherwise none.
     Widest,
-    /// None: runs everywhere.
+    /// None: runs everywhere. f16 is still converted by the instructions that the machine has for it.
     Portable,
     /// Vectors of 64 bytes, emulated number by number: computes slowly, on any machine, what AVX-512 computes. For tests: without debug
     /// assertions this crate does not contain such code, and runs [`Portable`](Self::Portable).
@@ -78,14 +78,21 @@ impl Execution {
     /// Runs code that is generic in the vectors with those of this execution.
     pub(crate) fn dispatch<Op: WithSimd>(self, op: Op) -> Op::Output {
         match self.instructions {
-            // Without `std`, pulp knows what an x86 processor has, but not whether the operating system saves its registers.
-            #[cfg(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64"))))]
-            Instructions::Widest => pulp::Arch::new().dispatch(op),
+            Instructions::Widest => widest(op),
             #[cfg(debug_assertions)]
             Instructions::Emulated512 => pulp::Scalar512b.vectorize(op),
             _ => Scalar.vectorize(op),
         }
     }
+}
+
+/// Runs code that is generic in the vectors with the [`Widest`](Instructions::Widest).
+pub(crate) fn widest<Op: WithSimd>(op: Op) -> Op::Output {
+    // Without `std`, pulp knows what an x86 processor has, but not whether the operating system saves its registers.
+    #[cfg(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64"))))]
+    return pulp::Arch::new().dispatch(op);
+    #[cfg(not(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64")))))]
+    Scalar.vectorize(op)
 }
 
 /// Calls `work` once for every task, with `per_worker` numbers of scratch that belong to the thread that runs it.

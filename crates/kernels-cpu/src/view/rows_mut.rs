@@ -53,6 +53,11 @@ impl<'a, T> RowsMut<'a, T> {
         }
     }
 
+    /// As given to [`new`](Self::new).
+    pub(crate) fn strides(&self) -> [usize; 3] {
+        self.strides
+    }
+
     /// The number of elements behind the rows.
     pub(crate) fn available(&self) -> usize {
         self.available

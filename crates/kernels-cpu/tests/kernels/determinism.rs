@@ -10,6 +10,8 @@ use crate::{
 pub const MANY_HEADS: [usize; 7] = [2, 8, 4, 211, 197, 16, 13];
 pub const SPLIT: [usize; 7] = [1, 3, 1, 307, 293, 16, 13];
 pub const ONE_QUERY: [usize; 7] = [1, 2, 1, 1, 8209, 31, 37];
+/// So many query heads for one key/value head that several threads add up what the tasks of a single query have summed.
+pub const ONE_QUERY_MANY_HEADS: [usize; 7] = [1, 503, 1, 1, 4099, 3, 67];
 
 /// Almost all options together, and a bias of every shape, to whose gradient several tasks add.
 pub fn cases() -> Vec<Case> {

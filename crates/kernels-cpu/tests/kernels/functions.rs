@@ -81,11 +81,11 @@ fn captured_numbers_that_do_not_fit() {
     );
     assert_eq!(
         refused(score(&of_heads)),
-        "what a function has captured does not fit: shape [1, 3, 1, 1] does not broadcast to [batch, heads_q, len_q, len_kv] = [1, 2, 3, 5]"
+        "captured tensor 0 of the score function does not fit: shape [1, 3, 1, 1] does not broadcast to [batch, heads_q, len_q, len_kv] = [1, 2, 3, 5]"
     );
     assert_eq!(
         refused(score(&of_pairs)),
-        "a score function has captured numbers of shape [1, 1, 3, 5], which differ between both queries and keys"
+        "captured tensor 0 of the score function has shape [1, 1, 3, 5], but must not vary along both queries and keys"
     );
     let equal = Looped::<_, 1>(Equal);
     let of_queries = [Broadcast::new(&[1; 4], [1, 1, 4, 1]).unwrap()];
@@ -103,7 +103,7 @@ fn captured_numbers_that_do_not_fit() {
     );
     assert_eq!(
         refused(visible(&of_queries)),
-        "what a function has captured does not fit: shape [1, 1, 4, 1] does not broadcast to [batch, heads_q, len_q, len_kv] = [1, 2, 3, 5]"
+        "captured tensor 0 of the visible function does not fit: shape [1, 1, 4, 1] does not broadcast to [batch, heads_q, len_q, len_kv] = [1, 2, 3, 5]"
     );
 }
 

@@ -165,10 +165,13 @@ fn cases_with_padding() -> Vec<Case> {
             ));
         });
         if batch == 1 {
-            with("window", &|case| {
-                // The last query stands at the last visible key.
+            with("causal window", &|case| {
+                // The last query stands at the last visible key, or before.
                 case.causal = Some(CausalAlignment::TopLeft);
-                case.window = Some(Window::default());
+                case.window = Some(Window {
+                    left: Some(3),
+                    right: None,
+                });
             });
             with("relative bias", &|case| {
                 let buckets = RelativeBuckets {

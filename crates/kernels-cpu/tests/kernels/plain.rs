@@ -19,6 +19,9 @@ pub struct Plain {
     pub inherited_errors: Tensors,
     /// Whether every sum over what is visible, and every gradient, stays in the range: otherwise the contract promises nothing.
     pub in_range: bool,
+    /// For each row of queries, how many times as large the exponential makes an error of a score that is relative to its terms: the largest
+    /// of these terms, or distance of a score from the largest, among scores that have a weight.
+    pub exponents: Vec<f64>,
     /// The largest magnitude of a score or a logsumexp: the exponential turns a relative error of its argument into one
     /// this many times as large.
     pub largest_exponent: f64,
@@ -91,6 +94,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
     let mut of_sinks = case.sinks.as_ref().map(|data| Sums::new::<T>(data.len()));
 
     let mut largest_exponent: f64 = 0.0;
+    let mut exponents = vec![0.0; p.query_rows()];
     let mut in_range = true;
     let largest_real = T::Real::MAX.to_f64();
     // A weight, a softcap's derivative, or a product of them and a query or key may be 0 if it is below the smallest normal number.
@@ -202,6 +206,16 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             })
             .fold(largest_exponent, |largest, (x, terms)| {
                 largest.max(x.abs()).max(*terms)
+            });
+        // The rounding of its terms may give a score a weight that it does not have here.
+        let scores_and_terms = scores.iter().chain([&sink]).zip(sizes.iter().chain([&0.0]));
+        exponents[row] = scores_and_terms
+            .filter(|(score, terms)| {
+                let most = **score + 16.0 * T::EPSILON_OF_REAL * **terms;
+                score.is_finite() && (most - largest).exp() >= T::Real::MIN_POSITIVE.to_f64()
+            })
+            .fold(0.0, |most: f64, (score, terms)| {
+                most.max(largest - score).max(*terms)
             });
         let factor = |key| match case.dropout {
             Some(dropout) if dropout.keep(batch_item, head, query, key) => {
@@ -329,6 +343,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
         magnitudes: Tensors::new(),
         inherited_errors: Tensors::new(),
         in_range,
+        exponents,
         largest_exponent,
     };
     for (name, sums) in all {

@@ -1,8 +1,8 @@
 //! Rotary positions.
 
-use burn_attn_kernels_cpu::tiled::{Execution, Instructions, Real, RotaryLayout, Rotation, Rows};
+use burn_attn_kernels_cpu::tiled::{Execution, Real, RotaryLayout, Rotation, Rows};
 
-use crate::{case::fine, number::Number};
+use crate::{case::fine, number::Number, run::INSTRUCTIONS};
 
 const LAYOUTS: [RotaryLayout; 2] = [RotaryLayout::HalfSplit, RotaryLayout::Interleaved];
 
@@ -115,22 +115,27 @@ fn check<T: Number>() {
                 for inverse in [false, true] {
                     let mut rotation = Owned::<T>::new(sizes, pairs, offsets, layout);
                     rotation.inverse = inverse;
-                    let [widest, portable] =
-                        [Instructions::Widest, Instructions::Portable].map(|instructions| {
-                            rotation.run(Execution {
-                                threads: 1,
-                                instructions,
-                            })
-                        });
+                    let run = |&instructions| {
+                        rotation.run(Execution {
+                            threads: 1,
+                            instructions,
+                        })
+                    };
+                    let [first, others @ ..] = INSTRUCTIONS else {
+                        unreachable!("the list is not empty");
+                    };
+                    let found = run(first);
                     let what = format!(
                         "{} {sizes:?}, {pairs} pairs, {layout:?}, {inverse}",
                         T::NAME
                     );
-                    assert!(widest == portable, "{what}: instructions differ");
+                    for instructions in others {
+                        assert!(run(instructions) == found, "{what}, {instructions:?}");
+                    }
                     let naive = rotation.naive();
-                    assert_eq!(naive.len(), widest.len());
+                    assert_eq!(naive.len(), found.len());
                     for (index, (actual, (expected, size))) in
-                        widest.into_iter().zip(naive).enumerate()
+                        found.into_iter().zip(naive).enumerate()
                     {
                         let error = (actual.to_f64() - expected).abs();
                         // Two products and a sum, rounded once each.

@@ -13,6 +13,14 @@ use crate::{
     number::Number,
 };
 
+/// Every kind of vectors, 64 bytes included on any machine.
+pub const INSTRUCTIONS: &[Instructions] = &[
+    Instructions::Widest,
+    Instructions::Portable,
+    #[cfg(debug_assertions)]
+    Instructions::Emulated512,
+];
+
 /// How the tensors lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {

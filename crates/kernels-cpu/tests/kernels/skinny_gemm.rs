@@ -1,11 +1,13 @@
 //! Products of few rows.
 
-use burn_attn_kernels_cpu::tiled::{Execution, Instructions, Real, SKINNY_ROWS, SkinnyGemm};
+use burn_attn_kernels_cpu::tiled::{Execution, Real, SKINNY_ROWS, SkinnyGemm};
 
-use crate::{case::coarse, number::Number};
+use crate::{case::coarse, number::Number, run::INSTRUCTIONS};
 
 const DEPTHS: [usize; 6] = [0, 1, 15, 17, 131, 1024];
 const COLUMNS: [usize; 6] = [1, 7, 8, 16, 67, 256];
+/// The sums of each row are added up in several pieces, by several threads.
+const WIDE: [usize; 3] = [SKINNY_ROWS, 61, 13001];
 
 fn run<T: Number>(
     [rows, depth, columns]: [usize; 3],
@@ -27,41 +29,45 @@ fn run<T: Number>(
     out
 }
 
+fn check_sizes<T: Number>([rows, depth, columns]: [usize; 3]) {
+    let real = |stream, count| -> Vec<T::Real> {
+        let numbers = coarse(stream, count);
+        numbers.into_iter().map(T::Real::from_f64).collect()
+    };
+    let (x, weight) = (real(1, rows * depth), real(2, depth * columns));
+    for &instructions in INSTRUCTIONS {
+        let execution = Execution {
+            threads: 1,
+            instructions,
+        };
+        let out = run::<T>([rows, depth, columns], &x, &weight, execution);
+        for (index, actual) in out.into_iter().enumerate() {
+            let (row, column) = (index / columns, index % columns);
+            let terms = (0..depth)
+                .map(|k| x[row * depth + k].to_f64() * weight[k * columns + column].to_f64());
+            let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term: f64| {
+                (sum + term, size + term.abs())
+            });
+            // Each addition rounds by at most half an epsilon of the sum so far.
+            let bound = T::EPSILON * size * (1.0 + (depth as f64).sqrt());
+            assert!(
+                (actual.to_f64() - sum).abs() <= bound,
+                "{} rows {rows}, depth {depth}, columns {columns} at {row}, {column}: {actual:?} for {sum}, {instructions:?}",
+                T::NAME
+            );
+        }
+    }
+}
+
 fn check<T: Number>() {
     for rows in [1, 2, 5, 6, 7, 8, SKINNY_ROWS] {
         for depth in DEPTHS {
             for columns in COLUMNS {
-                let real = |stream, count| -> Vec<T::Real> {
-                    let numbers = coarse(stream, count);
-                    numbers.into_iter().map(T::Real::from_f64).collect()
-                };
-                let (x, weight) = (real(1, rows * depth), real(2, depth * columns));
-                for instructions in [Instructions::Widest, Instructions::Portable] {
-                    let execution = Execution {
-                        threads: 1,
-                        instructions,
-                    };
-                    let out = run::<T>([rows, depth, columns], &x, &weight, execution);
-                    for (index, actual) in out.into_iter().enumerate() {
-                        let (row, column) = (index / columns, index % columns);
-                        let terms = (0..depth).map(|k| {
-                            x[row * depth + k].to_f64() * weight[k * columns + column].to_f64()
-                        });
-                        let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term: f64| {
-                            (sum + term, size + term.abs())
-                        });
-                        // Each addition rounds by at most half an epsilon of the sum so far.
-                        let bound = T::EPSILON * size * (1.0 + (depth as f64).sqrt());
-                        assert!(
-                            (actual.to_f64() - sum).abs() <= bound,
-                            "{} rows {rows}, depth {depth}, columns {columns} at {row}, {column}: {actual:?} for {sum}",
-                            T::NAME
-                        );
-                    }
-                }
+                check_sizes::<T>([rows, depth, columns]);
             }
         }
     }
+    check_sizes::<T>(WIDE);
 }
 
 #[test]
@@ -80,23 +86,25 @@ fn sums_are_right_in_f64() {
 #[test]
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn threads_change_nothing() {
-    let sizes = [8, 2048, 513];
     let numbers =
         |stream, count| -> Vec<f32> { coarse(stream, count).iter().map(|&x| x as f32).collect() };
-    let (x, weight) = (numbers(1, 8 * 2048), numbers(2, 2048 * 513));
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(5)
         .build()
         .unwrap();
-    let on = |threads| {
-        let execution = Execution {
-            threads,
-            ..Execution::sequential()
+    for sizes in [[8, 2048, 513], WIDE] {
+        let [rows, depth, columns] = sizes;
+        let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
+        let on = |threads| {
+            let execution = Execution {
+                threads,
+                ..Execution::sequential()
+            };
+            pool.install(|| run::<f32>(sizes, &x, &weight, execution))
         };
-        pool.install(|| run::<f32>(sizes, &x, &weight, execution))
-    };
-    let alone = on(1);
-    assert!(on(2) == alone && on(5) == alone);
+        let alone = on(1);
+        assert!(on(2) == alone && on(5) == alone, "{sizes:?}");
+    }
 }
 
 #[test]

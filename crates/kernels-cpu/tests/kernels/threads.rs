@@ -4,7 +4,7 @@ use half::bf16;
 
 use crate::{
     case::Case,
-    determinism::{MANY_HEADS, ONE_QUERY, SPLIT, cases},
+    determinism::{MANY_HEADS, ONE_QUERY, ONE_QUERY_MANY_HEADS, SPLIT, cases},
     number::Number,
     options::everything,
     run::{How, USUAL, bits, run},
@@ -37,6 +37,7 @@ fn the_same_on_any_number_of_threads() {
     for case in cases() {
         assert_threads_change_nothing::<f32>(&case);
     }
+    assert_threads_change_nothing::<f32>(&Case::fine("many heads", ONE_QUERY_MANY_HEADS));
     for sizes in [MANY_HEADS, SPLIT, ONE_QUERY] {
         let mut case = Case::new("everything at once", sizes);
         everything(&mut case);

@@ -30,7 +30,8 @@ use crate::{
 ///
 /// With `n = batch · heads_kv`, the parallelism is at most `n · ⌈8 / n⌉`.
 const ENOUGH_TASKS: usize = 8;
-/// The most partial sums of the gradient of a shared bias, which is how many tasks can add to that gradient at the same time.
+/// The gradient of a bias with a row per query has at least this many sums, its parts included, if there are as many tasks: so many tasks can add to
+/// it at the same time.
 const ENOUGH_SLABS: usize = 4;
 
 /// How the work is divided.

@@ -10,13 +10,12 @@ use crate::{
         inputs::Inputs,
         kernel::tile::padded,
     },
-    threads::parallel::{Execution, add, add_up, for_each},
+    threads::parallel::{Execution, TASK, add, add_up, for_each},
     view::element::Element,
 };
 
-/// Rows of keys, and numbers of a bias, that are added up at once.
+/// Rows of keys that are added up at once.
 const REDUCED_ROWS: usize = 32;
-const REDUCED_NUMBERS: usize = 1 << 14;
 
 impl Plan {
     /// Adds up the separate sums of the tasks, in their order.
@@ -100,8 +99,8 @@ impl Plan {
         if let Some(out) = gradients.bias.as_deref_mut().filter(|_| others * size > 0) {
             let pieces = out.chunks_exact_mut(size).enumerate();
             let pieces = pieces.flat_map(|(part, out)| {
-                let pieces = out.chunks_mut(REDUCED_NUMBERS).enumerate();
-                pieces.map(move |(piece, out)| (part, piece * REDUCED_NUMBERS, out))
+                let pieces = out.chunks_mut(TASK).enumerate();
+                pieces.map(move |(piece, out)| (part, piece * TASK, out))
             });
             for_each(
                 workers(self.slabs.slots() * size),

@@ -13,6 +13,7 @@ use crate::{
         lines::{CHUNK, Lines, Looped, MOST_CAPTURED, Pair, Place, padded},
         number::Number,
     },
+    threads::parallel::widest,
 };
 
 /// A function from the scaled score of a pair to its score, before the softcap, with its derivatives: for f32 and f64, and `N` captured
@@ -107,7 +108,7 @@ impl<F: ScoreForm<N>, const N: usize> ScoreForms for Looped<F, N> {
 
 impl<R: Number, F: ScoreForm<N>, const N: usize> ScoreLoops<R> for Looped<F, N> {
     fn apply(&self, lines: Lines, scores: &mut [R], captured: &[(&[R], Place)]) {
-        dispatch(Apply {
+        widest(Apply {
             form: &self.0,
             lines,
             scores,
@@ -123,7 +124,7 @@ impl<R: Number, F: ScoreForm<N>, const N: usize> ScoreLoops<R> for Looped<F, N> 
         captured: &[(&[R], Place)],
         sums: &mut [(&mut [R], Place)],
     ) {
-        dispatch(Gradients {
+        widest(Gradients {
             form: &self.0,
             lines,
             scores,
@@ -132,14 +133,6 @@ impl<R: Number, F: ScoreForm<N>, const N: usize> ScoreLoops<R> for Looped<F, N> 
             sums,
         });
     }
-}
-
-/// Runs code that is generic in the vectors with the widest of the machine (without `std` on x86, with none).
-pub(super) fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
-    #[cfg(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64"))))]
-    return pulp::Arch::new().dispatch(op);
-    #[cfg(not(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64")))))]
-    pulp::Scalar.vectorize(op)
 }
 
 struct Apply<'a, R, F, const N: usize> {

@@ -12,8 +12,8 @@ use crate::{
     attention::function::{
         lines::{CHUNK, Lines, Looped, MOST_CAPTURED, Pair, Place},
         number::Number,
-        score::dispatch,
     },
+    threads::parallel::widest,
 };
 
 /// Whether a query sees a key, from the indices of both and `N` captured integers of the pair.
@@ -140,7 +140,7 @@ impl<F: VisibleForm<N>, const N: usize> VisibleForms for Looped<F, N> {
 
 impl<R: Number, F: VisibleForm<N>, const N: usize> VisibleLoops<R> for Looped<F, N> {
     fn hide(&self, lines: Lines, scores: &mut [R], captured: &[(&[i64], Place)]) {
-        dispatch(Hide {
+        widest(Hide {
             form: &self.0,
             lines,
             scores,

@@ -8,7 +8,7 @@ fn pieces_begin_at_lines_and_the_sum_is_enough() {
                 let piece = take(&mut scratch, size);
                 assert_eq!(piece.len(), size);
                 assert!(size == 0 || piece.as_ptr().addr().is_multiple_of(LINE));
-                assert!(piece.iter().all(|x| x.is_nan()));
+                assert!(!cfg!(debug_assertions) || piece.iter().all(|x| x.is_nan()));
             }
             assert!(scratch.is_empty());
         });
