@@ -14,8 +14,18 @@ is read ahead counts in every iteration and before the first, although the last 
 import re
 import sys
 
-BYTES = {"vec4<f32>": 16, "f32": 4, "u32": 4, "i32": 4}
 COUNTS = ("memory read", "memory written", "shared read", "shared written", "multiply-adds")
+
+
+def width(kind):
+    """How many numbers a type of WGSL has."""
+    vector = re.match(r"vec(\d)<", kind or "")
+    return int(vector[1]) if vector else 1
+
+
+def size(kind):
+    """Bytes of a type of WGSL."""
+    return width(kind) * (2 if "f16" in kind else 4)
 
 
 class Block:
@@ -43,7 +53,7 @@ def count_wgsl(lines, units):
     for line in lines:
         line = line.strip()
         counts = blocks[-1].counts
-        if match := re.search(r"var<(workgroup|storage)[^>]*> (\w+): array<(vec4<f32>|\w+)", line):
+        if match := re.search(r"var<(workgroup|storage)[^>]*> (\w+): array<(vec\d<\w+>|\w+)", line):
             place[match[2]] = {"workgroup": "shared", "storage": "memory"}[match[1]]
             kind[match[2]] = match[3]
         elif line.startswith("fn "):
@@ -81,15 +91,15 @@ def count_wgsl(lines, units):
         elif match := re.match(r"let (\w+) = \*(\w+);", line):
             kind[match[1]] = kind.get(match[2])
             if place.get(match[2]):
-                counts[f"{place[match[2]]} read"] += BYTES[kind[match[2]]]
+                counts[f"{place[match[2]]} read"] += size(kind[match[2]])
         elif match := re.match(r"\*(\w+) = ", line):
             if place.get(match[1]):
-                counts[f"{place[match[1]]} written"] += BYTES[kind[match[1]]]
-        elif match := re.match(r"let (\w+) = vec4<f32>\(", line):
-            kind[match[1]] = "vec4<f32>"
+                counts[f"{place[match[1]]} written"] += size(kind[match[1]])
+        elif match := re.match(r"let (\w+) = (vec\d<\w+>)\(", line):
+            kind[match[1]] = match[2]
         elif match := re.match(r"let (\w+) = fma\((\w+),", line):
             kind[match[1]] = kind.get(match[2])
-            counts["multiply-adds"] += 4 if kind.get(match[2]) == "vec4<f32>" else 1
+            counts["multiply-adds"] += width(kind.get(match[2]))
     while len(blocks) > 1:
         inner = blocks.pop()
         blocks[-1].add(inner)

@@ -1,7 +1,9 @@
-//! Training with functions takes memory that is linear in the lengths.
+//! Training with functions takes memory that is linear in the lengths, and so does what reads scores beside it.
 
-use burn::tensor::{FloatDType, Tensor, TensorData};
-use burn_attn::{AttentionMask, AttentionOptions, Captured, MaskFunction, ScoreFunction, ops};
+use burn::tensor::{Distribution, FloatDType, Tensor, TensorData};
+use burn_attn::{
+    AttentionMask, AttentionOptions, Captured, MaskFunction, ScoreFunction, StatisticsOptions, ops,
+};
 use burn_attn_tests::{
     devices,
     numbers::{alone, uniform},
@@ -75,4 +77,40 @@ fn tables_of_blocks_are_made_row_by_row() {
         8 * 2048 * 2048
     );
     assert!(long < 5 * short / 2, "{short} and {long}");
+}
+
+/// Bytes in use at once while `read` reads the scores of a tracked query and key of this length.
+fn bytes_of_reading(len: usize, read: fn(Tensor<4>, Tensor<4>)) -> usize {
+    let device = devices::any().autodiff();
+    let numbers = || Tensor::<4>::random([1, 1, len, 16], Distribution::Default, &device);
+    let [query, key] = [numbers(), numbers()].map(Tensor::require_grad);
+    peak(move || read(query, key))
+}
+
+#[test]
+fn autodiff_keeps_no_scores_that_are_only_read() {
+    let _alone = alone();
+    let statistics = |query, key| {
+        let options = StatisticsOptions::new().top_k(0).max_distance(1);
+        drop(ops::attention_statistics(
+            query,
+            key,
+            AttentionOptions::default(),
+            options,
+        ));
+    };
+    let of_nan = |query: Tensor<4>, key: Tensor<4>| {
+        // Rows of NaN, which the call looks for in what the function returns.
+        let same = ScoreFunction::new("same", |scores, _| scores);
+        let options = AttentionOptions::default().score_function(same);
+        drop(ops::attention(query * f32::NAN, key.clone(), key, options));
+    };
+    let scores = 4096 * 4096 * size_of::<f32>();
+    let reads: [fn(Tensor<4>, Tensor<4>); 2] = [statistics, of_nan];
+    for (name, read) in ["statistics", "a search for NaN"].into_iter().zip(reads) {
+        bytes_of_reading(256, read);
+        let [short, long] = [2048, 4096].map(|len| bytes_of_reading(len, read));
+        println!("{name}: {short} and {long} bytes, where all scores have {scores}");
+        assert!(long < short + scores / 4, "{name}: {short} and {long}");
+    }
 }

@@ -192,6 +192,27 @@ fn tables_do_not_hold_for_queries_elsewhere() {
 }
 
 #[test]
+fn tables_move_to_the_device_of_the_call() {
+    let mut devices = devices::cpu().into_iter();
+    let [Some((_, first)), Some((_, second))] = [devices.next(), devices.next()] else {
+        return;
+    };
+    let case = Case::new("moved", SIZES);
+    let outputs = |of_table: &Device| {
+        // In blocks of one pair, the function is its table, which the call reads.
+        let table = counted().0.in_blocks([1, 1, 7, 11], 1, of_table);
+        let mask = AttentionMask::function(table);
+        let masks = [mask.clone(), mask.or(AttentionMask::window(1, 2))];
+        masks.map(|mask| {
+            let [query, key, value] = case.operands(&first, DType::F32);
+            let options = AttentionOptions::default().mask(mask);
+            ops::attention(query, key, value, options).into_data()
+        })
+    };
+    assert_eq!(outputs(&second), outputs(&first));
+}
+
+#[test]
 fn tables_that_do_not_fit_are_refused() {
     let device = devices::any();
     let case = Case::new("refused", SIZES);

@@ -8,6 +8,7 @@ mod bias;
 mod block_tables;
 mod body;
 mod case;
+mod default_integers;
 mod dense_twins;
 #[cfg(feature = "wgpu")]
 mod device_memory;

@@ -283,6 +283,17 @@ fn parts_that_do_not_fit() {
         message(&[good(), (output, logsumexp.cast(DType::F64))]),
         "merge_partial: part 0 is [F32, F32] (output, logsumexp) but part 1 is [F32, F64]"
     );
+    let elsewhere = devices::cpu().into_iter().find(|(_, it)| it != device);
+    if let Some((_, second)) = elsewhere {
+        let (output, logsumexp) = good();
+        let moved = (output, logsumexp.to_device(&second));
+        assert_eq!(
+            message(&[good(), moved]),
+            format!(
+                "merge_partial: part 0 has an output on {device:?} but part 1 is on {second:?}"
+            )
+        );
+    }
 }
 
 #[cfg(feature = "flex")]

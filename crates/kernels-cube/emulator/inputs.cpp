@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <random>
+#include <set>
 
 size_t Tensor::count() const {
     size_t numbers = 1;
@@ -115,6 +116,8 @@ static int kind(const Case &of, const Integers &visible_blocks, int tile) {
     return kind;
 }
 
+static const std::set<std::string> CHANGES_NO_INPUT = {"heads", "many_heads", "splits", "value", "delta", "small"};
+
 static void fill_option(const Case &of, Filler &filler, Inputs &into) {
     const std::string &option = of.option;
     const int queries = of.queries, keys = of.keys, length = queries + keys;
@@ -169,7 +172,7 @@ static void fill_option(const Case &of, Filler &filler, Inputs &into) {
     } else if (option == "sinks") {
         // Backward passes know of sinks only by the logsumexp.
         for (int i = 0; i < of.heads; i++) into.sinks.push_back(filler.normal(filler.random));
-    } else if (!option.empty() && option != "heads" && option != "splits" && option != "value" && option != "delta") {
+    } else if (!option.empty() && !CHANGES_NO_INPUT.contains(option)) {
         emulator::report("an option that the reference does not know", option);
     }
 }
@@ -187,5 +190,17 @@ Inputs make_inputs(const Case &of) {
         inputs.tensors.push_back(make_tensor("statistics", F32, {2, of.batch, of.heads, of.queries}, false));
     }
     fill_option(of, filler, inputs);
+    // No result may depend on a query that sees no key, or on the gradient of its output. The reference does not look at them.
+    const bool is_mask_alone = of.option.empty() || of.option == "lengths" || of.option == "small";
+    if (is_mask_alone && of.is_causal && of.left == UNLIMITED && of.queries > of.keys) {
+        std::vector<Tensor> rows = {filler.tensors[0]};
+        if (of.pass != FORWARD) rows.push_back(filler.tensors[3]);
+        for (const Tensor &tensor : rows) {
+            const size_t row = tensor.shape[3];
+            for (size_t i = 0; i < tensor.count(); i++) {
+                if (static_cast<int>(i / row % of.queries) < of.queries - of.keys) tensor.set(i, NAN);
+            }
+        }
+    }
     return inputs;
 }

@@ -222,7 +222,7 @@ std::string Case::description() const {
 // The plain kernel of a pass, type and width has them all. With an option, which changes only what is hidden, added or
 // summed, three suffice: tiles that are cut or skipped, a few rows of fewer numbers, and queries that see nothing.
 static std::vector<Case> cases(Pass pass, Type type, int width, const std::string &option) {
-    const int narrow = width == 64 ? 40 : width == 128 ? 100 : 200;
+    const int narrow = width == 64 ? 40 : width == 80 ? 72 : width == 128 ? 100 : 200;
     std::vector<Case> all;
     auto add = [&](int queries, int keys, int dim_qk, int dim_v) -> Case & {
         Case &added = all.emplace_back(Case{pass, type, option, queries, keys, dim_qk, dim_v});
@@ -233,15 +233,16 @@ static std::vector<Case> cases(Pass pass, Type type, int width, const std::strin
         if (option == "splits") added.splits = 3;
         return added;
     };
-    if (option == "heads" && pass == FORWARD) {
-        // The source has tiles of 4 heads with 5 queries.
-        for (int queries : {5, 3}) {
+    if ((option == "heads" || option == "many_heads") && pass == FORWARD) {
+        // The sources have tiles of 4 heads with 5 queries, and of 8 with 16.
+        const bool many = option == "many_heads";
+        for (int queries : many ? std::vector{16, 13} : std::vector{5, 3}) {
             for (bool is_causal : {false, true}) {
                 Case &added = add(queries, 199, width, width);
                 added.is_causal = is_causal;
-                added.heads = 8;
+                added.heads_of_tile = many ? 8 : 4;
                 added.key_heads = 2;
-                added.heads_of_tile = 4;
+                added.heads = added.key_heads * added.heads_of_tile;
             }
         }
         return all;

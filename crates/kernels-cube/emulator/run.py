@@ -77,7 +77,7 @@ def lanes_apart(code):
 def run(path, build):
     """Builds and runs one kernel, and says whether it is right."""
     name, code = path.stem, path.read_text()
-    parts = re.fullmatch(r"(Forward|Query|KeyAndValue|Bias)_(b?f16|f32)(?:_pieces)?_(64|128|256)_?(\w*)", name)
+    parts = re.fullmatch(r"(Forward|Query|KeyAndValue|Bias)_(b?f16|f32)(?:_pieces)?_(\d+)_?(\w*)", name)
     if not parts:
         print(f"{name}: not a name that the emulator knows", flush=True)
         return False

@@ -45,7 +45,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
         let (batch, head) = (place.batch, place.head);
         let queries = side::<F, N>(query, batch, head, first, scoring.scale);
         let upstream = side::<F, N>(output_gradient, batch, head, first, one);
-        let own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+        let own = pairs(place, &mut unit, first, 0usize.runtime(), config);
         let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
         let delta = load_statistics(statistics, own, DELTA);
         for tile_kv in row.tiles.start..row.tiles.end {
@@ -54,7 +54,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let keys = side::<F, N>(key, batch, head / group, start, one);
                 let values = side::<F, N>(value, batch, head / group, start, one);
                 let mut scored =
-                    scored::<F, M, N>(queries, keys, scoring, place, &mut unit, false, config);
+                    scored::<F, M, N>(queries, keys, scoring, place, &mut unit, config);
                 weights(&mut scored, &logsumexp);
                 let dropped = dropped::<M>(scoring, scored.pairs);
                 let mut gradients = weight_gradients::<F, M, N>(

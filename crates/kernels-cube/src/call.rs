@@ -11,7 +11,7 @@ use crate::{
     Inputs, Operand, check,
     cubes::tile_of_heads,
     matrix::shape::Matrix,
-    operands::{dims, optional},
+    operands::optional,
     scoring::{Config, ScoringLaunch},
     supports::{FARTHEST, LARGEST_TENSOR, Pass, has_room, supports},
     tile::Tile,
@@ -35,8 +35,8 @@ pub(crate) struct Call<'a> {
 impl<'a> Call<'a> {
     /// Panics unless the inputs are as their documentation says, and supported.
     pub(crate) fn new(client: &'a Client, inputs: &'a Inputs, pass: Pass) -> Self {
-        let [batch, heads_q, len_q, dim_qk] = dims(&inputs.query);
-        let [_, heads_kv, len_kv, dim_v] = dims(&inputs.value);
+        let [batch, heads_q, len_q, dim_qk] = check::sizes("query", &inputs.query);
+        let [_, heads_kv, len_kv, dim_v] = check::sizes("value", &inputs.value);
         let problem = Problem {
             batch,
             heads_q,
@@ -49,8 +49,9 @@ impl<'a> Call<'a> {
         check::inputs(inputs, &problem);
         let elem = inputs.query.elem;
         let (mask, optional) = (inputs.mask_elem(), inputs.optional());
+        let distance_bias = inputs.distance_bias.is_some();
         assert!(
-            supports(client, &problem, elem, mask, optional),
+            supports(client, &problem, elem, mask, optional, distance_bias),
             "these kernels cannot compute attention of {elem} with {problem:?}, {optional} optional tensors besides sinks{} on this device",
             mask.map(|mask| format!(" and masks of {mask}"))
                 .unwrap_or_default()
@@ -82,7 +83,6 @@ impl<'a> Call<'a> {
             matrix,
             parts_qk: tile.cover(problem.dim_qk),
             parts_v: tile.cover(problem.dim_v),
-            queries: tile.rows,
             heads,
             softcap: inputs.softcap.is_some(),
             dropout: inputs.dropout.is_some(),
@@ -166,8 +166,14 @@ impl<'a> Call<'a> {
             seeded_a,
             seeded_b,
             inputs.dropout.map_or(0, |dropout| dropout.threshold()),
-            inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale()) as f32,
+            self.keep_scale(),
         )
+    }
+
+    /// The factor on kept weights; 1 without dropout.
+    pub(crate) fn keep_scale(&self) -> f32 {
+        let dropout = self.inputs.dropout;
+        dropout.map_or(1.0, |dropout| dropout.kept_scale()) as f32
     }
 
     pub(crate) fn mask_elem(&self) -> ElemType {

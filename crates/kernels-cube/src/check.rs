@@ -11,6 +11,14 @@ use crate::{
 const F32: ElemType = ElemType::Float(FloatKind::F32);
 const I32: ElemType = ElemType::Int(IntKind::I32);
 
+/// The sizes of an operand, by which others are checked. Panics unless there are four.
+pub(crate) fn sizes(name: &str, operand: &Operand) -> [usize; 4] {
+    let shape = &operand.shape;
+    shape[..]
+        .try_into()
+        .unwrap_or_else(|_| panic!("{name} is {shape:?}, but must have four dimensions"))
+}
+
 /// Panics unless `inputs` are as their documentation says.
 pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
     let p = problem;

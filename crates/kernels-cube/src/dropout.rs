@@ -68,7 +68,7 @@ fn hash_pairs<M: Numeric>(bits: &mut Array<u32>, scoring: &Scoring<M>, pairs: Pa
     let tile = comptime!(config.tile);
     let groups = comptime!(tile.groups());
     // Head and query are hashed at most once per row, not once per pair.
-    let one_head = comptime!(config.queries >= tile.rows);
+    let one_head = comptime!(config.queries() >= tile.rows);
     let (mut a, mut b) = (0u32.runtime(), 0u32.runtime());
     if comptime!(one_head) {
         let head = head_state::<M>(scoring, place.batch, place.head);
@@ -159,10 +159,10 @@ pub(crate) fn dropped_of_columns<M: Numeric>(
     bits
 }
 
-/// Sets dropped weights to zero, and scales the others.
+/// Turns gradients of weights after dropout into those of the weights before: 0 where a weight is dropped, and scaled elsewhere.
 #[cube]
 pub(crate) fn drop_weights<M: Numeric>(
-    weights: &mut Array<Four>,
+    gradients: &mut Array<Four>,
     dropped: &Array<u32>,
     scoring: &Scoring<M>,
     #[comptime] config: Config,
@@ -170,12 +170,13 @@ pub(crate) fn drop_weights<M: Numeric>(
     if comptime!(config.dropout) {
         #[unroll]
         for index in 0..comptime!(config.tile.vectors_per_unit()) {
-            weights[index] *= Four::new(scoring.keep_scale);
+            gradients[index] *= Four::new(scoring.keep_scale);
         }
-        zero_dropped(weights, dropped, config);
+        zero_dropped(gradients, dropped, config);
     }
 }
 
+/// Sets dropped weights to zero. Sums of the others are multiplied by [`keep_scale`] at the end, and overflow later than sums of scaled weights.
 #[cube]
 pub(crate) fn zero_dropped(
     weights: &mut Array<Four>,

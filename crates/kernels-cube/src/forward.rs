@@ -7,7 +7,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::{drop_weights, dropped},
+    dropout::{dropped, keep_scale, zero_dropped},
     products::add_weighted_rows,
     score::{largest_of, mark_seen, scored, sum_of, zero_where},
     scoring::{Config, Scoring, lowest_finite},
@@ -57,7 +57,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
             let start = number * tile.size;
             let keys = side::<F, N>(key, batch, site.head_kv, start, one);
             let mut scored =
-                scored::<F, M, N>(site.queries, keys, scoring, place, &mut unit, false, config);
+                scored::<F, M, N>(site.queries, keys, scoring, place, &mut unit, config);
             // With tiles of size 32 the maxima overlap the keys: wait until all units have read them.
             if comptime!(tile.scores() < 2 * tile.operand()) {
                 sync_cube();
@@ -97,7 +97,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
                 }
             }
             let dropped = dropped::<M>(scoring, scored.pairs);
-            drop_weights::<M>(&mut scored.scores, &dropped, scoring, config);
+            zero_dropped(&mut scored.scores, &dropped, config);
 
             let values = side::<F, N>(value, batch, site.head_kv, start, one);
             add_weighted_rows::<F, N>(
@@ -114,12 +114,13 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, N: Size>(
     let to_batch = batch_of_results(site.share, batch, query.shape(0), config);
     sync_cube();
     reduce_rows(&mut totals, &mut unit, 0usize, false);
-    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), config);
     own.place.batch = to_batch;
+    let kept = keep_scale::<M>(scoring, config);
     #[unroll]
     for index in 0..rows {
         let (maximum, total) = (maxima[index], totals[index]);
-        let result = ended(maximum, total, sinks, head, minus_infinity, config);
+        let result = ended(maximum, total, sinks, head, minus_infinity, kept, config);
         #[unroll]
         for part in 0..comptime!(parts * groups) {
             let at = comptime!(index * parts * groups + part);
@@ -181,7 +182,7 @@ pub(crate) fn reduce_rows(
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Normalized {
-    /// Factor on the sums.
+    /// Factor on the sums, that of kept weights included.
     pub(crate) factor: f32,
     /// Whether the row sees no key: its output is 0, whatever the sums.
     pub(crate) empty: bool,
@@ -196,9 +197,10 @@ pub(crate) fn ended(
     sinks: &ComptimeOption<OwnedTensor<f32>>,
     head: usize,
     minus_infinity: f32,
+    kept: f32,
     #[comptime] config: Config,
 ) -> Normalized {
-    let mut result = normalized(maximum, sum, sinks, head, minus_infinity);
+    let mut result = normalized(maximum, sum, sinks, head, minus_infinity, kept);
     if comptime!(config.split) {
         result.factor = f32::new(1.0);
         result.logsumexp = maximum;
@@ -223,7 +225,8 @@ pub(crate) fn store_statistics(
     }
 }
 
-/// Normalizes a row, with the sink of its head: `maximum` was subtracted from its scores, `sum` is the sum of its weights.
+/// Normalizes a row, with the sink of its head: `maximum` was subtracted from its scores, `sum` is the sum of its weights, `kept` is the factor on those
+/// that dropout keeps.
 #[cube]
 pub(crate) fn normalized(
     maximum: f32,
@@ -231,6 +234,7 @@ pub(crate) fn normalized(
     sinks: &ComptimeOption<OwnedTensor<f32>>,
     head: usize,
     minus_infinity: f32,
+    kept: f32,
 ) -> Normalized {
     let mut maximum = maximum;
     let mut sum = sum;
@@ -246,7 +250,7 @@ pub(crate) fn normalized(
     // With a NaN sum the row is not empty.
     let empty = sum == f32::new(0.0);
     Normalized {
-        factor: select(empty, f32::new(0.0), rescale / sum),
+        factor: select(empty, f32::new(0.0), kept * (rescale / sum)),
         empty,
         logsumexp: select(empty, minus_infinity, maximum + sum.ln()),
     }

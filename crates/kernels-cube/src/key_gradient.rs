@@ -6,7 +6,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::{column_states, drop_weights, dropped_of_columns, load_column_states},
+    dropout::{column_states, dropped_of_columns, keep_scale, load_column_states, zero_dropped},
     products::add_weighted_rows,
     score::{mark_seen, scored},
     scoring::{Config, Scoring},
@@ -57,7 +57,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                 let queries = side::<F, N>(query, batch, head, start, scoring.scale);
                 let upstream = side::<F, N>(output_gradient, batch, head, start, one);
                 let mut scored =
-                    scored::<F, M, N>(keys, queries, scoring, place, &mut unit, true, config);
+                    scored::<F, M, N>(keys, queries, scoring, place, &mut unit, config);
                 let logsumexp = load_statistics(statistics, scored.pairs, LOGSUMEXP);
                 weights(&mut scored, &logsumexp);
                 clear_flags(&mut unit);
@@ -73,7 +73,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
                     for i in 0..vectors_per_unit {
                         after_dropout[i] = scored.scores[i];
                     }
-                    drop_weights::<M>(&mut after_dropout, &dropped, scoring, config);
+                    zero_dropped(&mut after_dropout, &dropped, config);
                     add_weighted_rows::<F, N>(
                         &after_dropout,
                         upstream,
@@ -105,13 +105,14 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, N: Size>(
 
     let mut place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
     place.batch = batch_of_results(site.share, batch, key.shape(0), config);
-    let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
+    let own = pairs(place, &mut unit, first, 0usize.runtime(), config);
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_key {
         store_rows::<O>(&key_sums, scoring.scale, gradient, own, 0usize, key_parts);
     }
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_value {
-        store_rows::<O>(&value_sums, one, gradient, own, 0usize, value_parts);
+        let kept = keep_scale::<M>(scoring, config);
+        store_rows::<O>(&value_sums, kept, gradient, own, 0usize, value_parts);
     }
 }

@@ -34,7 +34,8 @@ pub(crate) const WIDEST_OF_TWO_SUMS: usize = 128;
 ///
 /// # Errors
 ///
-/// The cause, if the device refuses a kernel.
+/// The cause, if the device refuses a kernel. It is asked at the first call of each variant of a kernel, which waits until all earlier work is sent.
+/// Later failures, such as lack of memory, appear when results are read.
 ///
 /// # Panics
 ///
@@ -126,7 +127,7 @@ impl Call<'_> {
 ///
 /// # Panics
 ///
-/// As [`forward`].
+/// As [`forward`], and if a number of the wanted gradient of the dense bias is the sum of more than about 2³² tiles of scores.
 pub fn backward(
     client: &Client,
     inputs: &Inputs,
@@ -135,6 +136,9 @@ pub fn backward(
 ) -> Result<(), Refusal> {
     let call = Call::new(client, inputs, Pass::Query);
     check::gradients(inputs, upstream, gradients, &call.problem);
+    if let Some(gradient) = &gradients.bias {
+        call.of_pass(Pass::Bias).check_sums(gradient);
+    }
     // Gradients of a row's scores add up to 0, but not with delta of a rounded output: an error far too large for sums of gradients, such as those of
     // biases that keys share and of ALiBi's slopes. The gradient of a sink is a sum of deltas.
     let is_rounded = inputs.query.elem != ElemType::Float(FloatKind::F32);

@@ -166,11 +166,9 @@ pub(crate) fn vector_size<const N: usize>(operands: [&Operand; N]) -> VectorSize
     }
 }
 
+/// The sizes of an operand that `check` has seen.
 pub(crate) fn dims(operand: &Operand) -> [usize; 4] {
-    let shape = &operand.shape;
-    shape[..]
-        .try_into()
-        .unwrap_or_else(|_| panic!("an operand is {shape:?}, but must have four dimensions"))
+    operand.shape[..].try_into().expect("four dimensions")
 }
 
 pub(crate) fn optional<T: LaunchArg<RuntimeArg = TensorArg>>(

@@ -75,8 +75,8 @@ fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
     }
 }
 
-/// Adds the products of the rows of `left` and of `right`, each times its factor, to the unit's part of a tile of scores. A chunk is read while the one
-/// before is multiplied.
+/// Adds the products of the rows of `left` and of `right`, each times its factor, to the unit's part of a tile of scores. With `tile.ahead`, a chunk is
+/// read while the one before is multiplied.
 #[cube]
 #[allow(
     clippy::collapsible_if,
@@ -124,7 +124,7 @@ pub(crate) fn dot_products<F: Float, N: Size>(
 }
 
 /// Adds the rows of a tensor, weighted by a tile of scores, to `sums`, which have `parts` parts per row. Unless `all_seen`, rows
-/// that are not `seen` count as zeros. Needs a barrier before. A chunk is read while the one before is multiplied.
+/// that are not `seen` count as zeros. Needs a barrier before. With `tile.ahead`, a chunk is read while the one before is multiplied.
 #[cube]
 #[allow(
     clippy::collapsible_if,

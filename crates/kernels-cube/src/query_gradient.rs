@@ -47,7 +47,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
     let (batch, head) = (place.batch, place.head);
     let upstream = side::<F, N>(output_gradient, batch, head, first, one);
     let mut unit = unit(tile);
-    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), config);
     let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
     let delta = load_statistics(statistics, own, DELTA);
     let mut sums = zeros(comptime!(tile.vectors_per_unit() * parts));
@@ -60,8 +60,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, N: Size>(
             let start = number * tile.size;
             let keys = side::<F, N>(key, batch, site.head_kv, start, one);
             let values = side::<F, N>(value, batch, site.head_kv, start, one);
-            let mut scored =
-                scored::<F, M, N>(queries, keys, scoring, place, &mut unit, false, config);
+            let mut scored = scored::<F, M, N>(queries, keys, scoring, place, &mut unit, config);
             weights(&mut scored, &logsumexp);
             clear_flags(&mut unit);
             let dropped = dropped::<M>(scoring, scored.pairs);

@@ -54,7 +54,8 @@ static TAKEN: LazyLock<Mutex<HashSet<Kernels>>> = LazyLock::new(Mutex::default);
 impl Call<'_> {
     /// Fails if the device refused a kernel of this call, which was to write `results`, or if an input was never computed.
     ///
-    /// Asking waits until all earlier launches are sent to the device, so the device is asked once per variant.
+    /// Asking waits until all earlier launches are sent to the device, so the device is asked once per variant. What fails later, such as an allocation,
+    /// is found when results are read.
     pub(crate) fn confirm(
         &self,
         pass: Pass,
@@ -85,8 +86,12 @@ impl Call<'_> {
         let handles = results.iter().flatten().map(|result| &result.handle);
         if let Some(why) = refused(self.client, handles) {
             let (elem, problem) = (inputs.query.elem, self.problem);
+            let otherwise = match self.config.matrix {
+                Some(_) => "; `BURN_ATTN_MATRIX_UNITS=off` computes without matrix units",
+                None => "",
+            };
             return Err(Refusal(format!(
-                "attention of {elem} with {problem:?} was not computed: {why}"
+                "attention of {elem} with {problem:?} was not computed: {why}{otherwise}"
             )));
         }
         taken().insert(kernels);

@@ -61,7 +61,6 @@ pub(crate) fn scored<F: Float, M: Numeric, N: Size>(
     scoring: &Scoring<M>,
     place: Place,
     unit: &mut Unit,
-    #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) -> Scored {
     let mut products = zeros(comptime!(config.tile.vectors_per_unit()));
@@ -73,7 +72,6 @@ pub(crate) fn scored<F: Float, M: Numeric, N: Size>(
         scoring,
         place,
         unit,
-        keys_in_rows,
         config,
     )
 }
@@ -87,10 +85,10 @@ pub(crate) fn scored_products<M: Numeric>(
     scoring: &Scoring<M>,
     place: Place,
     unit: &mut Unit,
-    #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) -> Scored {
-    let pairs = pairs(place, unit, row, column, keys_in_rows, config);
+    let keys_in_rows = comptime!(config.keys_in_rows);
+    let pairs = pairs(place, unit, row, column, config);
     let query = select(keys_in_rows, column, row);
     let key = select(keys_in_rows, row, column);
     let visible = tile_is_visible::<M>(scoring, place, query, key, config);
@@ -123,7 +121,7 @@ pub(crate) fn score<M: Numeric>(
     visible: bool,
 ) -> Array<u32> {
     let config = comptime!(pairs.config);
-    let keys_in_rows = comptime!(pairs.keys_in_rows);
+    let keys_in_rows = comptime!(config.keys_in_rows);
     let (place, row, column) = (pairs.place, pairs.row, pairs.column);
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
@@ -160,12 +158,10 @@ pub(crate) fn score<M: Numeric>(
                 let column = column + comptime!(tile.skip(group) + j);
                 let query = select(keys_in_rows, column, row_query).min(place.len_q - 1);
                 let key = select(keys_in_rows, row + i, column).min(place.len_kv - 1);
-                let mut hides = false.runtime();
+                let mut number = f32::new(0.0);
                 #[comptime]
                 if let ComptimeOption::Some(bias) = &scoring.bias {
-                    let number = bias[entry_of(bias, place.batch, head, query, key)];
-                    hides = number < lowest_finite();
-                    sum.insert(j, sum.extract(j) + number);
+                    number = bias[entry_of(bias, place.batch, head, query, key)];
                 }
                 #[comptime]
                 if let ComptimeOption::Some(bias) = &scoring.distance_bias {
@@ -174,12 +170,11 @@ pub(crate) fn score<M: Numeric>(
                         zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
                     }
                     let distance = (query as i32 - key as i32 + zero) as usize;
-                    let number = bias[head * bias.shape(1) + distance];
-                    hides = hides || number < lowest_finite();
-                    sum.insert(j, sum.extract(j) + number);
+                    number += bias[head * bias.shape(1) + distance];
                 }
+                sum.insert(j, sum.extract(j) + number);
                 // A bias of −∞ hides even a NaN score.
-                if hides {
+                if number < lowest_finite() {
                     let (word, first) = comptime!(tile.flags(i, group));
                     bits[word] |= comptime!(1u32 << (first + j) as u32);
                 }

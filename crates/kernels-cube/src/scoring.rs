@@ -24,8 +24,6 @@ pub(crate) struct Config {
     /// Tiles that cover a row of queries and keys, and a row of values.
     pub(crate) parts_qk: usize,
     pub(crate) parts_v: usize,
-    /// Rows of a unit per head. Fewer than `rows` only in [`few_queries`](crate::few_queries), where the rest belong to the next heads.
-    pub(crate) queries: usize,
     /// Heads that share keys and have all their queries in one tile; 1 elsewhere than in [`few_queries`](crate::few_queries) and in the forward
     /// pass on matrix units.
     pub(crate) heads: usize,
@@ -38,6 +36,11 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// Rows of a unit per head. Fewer than all its rows only in [`few_queries`](crate::few_queries), where the rest belong to the next heads.
+    pub(crate) fn queries(self) -> usize {
+        self.tile.rows.div_ceil(self.heads)
+    }
+
     pub(crate) fn tile_queries(self) -> usize {
         match self.keys_in_rows {
             true => self.tile.size,
@@ -87,6 +90,6 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) seeded_b: u32,
     /// Weights whose 31 random bits are below this are dropped.
     pub(crate) threshold: u32,
-    /// Factor on kept weights.
+    /// Factor on kept weights; see [`keep_scale`](crate::dropout::keep_scale).
     pub(crate) keep_scale: f32,
 }

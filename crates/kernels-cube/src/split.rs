@@ -40,18 +40,10 @@ impl Call<'_> {
                 let Some(bias) = &self.inputs.bias else {
                     return 1;
                 };
-                let [batch, heads, len_q, len_kv] = dims(bias);
-                let tile = self.config.tile;
-                let tiles = batch * heads * tile.cover(len_q) * tile.cover(len_kv);
-                let others = own.saturating_mul(tiles_kv) / tiles;
-                assert!(
-                    u32::try_from(others).is_ok(),
-                    "each number of the gradient of a bias of shape {:?} is the sum of {others} tiles, but at most {} can be counted",
-                    bias.shape,
-                    u32::MAX
-                );
+                let (tiles, others) = self.tiles_of_bias(bias);
+                let rows = others.saturating_mul(self.config.tile.size);
                 let elements = bias.shape.iter().copied().fold(1, usize::saturating_mul);
-                (tiles, others, others * tile.size, elements)
+                (tiles, others, rows, elements)
             }
         };
         #[cfg(test)]
@@ -69,6 +61,27 @@ impl Call<'_> {
             false => 1,
         };
         enough.min(most).max(least).max(1)
+    }
+
+    /// Tiles of the gradient of a dense bias, and tiles of scores that each of them is the sum of.
+    fn tiles_of_bias(&self, bias: &Operand) -> (usize, usize) {
+        let [batch, heads, len_q, len_kv] = dims(bias);
+        let [_, _, tiles_q, tiles_kv] = self.tiles();
+        let tile = self.config.tile;
+        let tiles = batch * heads * tile.cover(len_q) * tile.cover(len_kv);
+        let all = (self.heads_of_grid() * tiles_q).saturating_mul(tiles_kv);
+        (tiles, all / tiles)
+    }
+
+    /// Panics if a tile of the gradient of a dense bias is the sum of too many tiles: a split finds its share of them in 32 bits, and rounds it up.
+    pub(crate) fn check_sums(&self, bias: &Operand) {
+        let (_, others) = self.tiles_of_bias(bias);
+        let most = (u32::MAX as usize).saturating_sub(self.splits - 1);
+        assert!(
+            others <= most,
+            "each number of the gradient of a bias of shape {:?} is the sum of {others} tiles, but at most {most} can be counted",
+            bias.shape
+        );
     }
 
     /// Memory for the parts of `result` that the splits compute, `[splits · batch, …]` in f32; with one split, `result` itself.
@@ -101,8 +114,8 @@ impl Call<'_> {
         }
     }
 
-    /// Merges and normalizes the splits' parts of an output, `[splits · batch, heads_q, len_q, dim_v]`. The statistics are `[splits, rows, 2]`: the
-    /// number that was subtracted from all scores of a row, and the sum of its weights.
+    /// Merges and normalizes the splits' parts of an output, `[splits · batch, heads_q, len_q, dim_v]`: sums of kept weights, not yet scaled, times
+    /// values. The statistics are `[splits, rows, 2]`: the number that was subtracted from all scores of a row, and the sum of its weights.
     pub(crate) fn merge(
         &self,
         sums: &Operand,
@@ -122,6 +135,7 @@ impl Call<'_> {
                 output.arg(),
                 logsumexp.arg(),
                 f32::NEG_INFINITY,
+                self.keep_scale(),
                 output.elem,
             );
         }
@@ -137,6 +151,7 @@ fn merged<F: Float>(
     output: &mut Tensor<F>,
     logsumexp: &mut Tensor<f32>,
     minus_infinity: f32,
+    kept: f32,
     #[define(F)] _type: ElemType,
 ) {
     let heads = output.shape(1);
@@ -161,7 +176,7 @@ fn merged<F: Float>(
             let at = (split * rows + row).min(last) * 2;
             total += statistics[at + 1] * (statistics[at] - maximum).exp();
         }
-        let result = normalized(maximum, total, sinks, head, minus_infinity);
+        let result = normalized(maximum, total, sinks, head, minus_infinity, kept);
         let to = batch * output.stride(0) + head * output.stride(1) + query * output.stride(2);
         let mut column = UNIT_POS as usize;
         while column < dim_v {

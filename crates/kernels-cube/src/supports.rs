@@ -24,7 +24,8 @@ const WIDEST_OF_TWO_CUBES: usize = 64;
 /// seconds to compile on Mesa's lavapipe.
 const MANY_SCORES: usize = 1 << 18;
 
-/// Software drivers have planes of at most 8 units, one per lane of a processor's vector. V3D, a GPU without plane operations, has 16.
+/// The widest planes of a driver in software, through Vulkan and DirectX: one unit per lane of a processor's vector. V3D, a GPU without plane
+/// operations, has 16. Through OpenGL no driver says how wide they are, and one in software, untested, is taken for a GPU.
 pub(crate) const WIDEST_VECTOR: usize = 8;
 
 /// Rows of the largest tile without [`matrix`](crate::matrix) units.
@@ -44,8 +45,8 @@ pub(crate) const MOST_TILES: usize = 128;
 /// The longest side of a call, and the reach of a query without a window: sums of positions fit into 32 bits.
 pub(crate) const FARTHEST: usize = LARGEST_TENSOR / 4;
 
-/// Range of a non-zero scale: the scale and twice the scale are normal numbers in f32.
-pub(crate) const SCALES: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=(f32::MAX / 2.0) as f64;
+/// Range of a non-zero scale: the normal numbers of f32. A device may take smaller ones for 0.
+pub(crate) const SCALES: RangeInclusive<f64> = f32::MIN_POSITIVE as f64..=f32::MAX as f64;
 
 /// Range of softcaps whose products and quotients stay far from the limits of f32.
 pub(crate) const SOFTCAPS: RangeInclusive<f64> = 1.0 / (1_u64 << 60) as f64..=(1_u64 << 60) as f64;
@@ -58,7 +59,10 @@ pub fn supports_scalars(scale: f64, softcap: Option<f64>) -> bool {
 }
 
 /// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `mask` is
-/// [`Inputs::mask_elem`](crate::Inputs::mask_elem), `optional` is [`Inputs::optional`](crate::Inputs::optional).
+/// [`Inputs::mask_elem`](crate::Inputs::mask_elem), `optional` is [`Inputs::optional`](crate::Inputs::optional), and `distance_bias` says whether one of
+/// these is a distance bias, whose gradient needs memory.
+///
+/// Shapes of other tensors and all strides are unknown here: a call that is supported panics if the index of an element of an operand exceeds 2³¹ − 1.
 #[must_use]
 pub fn supports(
     client: &Client,
@@ -66,6 +70,7 @@ pub fn supports(
     elem: ElemType,
     mask: Option<ElemType>,
     optional: usize,
+    distance_bias: bool,
 ) -> bool {
     let hardware = &client.properties().hardware;
     let float = matches!(
@@ -81,7 +86,7 @@ pub fn supports(
         // Two statistics of each row.
         problem.query_rows().saturating_mul(2),
     ];
-    // Scratch for the gradient of a distance bias, which may be among the optional tensors.
+    // Scratch for the gradient of a distance bias.
     let diagonals = lens
         .saturating_add(2 * LARGEST_TILE)
         .saturating_mul(2)
@@ -98,7 +103,7 @@ pub fn supports(
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
         && problem.heads_q.is_multiple_of(problem.heads_kv)
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
-        && (optional == 0 || diagonals <= LARGEST_TENSOR)
+        && (!distance_bias || diagonals <= LARGEST_TENSOR)
         && longest <= FARTHEST
         && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
         && problem.batch.saturating_mul(problem.heads_q)

@@ -37,9 +37,6 @@ pub(crate) struct Pairs {
     pub(crate) row: usize,
     /// The first column of the unit.
     pub(crate) column: usize,
-    /// Whether rows are keys, and columns queries.
-    #[cube(comptime)]
-    pub(crate) keys_in_rows: bool,
     #[cube(comptime)]
     pub(crate) config: Config,
 }
@@ -51,7 +48,6 @@ pub(crate) fn pairs(
     unit: &mut Unit,
     row: usize,
     column: usize,
-    #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) -> Pairs {
     let mut place = place;
@@ -66,7 +62,6 @@ pub(crate) fn pairs(
         place,
         row,
         column: column + unit.x * 4,
-        keys_in_rows,
         config,
     }
 }
@@ -278,8 +273,8 @@ pub(crate) fn next_visible<M: Numeric>(
 #[cube]
 pub(crate) fn head_of_row(place: Place, row: usize, #[comptime] config: Config) -> usize {
     let mut head = place.head;
-    if comptime!(config.queries < config.tile.rows) {
-        head += row / comptime!(config.queries);
+    if comptime!(config.queries() < config.tile.rows) {
+        head += row / comptime!(config.queries());
     }
     head
 }
@@ -288,8 +283,8 @@ pub(crate) fn head_of_row(place: Place, row: usize, #[comptime] config: Config) 
 #[cube]
 pub(crate) fn query_of_row(row: usize, #[comptime] config: Config) -> usize {
     let mut query = row;
-    if comptime!(config.queries < config.tile.rows) {
-        query = row % comptime!(config.queries);
+    if comptime!(config.queries() < config.tile.rows) {
+        query = row % comptime!(config.queries());
     }
     query
 }

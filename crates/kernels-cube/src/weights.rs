@@ -23,7 +23,7 @@ pub(crate) fn load_statistics(
     #[comptime] number: usize,
 ) -> Array<f32> {
     let tile = comptime!(pairs.config.tile);
-    let keys_in_rows = comptime!(pairs.keys_in_rows);
+    let keys_in_rows = comptime!(pairs.config.keys_in_rows);
     let count = comptime!(if keys_in_rows {
         tile.columns
     } else {
@@ -50,7 +50,7 @@ pub(crate) fn load_statistics(
 /// Turns scores into weights, exactly 0 where hidden.
 #[cube]
 pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>) {
-    let keys_in_rows = comptime!(scored.pairs.keys_in_rows);
+    let keys_in_rows = comptime!(scored.pairs.config.keys_in_rows);
     let tile = comptime!(scored.pairs.config.tile);
     let groups = comptime!(tile.groups());
     #[unroll]
@@ -128,8 +128,8 @@ pub(crate) fn to_score_gradients(
     #[comptime] before_softcap: bool,
 ) {
     let pairs = weights.pairs;
-    let keys_in_rows = comptime!(pairs.keys_in_rows);
     let config = comptime!(pairs.config);
+    let keys_in_rows = comptime!(config.keys_in_rows);
     let groups = comptime!(config.tile.groups());
     #[unroll]
     for index in 0..comptime!(config.tile.vectors_per_unit()) {

@@ -7,7 +7,7 @@ use crate::{
     AttentionMask, AttentionOptions,
     bias::DistancePart,
     check,
-    composed::statistics_dtype,
+    composed::{counting, statistics_dtype},
     distance::{alibi, of_table, paper_slopes, selected},
 };
 
@@ -123,7 +123,7 @@ impl Distances {
     /// `[sequences or 1, 1, len_q, len_kv]`
     fn tensor(&self) -> Tensor<4, Int> {
         let [query, key] = [&self.query, &self.key]
-            .map(|positions| Tensor::<4, Int>::from_data(positions.clone(), &self.device));
+            .map(|numbers| Tensor::<4, Int>::from_data(numbers.clone(), counting(&self.device)));
         key - query
     }
 
@@ -152,7 +152,7 @@ impl Distances {
         match part {
             DistancePart::Alibi(slopes) => {
                 let [heads] = slopes.dims();
-                let slopes = slopes.cast(dtype).reshape([1, heads, 1, 1]);
+                let slopes = slopes.dequantize().cast(dtype).reshape([1, heads, 1, 1]);
                 alibi(slopes, self.tensor().cast(FloatDType::from(dtype)))
             }
             DistancePart::PaperAlibi(heads, device) => {
@@ -164,7 +164,8 @@ impl Distances {
                 let most = buckets.max_distance.min(FARTHEST) as i64;
                 let [first, last] = [first, last].map(|distance| distance.clamp(-most, most));
                 let listed: Vec<isize> = (first..=last).map(|distance| distance as isize).collect();
-                let numbers = of_table(&listed, table.cast(dtype), buckets);
+                let table = table.dequantize().cast(dtype);
+                let numbers = of_table(&listed, table, buckets);
                 select(numbers, self.tensor().clamp(first, last) - first)
             }
             DistancePart::Numbers(numbers) => {
@@ -180,7 +181,7 @@ impl Distances {
                         "attention: a bias by distance of {count} numbers has none for a key that is {distance} tokens after its query"
                     );
                 }
-                select(numbers.cast(dtype), self.tensor().neg() + zero)
+                select(numbers.dequantize().cast(dtype), self.tensor().neg() + zero)
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     backend::{AttentionOps, AttentionScalars, Body, Results, ScoreInputs},
     bias::DistancePart,
     blockwise, check,
-    composed::{self, statistics_dtype},
+    composed::{self, counting, statistics_dtype},
     devices,
     distance::{at_any_offset, distance_bias, of_distances},
     union::Place,
@@ -31,7 +31,7 @@ use crate::{
 ///
 /// # Panics
 ///
-/// When the shapes do not fit each other or the options, when query, key and value differ in dtype, when a tensor is on another device than the query, or
+/// When the shapes do not fit each other or the options, when query, key and value differ in dtype or are quantised, when a tensor is on another device than the query, or
 /// when a number of the options is out of range. One sentence names the values.
 ///
 /// # Cost
@@ -39,7 +39,7 @@ use crate::{
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
 /// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have fused kernels; elsewhere, the
 /// backend's operations compute block by block, including the hidden pairs of a block. On flex and ndarray they also compute calls with
-/// functions that lack a [scalar form](crate::ScoreFunction::scalar), on GPUs calls with
+/// functions that kernels cannot run, see [`ScoreFunction::scalar`](crate::ScoreFunction::scalar), on GPUs calls with
 ///
 /// | what | out of the kernels' range |
 /// | --- | --- |
@@ -203,7 +203,7 @@ pub(crate) fn score_inputs(
                 *numbers = at_any_offset(numbers.clone(), lengths);
             }
         }
-        Some(Tensor::full([batch], offset, &query.device()))
+        Some(Tensor::full([batch], offset, counting(&query.device())))
     });
     let (mask, first_keys) = mask.resolved(&Place {
         scores: [batch, heads, len_q, len_kv],
@@ -221,7 +221,9 @@ pub(crate) fn score_inputs(
     };
     let has_scores = !axis.is_empty() && batch > 0;
     let (bias, distance_bias) = biases(axis, has_scores, statistics, bias);
-    let sinks = options.sinks.map(|sinks| sinks.cast(statistics));
+    let sinks = options
+        .sinks
+        .map(|sinks| sinks.dequantize().cast(statistics));
     let (score_function, captured) = match options.score_function {
         Some(function) if has_scores => {
             let (call, captured) = function.into_call(statistics, |numbers| {
@@ -235,7 +237,7 @@ pub(crate) fn score_inputs(
         }
         _ => (None, None),
     };
-    let (mask, scalars) = mask.into_inputs(first_keys, query_offsets, lengths);
+    let (mask, scalars) = mask.into_inputs(first_keys, query_offsets, lengths, &query.device());
     let scalars = AttentionScalars {
         scale: options.scale.unwrap_or(1.0 / (width as f64).sqrt()),
         softcap: options.softcap,
@@ -264,6 +266,7 @@ fn biases(
 ) -> (Option<Tensor<4>>, Option<Tensor<2>>) {
     // Without scores there is nothing to bias, and a sum of empty tensors divides by zero on ndarray.
     let dense = dense.into_iter().filter(|_| has_scores);
+    let dense = dense.map(Tensor::dequantize);
     // A single part keeps its dtype; several need a common one.
     let dense = dense.reduce(|sum, part| sum.cast(statistics) + part.cast(statistics));
     let distance = distance_bias(axis, statistics, by_distance);

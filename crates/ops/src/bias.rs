@@ -103,7 +103,8 @@ impl AttentionBias {
     /// `[heads_q, 2 · (len_q + len_kv) − 1]`, where `zero` is `len_q + len_kv − 1`. Without
     /// [`query_offsets`](crate::AttentionOptions::query_offsets) the distances that occur are enough:
     /// `[heads_q, len_q + len_kv − 1]`, where `zero` is `len_q − 1` if the last query is at the position of the last key, and
-    /// `len_kv − 1` if the first query is at that of the first key. Modules of `burn-attn` need the first form where `len_q != len_kv`.
+    /// `len_kv − 1` if the first query is at that of the first key. Modules of `burn-attn` need the first form where `len_q != len_kv`, and
+    /// always beside a cache.
     ///
     /// # Cost
     ///

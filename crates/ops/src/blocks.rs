@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::BlockSize;
 
-use crate::composed::{of_device, part::narrow_bool};
+use crate::composed::{of_device, part::narrow_bool, position::both};
 
 /// Which blocks of queries and keys are visible.
 #[derive(Clone, Debug)]
@@ -38,9 +38,9 @@ impl VisibleBlocks {
             };
             let [first, second] =
                 [first, second].map(|one| one.in_blocks_of(size, [len_q, len_kv]));
-            let dims = broadcast_dims(first.dims(), second.dims());
+            let table = both::<Dispatch>(first.into_dispatch(), second.into_dispatch());
             Self {
-                table: first.expand(dims).bool_and(second.expand(dims)),
+                table: Tensor::from_dispatch(table),
                 size,
             }
         })
@@ -107,16 +107,4 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
 /// A mask for no scores: Burn 0.22.1 cannot expand to an empty shape.
 pub(crate) fn of_nothing(dims: [usize; 4], device: &Device) -> Tensor<4, Bool> {
     Tensor::full(dims, false, device)
-}
-
-/// The shape that two masks broadcast to.
-pub(crate) fn broadcast_dims(first: [usize; 4], second: [usize; 4]) -> [usize; 4] {
-    core::array::from_fn(|dim| {
-        let (a, b) = (first[dim], second[dim]);
-        assert!(
-            a == b || a == 1 || b == 1,
-            "masks of shapes {first:?} and {second:?} do not broadcast: dimension {dim} is {a} and {b}"
-        );
-        if a == 1 { b } else { a }
-    })
 }

@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor};
 use burn_attn_kernels_cpu::{AttentionDropout, BlockSize, CausalAlignment, DistanceAxis};
 
 use crate::{
@@ -25,10 +25,19 @@ pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
         "attention: key {k:?} and value {v:?} must have the same batch, heads and length"
     );
     assert!(v[3] > 0, "attention: value {v:?} has width 0");
+    of_floats("key", key);
+    of_floats("value", value);
     let (of_key, of_value) = (key.dtype(), value.dtype());
     assert!(
         of_key == of_value,
         "attention: key is {of_key:?} but value is {of_value:?}"
+    );
+}
+
+fn of_floats(name: &str, tensor: &Tensor<4>) {
+    assert!(
+        !matches!(tensor.dtype(), DType::QFloat(_)),
+        "attention: the {name} is quantised, but attention takes floats, as `dequantize` makes them"
     );
 }
 
@@ -49,6 +58,8 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         heads_kv > 0 && heads_q % heads_kv == 0,
         "attention: {heads_q} query heads cannot share {heads_kv} key/value heads evenly"
     );
+    of_floats("query", query);
+    of_floats("key", key);
     let (of_query, of_key) = (query.dtype(), key.dtype());
     assert!(
         of_query == of_key,

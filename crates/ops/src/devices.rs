@@ -25,14 +25,15 @@ pub(crate) fn of_options(query: &Tensor<4>, options: &AttentionOptions) {
     }
 }
 
-fn of_mask(device: &Device, mask: &AttentionMask) {
+/// The same for a mask.
+pub(crate) fn of_mask(device: &Device, mask: &AttentionMask) {
     let found = [
         mask.masked.as_ref().map(Tensor::device),
         mask.key_lengths.as_ref().map(Tensor::device),
         mask.segments.as_ref().map(|it| it.query.device()),
         mask.segments.as_ref().map(|it| it.key.device()),
     ];
-    // The table of a function is not always read, and may be of another call.
+    // The table of a function is not always read, and moves to the query's device where it is.
     let tables = mask.visible_blocks.iter().map(|it| it.table.device());
     for found in found.into_iter().flatten().chain(tables) {
         is_there(device, "a tensor of the mask is", &found);

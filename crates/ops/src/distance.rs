@@ -6,7 +6,10 @@
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn_kernels_cpu::{DistanceAxis, RelativeBuckets, alibi_slopes};
 
-use crate::bias::{AttentionBias, DistancePart};
+use crate::{
+    bias::{AttentionBias, DistancePart},
+    composed::counting,
+};
 
 /// How many numbers one operation selects. Its gradient is a loop over them on CubeCL, which Mesa's software driver leaves after as many
 /// rounds.
@@ -32,6 +35,7 @@ pub(crate) fn distance_bias(
 
 /// The numbers of [`AttentionBias::distances`] that occur, in `dtype`.
 pub(crate) fn of_distances(axis: DistanceAxis, dtype: DType, numbers: Tensor<2>) -> Tensor<2> {
+    let numbers = numbers.dequantize();
     if numbers.dims()[1] == axis.len() {
         return numbers.cast(dtype);
     }
@@ -46,6 +50,7 @@ pub(crate) fn at_any_offset(numbers: Tensor<2>, [len_q, len_kv]: [usize; 2]) -> 
     if count == all_distances(len_q, len_kv) {
         return numbers;
     }
+    let numbers = numbers.dequantize();
     let place = (&numbers.device(), numbers.dtype());
     let [before, after] = [len_q, len_kv].map(|count| Tensor::zeros([heads, count], place));
     Tensor::cat(vec![before, numbers, after], 1)
@@ -71,12 +76,13 @@ pub fn bias_at_positions(
 /// A part at these positions; `None` for numbers, which have no formula.
 fn by_formula(part: DistancePart, positions: &[isize], dtype: DType) -> Option<Tensor<2>> {
     match part {
-        DistancePart::Alibi(slopes) => Some(of_slopes(positions, slopes.cast(dtype))),
+        DistancePart::Alibi(slopes) => Some(of_slopes(positions, slopes.dequantize().cast(dtype))),
         DistancePart::PaperAlibi(heads, device) => {
             Some(of_slopes(positions, paper_slopes(heads, &device, dtype)))
         }
         DistancePart::Relative(table, buckets) => {
-            Some(of_table(positions, table.cast(dtype), buckets))
+            let table = table.dequantize().cast(dtype);
+            Some(of_table(positions, table, buckets))
         }
         DistancePart::Numbers(_) => None,
     }
@@ -110,7 +116,7 @@ pub(crate) fn of_table(
     let rows = positions.iter();
     let rows = rows.map(|&position| buckets.bucket(position) as i64);
     let rows = TensorData::new(rows.collect(), [positions.len()]);
-    let rows = Tensor::<1, Int>::from_data(rows, &table.device());
+    let rows = Tensor::<1, Int>::from_data(rows, counting(&table.device()));
     // Not the transposed selection: with one head, Burn 0.22.1's fusion reads such a view of one column in vectors, as if it
     // were a row.
     selected(table.transpose(), rows)

@@ -8,6 +8,7 @@ use crate::{
     bias::DistancePart,
     blocks::VisibleBlocks,
     check,
+    composed::counting,
     distance::all_distances,
     function::captured::{Captured, Captures, Entries, Numbers},
 };
@@ -135,7 +136,7 @@ impl Kept<'_> {
     fn lengths(&self, lengths: Tensor<1, Int>) -> Tensor<1, Int> {
         let device = lengths.device();
         let first: Vec<i64> = self.first.iter().map(|&first| first as i64).collect();
-        let first = Tensor::<1, Int>::from_data(first.as_slice(), &device);
+        let first = Tensor::<1, Int>::from_data(first.as_slice(), counting(&device));
         let lengths = match lengths.dtype() == first.dtype() {
             true => lengths,
             false => lengths.cast(first.dtype()),

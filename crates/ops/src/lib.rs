@@ -27,7 +27,7 @@
 //! | bias, activation and gate between two linear layers | [`activate`] |
 //! | cheap dropout of any tensor | [`dropout`] |
 //! | a seed for each call with dropout | [`next_dropout_seed`] |
-//! | repeatable dropout | [`seed`], and `with_dropout_seed` on threads |
+//! | repeatable dropout | [`seed`], and [`with_dropout_seed`] on threads |
 //!
 //! Only first-order gradients exist: Burn has no double backward.
 
@@ -39,6 +39,7 @@ mod bias;
 mod blocks;
 mod blockwise;
 mod check;
+mod combined;
 mod composed;
 mod devices;
 mod distance;
@@ -77,9 +78,7 @@ pub use mask::AttentionMask;
 pub use merge::merge_partial;
 pub use options::AttentionOptions;
 pub use rotation::{RotaryLayout, rotate};
-#[cfg(feature = "std")]
-pub use seed::with_dropout_seed;
-pub use seed::{next_dropout_seed, seed};
+pub use seed::{next_dropout_seed, seed, with_dropout_seed};
 pub use statistics::{AttentionStatistics, StatisticsOptions, attention_statistics};
 pub use steps::{AttentionSteps, attention_steps};
 

@@ -103,7 +103,7 @@ pub fn activated_linear(
         !gated || d_output.is_multiple_of(2),
         "linear: the gated weight {of_weight:?} has an odd number of columns"
     );
-    let bias = bias.map(|bias| floats(bias, x.dtype()).into_dispatch());
+    let bias = bias.map(|bias| bias.dequantize().cast(x.dtype()).into_dispatch());
     let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
     let y = <Dispatch as AttentionOps>::linear(x, weight, bias.into(), activation, gated);
     Tensor::from_dispatch(y)
@@ -148,7 +148,8 @@ pub fn activate(
     activation: Activation,
     gated: bool,
 ) -> Tensor<2> {
-    let bias = bias.map(|bias| floats(bias, x.dtype()));
+    // Backends add tensors of one dtype only.
+    let bias = bias.map(|bias| bias.dequantize().cast(x.dtype()));
     let of_x = x.dims();
     let [rows, width] = of_x;
     if let Some(of_bias) = bias.as_ref().map(Tensor::dims) {
@@ -168,12 +169,4 @@ pub fn activate(
     let bias = bias.map(Tensor::into_dispatch).into();
     let y = <Dispatch as AttentionOps>::activate(x.into_dispatch(), bias, activation, gated);
     Tensor::from_dispatch(y)
-}
-
-/// `bias` in `dtype`, dequantised if quantised: backends add tensors of one dtype only.
-fn floats(bias: Tensor<1>, dtype: DType) -> Tensor<1> {
-    match bias.dtype() {
-        DType::QFloat(_) => bias.dequantize().cast(dtype),
-        _ => bias.cast(dtype),
-    }
 }

@@ -7,7 +7,8 @@ use burn::{
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::{
-    blocks::{VisibleBlocks, broadcast_dims, of_nothing},
+    blocks::{VisibleBlocks, of_nothing},
+    combined::{are_one, broadcast_dims},
     composed::{of_device, position::either},
     function::{MaskFunction, captured::with_ones_behind},
     segments::{Segments, common_type},
@@ -241,7 +242,7 @@ impl AttentionMask {
     /// # Panics
     ///
     /// When the masks [name](Self::causal_aligned) different causal alignments, when dense masks do not broadcast against each
-    /// other, or when the numbers of key lengths differ.
+    /// other, when the numbers of key lengths differ, or when what becomes one tensor is on two devices.
     pub fn and(mut self, other: Self) -> Self {
         let named = self.common_alignment(&other);
         self.visible_blocks.extend(other.visible_blocks);
@@ -273,6 +274,7 @@ impl AttentionMask {
                     first_batch == second_batch,
                     "masks of {first_batch} and {second_batch} key lengths belong to different batches"
                 );
+                are_one(&first.device(), &second.device());
                 let dtype = common_type(first.dtype(), second.dtype());
                 first.cast(dtype).min_pair(second.cast(dtype))
             }),
@@ -384,6 +386,7 @@ fn merge<T>(first: Option<T>, second: Option<T>, both: impl FnOnce(T, T) -> T) -
 
 /// Hidden in either of two dense masks, broadcast against each other.
 fn either_hides(first: Tensor<4, Bool>, second: Tensor<4, Bool>) -> Tensor<4, Bool> {
+    are_one(&first.device(), &second.device());
     let dims = broadcast_dims(first.dims(), second.dims());
     if dims.contains(&0) {
         return of_nothing(dims, &first.device());

@@ -32,7 +32,7 @@ use crate::composed::{is_minus_infinity, least};
 ///
 /// # Panics
 ///
-/// When there are no parts, when their shapes or dtypes differ, or when the logsumexps are narrower than f32.
+/// When there are no parts, when their shapes, dtypes or devices differ, or when the logsumexps are narrower than f32.
 ///
 /// # Cost
 ///
@@ -125,6 +125,13 @@ fn check(parts: &[(Tensor<4>, Tensor<3>)]) {
             dims == shape,
             "merge_partial: part 0 has an output {shape:?} but part {index} has {dims:?}"
         );
+        let device = output.device();
+        for found in [of_part.device(), logsumexp_of_part.device()] {
+            assert!(
+                found == device,
+                "merge_partial: part 0 has an output on {device:?} but part {index} is on {found:?}"
+            );
+        }
         let dtypes = [output.dtype(), logsumexp.dtype()];
         let of_part = [of_part.dtype(), logsumexp_of_part.dtype()];
         assert!(

@@ -106,7 +106,7 @@ impl AttentionOptions {
     ///
     /// In the call of attention, when there are not `batch` offsets; on flex and ndarray also when an offset is out of range,
     /// with its batch item and value in the message. On every other backend, Burn's `cpu` and LibTorch included, a check would
-    /// wait for the device: there, the offsets are cast to the device's default integer type and clamped to the range.
+    /// wait for the device: there, the offsets are cast to integers of 32 or 64 bits and clamped to the range.
     pub fn query_offsets(mut self, offsets: Tensor<1, Int>) -> Self {
         self.query_offsets = Some(offsets);
         self

@@ -11,7 +11,7 @@ use crate::{
     at_positions::one_if_equal,
     bias::DistancePart,
     check,
-    composed::{relative::relative_shift, statistics_dtype},
+    composed::{counting, relative::relative_shift, statistics_dtype},
     distance::bias_at_positions,
 };
 
@@ -91,7 +91,7 @@ impl AttentionOptions {
                 [offset] => vec![*offset; batch],
                 _ => offsets.to_vec(),
             };
-            return self.query_offsets(Tensor::from_data(offsets.as_slice(), &device));
+            return self.query_offsets(Tensor::from_data(offsets.as_slice(), counting(&device)));
         }
         assert!(
             !has_numbers,
@@ -142,7 +142,7 @@ impl AttentionOptions {
             [offset] => vec![offset; batch],
             _ => offsets,
         };
-        self.query_offsets(Tensor::from_data(offsets.as_slice(), device))
+        self.query_offsets(Tensor::from_data(offsets.as_slice(), counting(device)))
     }
 
     fn set_beyond(&mut self, beyond: &[i64]) {

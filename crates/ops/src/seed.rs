@@ -1,6 +1,9 @@
 //! Repeatable dropout: the source of dropout seeds, in attention and in every sublayer.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::{
+    cell::Cell,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use burn::tensor::Device;
 
@@ -10,16 +13,15 @@ static STREAM: AtomicU64 = AtomicU64::new(0);
 /// The increment of SplitMix64: odd, so that the stream visits every 64-bit value once.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-#[cfg(feature = "std")]
-std::thread_local! {
+thread_local! {
     /// State of the thread-local stream inside [`with_dropout_seed`].
-    static OF_THREAD: core::cell::Cell<Option<u64>> = const { core::cell::Cell::new(None) };
+    static OF_THREAD: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 /// Makes a run repeatable: seeds Burn's generator on `device` and the process-wide stream of dropout seeds.
 ///
 /// Unseeded, parameters are initialised from entropy, and the dropout stream starts from a fixed number. Both generators
-/// belong to the process: threads that draw at the same time share them, unless `with_dropout_seed` gives each a stream.
+/// belong to the process: threads that draw at the same time share them, unless [`with_dropout_seed`] gives each a stream.
 ///
 /// PyTorch equivalent: `torch.manual_seed`.
 ///
@@ -37,7 +39,7 @@ pub fn seed(device: &Device, seed: u64) {
 ///
 /// Every call of this function gives another number. A constant in its place drops the same weights in every step and in every layer of equal
 /// sizes: the model trains without them. The numbers are those of the process-wide stream that [`seed`] starts anew, and inside
-/// `with_dropout_seed` of the thread's own. The modules of `burn-attn` draw theirs from it.
+/// [`with_dropout_seed`] of the thread's own. The modules of `burn-attn` draw theirs from it.
 ///
 /// # Cost
 ///
@@ -64,7 +66,6 @@ pub fn seed(device: &Device, seed: u64) {
 /// assert_eq!(layer(layer(x)).dims(), [1, 2, 5, 8]); // two layers, two seeds
 /// ```
 pub fn next_dropout_seed() -> u64 {
-    #[cfg(feature = "std")]
     if let Some(state) = OF_THREAD.get() {
         let state = state.wrapping_add(GOLDEN_GAMMA);
         OF_THREAD.set(Some(state));
@@ -94,7 +95,6 @@ fn mix(state: u64) -> u64 {
 /// let draw = || with_dropout_seed(42, || [next_dropout_seed(), next_dropout_seed()]);
 /// assert_eq!(draw(), std::thread::spawn(draw).join().unwrap());
 /// ```
-#[cfg(feature = "std")]
 pub fn with_dropout_seed<T>(seed: u64, work: impl FnOnce() -> T) -> T {
     /// Restores the stream even after a panic, which a thread of a pool may outlive.
     struct Restore(Option<u64>);

@@ -6,7 +6,8 @@ mod tests;
 use burn::tensor::{Bool, DType, Int, Tensor};
 
 use crate::{
-    blocks::{broadcast_dims, of_nothing},
+    blocks::of_nothing,
+    combined::{are_one, broadcast_dims},
     function::captured::with_ones_behind,
 };
 
@@ -25,6 +26,7 @@ impl Segments {
 
     /// As a dense mask, `[batch, 1, len_q, len_kv]`.
     pub(crate) fn masked(self) -> Tensor<4, Bool> {
+        are_one(&self.query.device(), &self.key.device());
         let Self { query, key } = self.of_one_type();
         let query = with_ones_behind(query).permute([0, 2, 1, 3]);
         let key = with_ones_behind(key).permute([0, 2, 3, 1]);

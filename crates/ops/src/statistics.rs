@@ -10,6 +10,7 @@ use crate::{
     at_positions::FARTHEST,
     attention::score_inputs,
     composed::{
+        counting,
         part::{Part, aligned},
         statistics_dtype, weights_of_part,
     },
@@ -102,9 +103,7 @@ pub fn attention_statistics(
     }: StatisticsOptions,
 ) -> AttentionStatistics {
     let ([batch, heads, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
-    let device = query.device();
-    // Sums over many queries, and logarithms of small weights, are beyond half precision.
-    let dtype: DType = statistics_dtype(query.dtype().into()).into();
+    let (device, of_query) = (query.device().without_autodiff(), query.dtype());
     assert!(
         max_distance <= FARTHEST,
         "attention_statistics: max_distance must be at most {FARTHEST}, got {max_distance}"
@@ -116,7 +115,9 @@ pub fn attention_statistics(
         false => max_distance,
     };
     let top_k = top_k.min(len_kv);
-    let inputs = score_inputs(query, key, options);
+    let inputs = score_inputs(query, key, options).without_autodiff();
+    // Sums over many queries, and logarithms of small weights, are beyond half precision.
+    let dtype: DType = statistics_dtype(of_query.into()).into();
     let zeros = |columns: usize| Tensor::<3>::zeros([batch, heads, columns], (&device, dtype));
     let mut sums = [zeros(1), zeros(1), zeros(1), zeros(counted + 2)];
     let (mut top_keys, mut top_weights) = (Vec::new(), Vec::new());
@@ -129,7 +130,7 @@ pub fn attention_statistics(
             ..Part::whole(len_q, len_kv)
         };
         let weights = weights_of_part::<Dispatch>(part.of(inputs), &part);
-        let weights: Tensor<4> = Tensor::from_dispatch(weights).detach().cast(dtype);
+        let weights = Tensor::<4>::from_dispatch(weights).cast(dtype);
         let sees = weights.clone().sum_dim(3).greater_elem(0.0);
         // A weight of 0 adds nothing.
         let bits = (weights.clone() + f64::from(f32::MIN_POSITIVE)).log() / -std::f64::consts::LN_2;
@@ -179,13 +180,13 @@ pub fn attention_statistics(
 /// For each pair of a query of the part and a key a row with 1 at its distance, `[pairs, max_distance + 2]`.
 fn by_distance(part: &Part, max_distance: usize, device: &Device) -> Tensor<2> {
     let positions = |range: &std::ops::Range<usize>| {
-        Tensor::<1, Int>::arange(range.start as i64..range.end as i64, device)
+        Tensor::<1, Int>::arange(range.start as i64..range.end as i64, counting(device))
     };
     let (queries, keys) = (positions(&part.queries), positions(&part.keys));
     let distances = (queries.unsqueeze_dim::<2>(1) - keys.unsqueeze_dim::<2>(0)).abs();
     let distances = distances.clamp_max(max_distance as i64 + 1);
     let distances = distances.reshape([part.queries.len() * part.keys.len(), 1]);
-    let bins = Tensor::<1, Int>::arange(0..max_distance as i64 + 2, device);
+    let bins = Tensor::<1, Int>::arange(0..max_distance as i64 + 2, counting(device));
     let shape = [distances.dims()[0], max_distance + 2];
     let bins = bins.unsqueeze_dim::<2>(0).expand(shape);
     distances.expand(shape).equal(bins).float()

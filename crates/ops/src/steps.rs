@@ -10,6 +10,7 @@ use crate::{
     attention::score_inputs,
     attention_weights,
     composed::{
+        counting,
         part::{Part, aligned},
         scalars::{cap, times_scalar},
         scores::scores,
@@ -109,7 +110,8 @@ fn hidden(
         let offset = options
             .mask
             .named_offset([query.dims()[2], key.dims()[2]])?;
-        Some(Tensor::full([query.dims()[0]], offset, &query.device()))
+        let batch = query.dims()[0];
+        Some(Tensor::full([batch], offset, counting(&query.device())))
     });
     let by = |mask: AttentionMask| {
         let mut alone = AttentionOptions::default().mask(mask);

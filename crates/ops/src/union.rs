@@ -12,6 +12,7 @@ use crate::{
     blocks::VisibleBlocks,
     check,
     composed::{function, hidden::Hidden, part::Part, position::both},
+    devices,
     segments::Segments,
 };
 
@@ -40,6 +41,7 @@ impl AttentionMask {
             return self;
         }
         check::mask(&self, scores);
+        devices::of_mask(&like.device(), &self);
         let place = Place {
             scores,
             device: like.clone().into_dispatch().device(),
@@ -145,12 +147,13 @@ impl AttentionMask {
         holds(self) || self.unions.iter().flatten().any(|mask| mask.any(holds))
     }
 
-    /// The operands and the scalars of this mask, which has no unions. The scalars say nothing of anything else.
+    /// The operands and the scalars of this mask, which has no unions, on `device`. The scalars say nothing of anything else.
     pub(crate) fn into_inputs(
         self,
         first_keys: Option<FirstKeys>,
         query_offsets: Option<Tensor<1, Int>>,
         lengths @ [len_q, len_kv]: [usize; 2],
+        device: &burn::tensor::Device,
     ) -> (MaskInputs<Dispatch>, AttentionScalars) {
         let (first_keys, are_causal) = first_keys.map(|it| (it.counts, it.are_causal)).unzip();
         let segments = self.segments.map(Segments::of_one_type);
@@ -168,7 +171,8 @@ impl AttentionMask {
             tables.extend(table.clone());
             if let Some(table) = table.filter(|_| is_exact || function.is_scalar()) {
                 visible.push(VisibleBlocks {
-                    table: table.visible.clone(),
+                    // One table may be for calls on several devices.
+                    table: table.visible.clone().to_device(device),
                     size: table.size,
                 });
             }
@@ -206,11 +210,11 @@ impl AttentionMask {
         let [batch, heads, len_q, len_kv] = place.scores;
         let (mask, first_keys) = self.resolved(place);
         let offsets = place.query_offsets.cloned();
-        let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv]);
+        let device = burn::tensor::Device::new(place.device.clone());
+        let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv], &device);
         let part = Part::whole(len_q, len_kv);
         let offsets = inputs.query_offsets.as_ref();
         let by_functions = function::hidden::<Dispatch>(&inputs.functions, &part, |frame| {
-            let device = burn::tensor::Device::new(place.device.clone());
             let sizes = [batch, heads];
             function::block::<Dispatch>(frame, sizes, &part, offsets, scalars.by_position, &device)
         });

@@ -87,6 +87,9 @@ pub fn run(options: &[String]) -> Result<(), String> {
         // Without them these tests pass and have tested nothing.
         of_matrix_units.env("BURN_ATTN_NEEDS_MATRIX_UNITS", "1");
     }
+    if asked("--long") {
+        of_matrix_units.env("BURN_ATTN_LONG", "1");
+    }
     run_tests(of_matrix_units.env_remove("LP_NATIVE_VECTOR_WIDTH"))?;
     for switch in ["off", "tf32"] {
         let mut chosen = test("--lib -- chosen::the_environment");

@@ -7,7 +7,7 @@ use super::{
     shape::{KEYS, LANES, UNITS, pool},
 };
 use crate::{
-    dropout::{drop_weights, dropped},
+    dropout::{dropped, zero_dropped},
     score::{largest_of, score, sum_of, zero_where},
     scoring::{Config, Scoring},
     site::site_of_heads,
@@ -37,7 +37,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let rows = comptime!(config.tile.rows);
-    let queries = comptime!(config.queries);
+    let queries = comptime!(config.queries());
     let unit = UNIT_POS as usize;
     let heads = query.shape(1);
     let len_kv = key.shape(2);
@@ -83,7 +83,6 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
         place,
         row: 0usize.runtime(),
         column: start + unit * 4,
-        keys_in_rows: comptime!(false),
         config,
     };
     let bits = score::<M>(&mut scores, &mut dsoftcap, scoring, pairs, false.runtime());
@@ -103,7 +102,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     }
     reduce(&mut totals, &mut pool, rows, false);
     let dropped = dropped::<M>(scoring, pairs);
-    drop_weights::<M>(&mut scores, &dropped, scoring, config);
+    zero_dropped(&mut scores, &dropped, config);
 
     // Weights are not negative: −1 marks a hidden key, whose value may be NaN.
     sync_cube();

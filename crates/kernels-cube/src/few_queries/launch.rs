@@ -34,7 +34,6 @@ impl Call<'_> {
                 config: Config {
                     tile: tile(heads, p.len_q),
                     matrix: None,
-                    queries: p.len_q,
                     heads,
                     split: false,
                     ..self.config

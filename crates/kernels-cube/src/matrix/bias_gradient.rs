@@ -60,7 +60,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, T: Float, N: Size>(
             let upstream = side::<F, N>(output_gradient, batch, head, first, one);
             let upstream =
                 own_rows::<F, T, N>(upstream, &mut unit, &mut operands, 1usize, dim_v, matrix);
-            let own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+            let own = pairs(place, &mut unit, first, 0usize.runtime(), config);
             let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
             let delta = load_statistics(statistics, own, DELTA);
             while tile_kv < end {
@@ -79,9 +79,8 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, T: Float, N: Size>(
                     dim_qk,
                     matrix,
                 );
-                let mut scored = scored_products::<M>(
-                    products, first, start, scoring, place, &mut unit, false, config,
-                );
+                let mut scored =
+                    scored_products::<M>(products, first, start, scoring, place, &mut unit, config);
                 weights(&mut scored, &logsumexp);
                 let values = side::<F, N>(value, batch, head_kv, start, one);
                 let mut gradients = weight_gradients::<F, M, T, N>(

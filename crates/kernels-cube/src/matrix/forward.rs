@@ -99,9 +99,8 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
             dim_qk,
             matrix,
         );
-        let mut scored = scored_products::<M>(
-            products, first, start, scoring, place, &mut unit, false, config,
-        );
+        let mut scored =
+            scored_products::<M>(products, first, start, scoring, place, &mut unit, config);
         if !scored.all_seen {
             mark_seen(&scored.hidden, &mut unit);
         }
@@ -173,7 +172,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     }
 
     let total = reduce_row(total, false, tile);
-    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), config);
     own.place.batch = batch_of_results(site.share, batch, query.shape(0), config);
     let result = ended(
         above(base, matrix),
@@ -181,9 +180,9 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
         sinks,
         own.place.head,
         minus_infinity,
+        keep_scale::<M>(scoring, config),
         config,
     );
-    let factor = result.factor * keep_scale::<M>(scoring, config);
     #[unroll]
     for part in 0..comptime!(matrix.parts(dim_v)) {
         let mut numbers = part_of_sums(&mut sums, &mut unit, part, dim_v, matrix);
@@ -193,7 +192,7 @@ pub(crate) fn forward<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
                 numbers[group] = Four::new(0.0f32);
             }
         }
-        store_rows::<O>(&numbers, factor, output, own, part, 1usize);
+        store_rows::<O>(&numbers, result.factor, output, own, part, 1usize);
     }
     if unit.x == 0 && own.row < place.len_q {
         let of_heads = (own.place.batch * query.shape(1) + own.place.head) * place.len_q;

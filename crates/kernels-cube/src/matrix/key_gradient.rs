@@ -4,7 +4,7 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     columns::{load_column_statistics, of_columns},
-    fragments::{add_weighted_rows, dot_products, own_rows, unit_of_plane, zero_sums},
+    fragments::{Fragments, add_weighted_rows, dot_products, own_rows, unit_of_plane, zero_sums},
     operands::{clear_unseen, load_operand, none_ahead, operands},
     query_gradient::store_sums,
     rescale::fit,
@@ -25,7 +25,7 @@ use crate::{
     weights::{DELTA, LOGSUMEXP, to_score_gradients, weights},
 };
 
-/// Factor of the weights, which are at most 1: it keeps small weights in the range of f16. With other operands sums would overflow sooner.
+/// Factor of the weights, which are at most 1 but for rounding: it keeps small weights in the range of f16. With other operands sums would overflow sooner.
 fn raised(matrix: Matrix) -> f32 {
     if matrix.scaled { 4096.0 } else { 1.0 }
 }
@@ -57,8 +57,12 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     let mut operands = operands::<T>(matrix);
     let keys = side::<F, N>(key, batch, head_kv, first, one);
     let keys = own_rows::<F, T, N>(keys, &mut unit, &mut operands, 1usize, dim_qk, matrix);
-    let values = side::<F, N>(value, batch, head_kv, first, one);
-    let values = own_rows::<F, T, N>(values, &mut unit, &mut operands, 1usize, dim_v, matrix);
+    let values = if comptime!(of_key.is_some()) {
+        let values = side::<F, N>(value, batch, head_kv, first, one);
+        own_rows::<F, T, N>(values, &mut unit, &mut operands, 1usize, dim_v, matrix)
+    } else {
+        Fragments::<T>::new()
+    };
     let mut key_sums = zero_sums(dim_qk, matrix);
     let mut factor = f32::new(0.0);
     let mut value_sums = zero_sums(dim_v, matrix);
@@ -94,9 +98,8 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
                 dim_qk,
                 matrix,
             );
-            let mut scored = scored_products::<M>(
-                products, first, start, scoring, place, &mut unit, true, config,
-            );
+            let mut scored =
+                scored_products::<M>(products, first, start, scoring, place, &mut unit, config);
             let logsumexp = of_columns(&mut unit, LOGSUMEXP, matrix);
             weights(&mut scored, &logsumexp);
             if !scored.all_seen {
@@ -117,7 +120,9 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
                 sync_cube();
             } else if !all_seen {
                 sync_cube();
-                clear_unseen(&mut unit, &mut operands, 0usize, dim_qk, matrix);
+                if comptime!(of_key.is_some()) {
+                    clear_unseen(&mut unit, &mut operands, 0usize, dim_qk, matrix);
+                }
                 clear_unseen(&mut unit, &mut operands, 1usize, dim_v, matrix);
                 sync_cube();
             }
@@ -195,7 +200,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
 
     let mut place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
     place.batch = batch_of_results(site.share, batch, key.shape(0), config);
-    let own = pairs(place, &mut unit, first, 0usize.runtime(), true, config);
+    let own = pairs(place, &mut unit, first, 0usize.runtime(), config);
     #[comptime]
     if let ComptimeOption::Some(gradient) = of_key {
         let scale = scoring.scale / select(factor == f32::new(0.0), one, factor);

@@ -54,6 +54,29 @@ pub(crate) fn put<F: Float, T: Float>(
     }
 }
 
+/// Four numbers, or zeros.
+#[cube]
+fn if_wanted<F: Float>(numbers: Quad<F>, wanted: bool) -> Quad<F> {
+    let bytes = F::size().comptime();
+    let mut result = Quad::<F>::new(F::new(0.0));
+    if comptime!(bytes == 2) {
+        // Two numbers at once: NVIDIA's compiler takes apart what is selected in 16 bits.
+        let numbers = Bits::reinterpret(numbers);
+        let mut bits = Bits::new(0u32);
+        #[unroll]
+        for i in 0..2usize {
+            bits.insert(i, select(wanted, numbers.extract(i), 0u32.runtime()));
+        }
+        result = Quad::<F>::reinterpret(bits);
+    } else {
+        #[unroll]
+        for i in 0..4usize {
+            result.insert(i, select(wanted, numbers.extract(i), F::new(0.0)));
+        }
+    }
+    result
+}
+
 /// Numbers `column .. column + 4` of a row, zeros beyond the tensor or if `wanted` is false.
 #[cube]
 fn load_quad<F: Float, N: Size>(
@@ -63,28 +86,15 @@ fn load_quad<F: Float, N: Size>(
     wanted: bool,
 ) -> Quad<F> {
     let size = rows.tensor.vector_size().comptime();
-    let bytes = F::size().comptime();
-    let read = read_quad(rows, row, column);
-    let wanted = wanted && row < rows.end && column < rows.dim;
-    let zero = F::new(0.0);
-    let mut numbers = Quad::<F>::new(zero);
-    if comptime!(size == 4 && bytes == 2) {
-        // Two numbers at once: NVIDIA's compiler takes apart what is selected in 16 bits.
-        let read = Bits::reinterpret(read);
-        let mut bits = Bits::new(0u32);
-        #[unroll]
-        for i in 0..2usize {
-            bits.insert(i, select(wanted, read.extract(i), 0u32.runtime()));
-        }
-        numbers = Quad::<F>::reinterpret(bits);
-    } else {
+    let mut read = read_quad(rows, row, column);
+    if comptime!(size < 4) {
         #[unroll]
         for i in 0..4usize {
-            let wanted = wanted && column + i < rows.dim;
-            numbers.insert(i, select(wanted, read.extract(i), zero));
+            let number = read.extract(i);
+            read.insert(i, select(column + i < rows.dim, number, F::new(0.0)));
         }
     }
-    numbers
+    if_wanted::<F>(read, wanted && row < rows.end && column < rows.dim)
 }
 
 /// A side that begins some heads and some rows later.
@@ -280,22 +290,28 @@ fn write_rows<F: Float, T: Float, N: Size>(
     let to_rest = comptime!(matrix.all_operands());
     let size = rows.tensor.vector_size().comptime();
     let copies = comptime!(Copies::of(matrix, dim, size));
-    let mut partly = true.runtime();
+    let mut is_read = false.runtime();
     if comptime!(copies.is_some()) {
         let copies = comptime!(copies.unwrap());
-        partly = !all_seen || !is_whole(rows, dim, matrix);
-        if !partly {
+        is_read = is_whole(rows, dim, matrix);
+        if is_read {
             let (row, quad) = (UNIT_POS as usize / of_row, UNIT_POS as usize % of_row);
             let to = first + row * stride + quad;
             #[unroll]
             for round in 0..comptime!(copies.rounds) {
                 let to = to + round * comptime!(copies.between * stride);
-                put::<F, T>(read[round], &mut operands.rows, to, to_rest, matrix);
+                let mut numbers = read[round];
+                // With two operands at a time, all are wanted.
+                if comptime!(matrix.operands == 1) {
+                    let row = row + comptime!(round * copies.between);
+                    numbers = if_wanted::<F>(numbers, all_seen || unit.seen[row] != 0);
+                }
+                put::<F, T>(numbers, &mut operands.rows, to, to_rest, matrix);
             }
         }
     }
-    if partly {
-        // Not unrolled: where tiles are read ahead, only the last, those with unseen rows, and heads or tensors without `Copies` come here.
+    if !is_read {
+        // Not unrolled: where tiles are read ahead, only the last, and heads or tensors without `Copies` come here.
         let mut at = UNIT_POS as usize;
         while at < at_run_time(count, matrix) {
             let (row, quad) = (at / of_row, at % of_row);

@@ -50,7 +50,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
     let upstream = side::<F, N>(output_gradient, batch, head, first, one);
     let mut unit = unit_of_plane(tile, matrix);
     let mut operands = operands::<T>(matrix);
-    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), false, config);
+    let mut own = pairs(place, &mut unit, first, 0usize.runtime(), config);
     let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
     let delta = load_statistics(statistics, own, DELTA);
     let queries = own_rows::<F, T, N>(
@@ -93,9 +93,8 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, O: Float, T: Float, N: Size>(
             dim_qk,
             matrix,
         );
-        let mut scored = scored_products::<M>(
-            products, first, start, scoring, place, &mut unit, false, config,
-        );
+        let mut scored =
+            scored_products::<M>(products, first, start, scoring, place, &mut unit, config);
         weights(&mut scored, &logsumexp);
         let mut gradients = weight_gradients::<F, M, T, N>(
             &upstream,

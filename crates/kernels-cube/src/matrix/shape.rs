@@ -40,6 +40,8 @@ pub(crate) struct Forced {
     pub(crate) unrolled: bool,
     /// Whole tiles through registers, as where planes have more than eight units.
     pub(crate) ahead: bool,
+    /// One operand in shared memory at a time, where the head is wide enough for such a tile.
+    pub(crate) one_operand: bool,
 }
 
 #[cfg(test)]
@@ -140,12 +142,14 @@ impl Matrix {
         let ahead = plane > WIDEST_VECTOR;
         let unrolled = ahead && pieces == 1;
         let scaled = elem == ElemType::Float(FloatKind::F16);
+        let most_operands = 2;
         #[cfg(test)]
-        let (ahead, unrolled, scaled) = {
+        let (ahead, unrolled, scaled, most_operands) = {
             let forced = FORCED_MATRIX.get();
             let unrolled = unrolled || forced.unrolled;
             let ahead = ahead || forced.ahead || unrolled;
-            (ahead, unrolled, scaled && !forced.unscaled)
+            let most_operands = if forced.one_operand { 1 } else { most_operands };
+            (ahead, unrolled, scaled && !forced.unscaled, most_operands)
         };
         // More columns would not fit into registers beside two own operands of a wide head.
         let most_together = match (unrolled, pass) {
@@ -165,7 +169,13 @@ impl Matrix {
         } else if dim <= WIDEST_OF_TWO {
             &[[MOST_ROWS_OF_TILE, 32, 2], [64, 32, 2], [32, 32, 2]]
         } else if dim <= WIDEST_OF_TWO_OPERANDS {
-            &[[MOST_ROWS_OF_TILE, 32, 2], [64, 64, 1], [32, 32, 1]]
+            &[
+                [MOST_ROWS_OF_TILE, 32, 2],
+                [64, 64, 1],
+                [64, 32, 2],
+                [64, 32, 1],
+                [32, 32, 1],
+            ]
         } else {
             &[[MOST_ROWS_OF_TILE, 32, 1], [64, 32, 1], [32, 32, 1]]
         };
@@ -177,6 +187,7 @@ impl Matrix {
             .iter()
             // No tile of which at least half lies beyond the last row.
             .filter(|&&[rows, ..]| rows == 32 || rows < 2 * len)
+            .filter(|&&[.., operands]| operands <= most_operands)
             .map(|&[rows, columns, operands]| Self {
                 m,
                 n,

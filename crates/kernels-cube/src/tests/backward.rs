@@ -205,7 +205,7 @@ fn half_precision() {
             sinks: true,
             ..Case::new([2, 2, 1, 70, 100, 40, 20])
         };
-        if supports(&client, &case.problem, case.elem, None, 0) {
+        if supports(&client, &case.problem, case.elem, None, 0, false) {
             check(&case);
             check(&Case {
                 problem: Case::new([1, 1, 1, 33, 40, 7, 3]).problem,

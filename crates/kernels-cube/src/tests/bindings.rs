@@ -129,7 +129,7 @@ fn masks_of_a_type_that_the_device_lacks_are_declined() {
     with_storage_buffers(2 * PROMISED, |client| {
         let problem = Case::new([1, 1, 1, 8, 8, 16, 16]).problem;
         for mask in NARROW.into_iter().chain([I32, U32]) {
-            let can = supports(&client, &problem, F32, Some(mask), 1);
+            let can = supports(&client, &problem, F32, Some(mask), 1, false);
             assert_eq!(can, !NARROW.contains(&mask), "masks of {mask}");
         }
         let tensor = || unwritten(&client, F32, &[1, 1, 8, 16]);
@@ -156,7 +156,7 @@ fn what_does_not_fit_is_declined() {
         };
         for optional in 0..9 {
             assert_eq!(
-                supports(&client, &problem, F32, Some(U32), optional),
+                supports(&client, &problem, F32, Some(U32), optional, false),
                 most.is_some_and(|most| optional <= most),
                 "{optional} optional tensors with {buffers} storage buffers"
             );

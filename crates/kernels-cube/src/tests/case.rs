@@ -33,6 +33,8 @@ pub struct Case {
     pub first_keys: Option<bool>,
     /// Whether keys and values that lengths hide are NaN.
     pub padding_is_nan: bool,
+    /// Whether queries that see no key are NaN, and so the gradients of their outputs and, without sinks, of their logsumexps. There must be some.
+    pub unseeing_are_nan: bool,
     /// Index of a number of the values that is NaN.
     pub nan_value: Option<usize>,
     /// Query, key and value are `[batch, len, heads, dim]` in memory, with this many numbers of padding after each row.
@@ -88,6 +90,7 @@ impl Case {
             lengths: false,
             first_keys: None,
             padding_is_nan: false,
+            unseeing_are_nan: false,
             nan_value: None,
             interleaved: None,
             offsets: None,

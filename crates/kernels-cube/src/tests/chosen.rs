@@ -85,3 +85,32 @@ fn the_environment() {
     };
     assert_eq!(all, expected);
 }
+
+/// Rows, columns and operands of a tile, by the type of operands, the width of a head, queries, and KiB of shared memory.
+#[test]
+fn tiles_that_fit() {
+    let Some(client) = client() else { return };
+    for (elem, dim, len_q, memory, expected) in [
+        (F16, 64, 130, 32, [64, 32, 2]),
+        (F16, 64, 130, 48, [128, 32, 2]),
+        (F16, 64, 40, 48, [64, 32, 2]),
+        (F16, 64, 20, 48, [32, 32, 2]),
+        (F16, 112, 130, 32, [64, 32, 2]),
+        (F16, 128, 130, 32, [64, 32, 1]),
+        (F16, 128, 130, 48, [128, 32, 2]),
+        (F16, 128, 40, 48, [64, 64, 1]),
+        (F16, 128, 20, 48, [32, 32, 1]),
+        (F16, 256, 130, 32, [64, 32, 1]),
+        (F16, 256, 130, 48, [128, 32, 1]),
+        (F32, 64, 130, 32, [32, 32, 2]),
+        (F32, 80, 130, 32, [64, 32, 1]),
+        (F32, 128, 130, 48, [64, 32, 1]),
+        (F32, 128, 130, 100, [128, 32, 2]),
+    ] {
+        let device = listing(&client, &[(F16, [16; 3]), (F32, [8; 3])], memory << 10);
+        let problem = Case::new([1, 2, 1, len_q, 65, dim, dim]).problem;
+        let (_, it) = Matrix::of(&device, &problem, elem, Pass::Forward).unwrap();
+        let tile = [it.rows, it.columns, it.operands];
+        assert_eq!(tile, expected, "{elem} {dim} {len_q} {memory}");
+    }
+}

@@ -182,7 +182,7 @@ fn half_precision() {
             sinks: true,
             ..Case::new([2, 2, 1, 1, 400, 40, 20])
         };
-        if supports(&client, &case.problem, case.elem, None, 0) {
+        if supports(&client, &case.problem, case.elem, None, 0, false) {
             check(&case);
         } else {
             eprintln!("skipped: the device has no {kind:?}");

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use burn_attn_kernels_cpu::{AttentionDropout, BlockSize};
+use burn_attn_kernels_cpu::{AttentionDropout, BlockSize, Problem};
 use cubecl::{
     Compiler,
     client::Client,
@@ -126,6 +126,9 @@ fn options(client: &Client) -> Vec<(&'static str, Inputs)> {
         it.query = unwritten(client, F32, &[1, 8, 5, 64]);
     });
     with("_kinds", &|it| it.visible_blocks = blocks());
+    with("_many_heads", &|it| {
+        it.query = unwritten(client, F32, &[1, 16, 16, 64]);
+    });
     for name in ["_splits", "_value", "_delta"] {
         with(name, &|_| ());
     }
@@ -137,7 +140,8 @@ fn passes(name: &str) -> &'static [Pass] {
     match name {
         "_delta" => &[Pass::Query],
         "_value" => &[Pass::KeyAndValue],
-        "_splits" => &[Pass::Forward, Pass::Query, Pass::KeyAndValue],
+        "_many_heads" => &[Pass::Forward],
+        "_splits" | "_small" => &[Pass::Forward, Pass::Query, Pass::KeyAndValue],
         _ => &[Pass::Forward, Pass::Query, Pass::KeyAndValue, Pass::Bias],
     }
 }
@@ -167,7 +171,15 @@ fn kernel(
     let tensor = || unwritten(client, F32, shape);
     let rows = reals(client, &[0.0; 512], F32, &[2, 1, 2, 128]).arg();
     let mut call = Call::new(client, inputs, pass);
-    let of_matrix = Matrix::of(device, &call.problem, elem, pass);
+    let heads = match pass {
+        Pass::Forward => call.problem.group_size(),
+        _ => 1,
+    };
+    let of_tile = Problem {
+        len_q: heads * call.problem.len_q,
+        ..call.problem
+    };
+    let of_matrix = Matrix::of(device, &of_tile, elem, pass);
     call.config.matrix = of_matrix.map(|(_, matrix)| matrix);
     // Without matrix units the tile is that of a GPU.
     let of_units = Tile {
@@ -175,9 +187,8 @@ fn kernel(
         ..Tile::square(64, if pass == Pass::Forward { 8 } else { 4 }, 4)
     };
     call.config.tile = of_matrix.map_or(of_units, |(tile, _)| tile);
-    call.config.queries = call.config.tile.rows;
-    if pass == Pass::Forward && of_matrix.is_some() {
-        call.config.heads = call.problem.group_size();
+    if of_matrix.is_some() {
+        call.config.heads = heads;
     }
     if *name == "_kinds" {
         call.tile_kinds = Some(unwritten(client, U32, &call.tiles()));
@@ -317,14 +328,24 @@ fn all_products_are_on_matrix_units() {
         let tensor = || unwritten(&client, F32, &[1, 2, 128, dim]);
         ("", Inputs::new(tensor(), tensor(), tensor(), 0.1))
     };
-    let in_f16 = [64, 128, 256].map(plain).into_iter();
+    // Rows that units do not copy evenly; and few queries and keys, in tiles of as many of both.
+    let few = |dim| {
+        let tensor = || unwritten(&client, F32, &[1, 2, 64, dim]);
+        ("_small", Inputs::new(tensor(), tensor(), tensor(), 0.1))
+    };
+    let in_f16 = [64, 80, 128, 256].map(plain).into_iter().chain([few(128)]);
     let in_f16 = in_f16
         .chain(options(&client))
         .map(|call| (F16, false, call));
     let in_f32 = [(64, false), (128, false), (64, true), (128, true)];
     let in_f32 = in_f32.map(|(dim, pieces)| (F32, pieces, plain(dim)));
     // Metal multiplies bf16 as f32.
-    let in_bf16 = [64, 128].map(|dim| (BF16, false, plain(dim)));
+    let of_halves = ["_heads", "_lengths", "_sinks", "_splits"];
+    let in_bf16 = options(&client)
+        .into_iter()
+        .filter(|(name, _)| of_halves.contains(name))
+        .chain([64, 128].map(plain))
+        .map(|call| (BF16, false, call));
     let calls: Vec<_> = in_f16.chain(in_f32).chain(in_bf16).collect();
     for language in LANGUAGES {
         let device = listing(&client, language.sizes, language.shared_memory);

@@ -2,6 +2,7 @@
 
 mod backward;
 mod bindings;
+mod bounds;
 mod case;
 mod chosen;
 mod compare;
@@ -10,6 +11,7 @@ mod few_queries;
 mod generated;
 mod grid;
 mod matrix;
+mod matrix_tiles;
 mod oracle;
 mod refused;
 mod splits;

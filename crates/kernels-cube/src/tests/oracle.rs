@@ -76,7 +76,7 @@ fn both(case: &Case) -> Option<[All; 2]> {
         numbers
     };
     let q = times(problem.query_elements(), 1, 1.0 / case.keys);
-    let q = first_times(q, dim_qk, 1.0 / LARGEST_FACTOR);
+    let mut q = first_times(q, dim_qk, 1.0 / LARGEST_FACTOR);
     let k = times(problem.key_elements(), 2, case.keys);
     let mut k = first_times(k, dim_qk, LARGEST_FACTOR);
     let v = times(problem.value_elements(), 3, 1.0);
@@ -159,16 +159,45 @@ fn both(case: &Case) -> Option<[All; 2]> {
             .as_ref()
             .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
     };
+    let without_sinks = Options {
+        mask,
+        bias: bias
+            .as_ref()
+            .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+        softcap: case.softcap,
+        dropout,
+        ..Options::default()
+    };
+    // Rows that see no key, if they are to be NaN.
+    let unseeing: Vec<bool> = if case.unseeing_are_nan {
+        let inputs = oracle::Inputs {
+            options: without_sinks,
+            alibi: slopes.as_deref(),
+            ..oracle::Inputs::new(&q, &k, &v)
+        };
+        let logsumexp = oracle::forward(&problem, &inputs).unwrap().logsumexp;
+        logsumexp
+            .iter()
+            .map(|&it| it == f64::NEG_INFINITY)
+            .collect()
+    } else {
+        Vec::new()
+    };
+    assert!(!case.unseeing_are_nan || unseeing.contains(&true));
+    let with_nan = |numbers: &mut [f64], dim: usize| {
+        for (row, _) in numbers
+            .chunks_mut(dim)
+            .zip(&unseeing)
+            .filter(|(_, it)| **it)
+        {
+            row.fill(f64::NAN);
+        }
+    };
+    with_nan(&mut q, dim_qk);
     let exact = oracle::Inputs {
         options: Options {
-            mask,
-            bias: bias
-                .as_ref()
-                .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
             sinks: sinks.as_deref(),
-            softcap: case.softcap,
-            dropout,
-            ..Options::default()
+            ..without_sinks
         },
         alibi: slopes.as_deref(),
         ..oracle::Inputs::new(&q, &k, &v)
@@ -234,7 +263,7 @@ fn both(case: &Case) -> Option<[All; 2]> {
     };
     let (mask, optional) = (inputs.mask_elem(), inputs.optional());
     assert!(crate::supports(
-        &client, &problem, case.elem, mask, optional
+        &client, &problem, case.elem, mask, optional, case.alibi
     ));
     let output = unwritten(&client, case.elem, &[batch, heads_q, len_q, dim_v]);
     let logsumexp = unwritten(&client, F32, &[batch, heads_q, len_q]);
@@ -249,8 +278,12 @@ fn both(case: &Case) -> Option<[All; 2]> {
     }
 
     let output_gradient = times(problem.output_elements(), 8, case.upstream);
-    let output_gradient = first_times(output_gradient, dim_v, 1.0 / LARGEST_FACTOR);
-    let logsumexp_gradient = times(problem.query_rows(), 9, case.upstream);
+    let mut output_gradient = first_times(output_gradient, dim_v, 1.0 / LARGEST_FACTOR);
+    with_nan(&mut output_gradient, dim_v);
+    let mut logsumexp_gradient = times(problem.query_rows(), 9, case.upstream);
+    if !case.sinks {
+        with_nan(&mut logsumexp_gradient, 1);
+    }
     let gradients = oracle::backward(
         &problem,
         &exact,

@@ -4,9 +4,12 @@
 
 use std::sync::Arc;
 
-use burn::backend::{
-    Backend, ExtensionType, TensorMetadata,
-    tensor::{BoolTensor, FloatTensor, IntTensor},
+use burn::{
+    backend::{
+        Backend, Dispatch, DispatchTensor, ExtensionType, TensorMetadata,
+        tensor::{BoolTensor, FloatTensor, IntTensor},
+    },
+    tensor::{Bool, Float, Int, Tensor, kind::Autodiff},
 };
 use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, PositionMask, Problem, tiled::RotaryLayout,
@@ -177,6 +180,38 @@ impl<B: Backend> ScoreInputs<B> {
         }
         tensors
     }
+}
+
+impl ScoreInputs<Dispatch> {
+    /// The same without autodiff, which keeps what it records until the next backward pass, even if nothing reads the results.
+    pub(crate) fn without_autodiff(self) -> Self {
+        let mask = self.mask;
+        Self {
+            query: constant::<Float>(self.query),
+            key: constant::<Float>(self.key),
+            bias: self.bias.map(constant::<Float>),
+            distance_bias: self.distance_bias.map(constant::<Float>),
+            sinks: self.sinks.map(constant::<Float>),
+            captured: self.captured.map(constant::<Float>),
+            mask: MaskInputs {
+                visible_blocks: mask.visible_blocks.map(constant::<Bool>),
+                masked: mask.masked.map(constant::<Bool>),
+                key_lengths: mask.key_lengths.map(constant::<Int>),
+                first_keys: mask.first_keys.map(constant::<Int>),
+                query_offsets: mask.query_offsets.map(constant::<Int>),
+                query_segments: mask.query_segments.map(constant::<Int>),
+                key_segments: mask.key_segments.map(constant::<Int>),
+                ..mask
+            },
+            ..self
+        }
+    }
+}
+
+/// A tensor without autodiff, of any number of dimensions: that of the type is not read.
+fn constant<K: Autodiff>(tensor: DispatchTensor) -> DispatchTensor {
+    let tensor = Tensor::<1, K>::from_dispatch(tensor);
+    tensor.without_autodiff().into_dispatch()
 }
 
 /// The tensors that hide keys or place queries. None has a gradient.

@@ -18,7 +18,7 @@ pub(crate) fn refuse_nan_of_function(inputs: ScoreInputs<Dispatch>, value: &Floa
     };
     let plan = Plan::forward(sizes, &inputs.mask.tables);
     let dtype = statistics_dtype(float_dtype(inputs.query.dtype()));
-    let inputs = aligned::<Dispatch>(inputs);
+    let inputs = aligned::<Dispatch>(inputs.without_autodiff());
     for queries in plan.queries() {
         let keys = plan.keys_of(&queries);
         if keys.is_empty() {

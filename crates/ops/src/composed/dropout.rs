@@ -10,7 +10,7 @@ use burn::{
 use burn_attn_kernels_cpu::AttentionDropout;
 
 use super::{
-    dtype::float_dtype,
+    dtype::{counting_dtype, float_dtype},
     part::{Part, narrow_int},
 };
 use crate::backend::ScoreInputs;
@@ -31,8 +31,8 @@ impl<B: Backend> DropoutRows<B> {
         let dropout = inputs.scalars.dropout?;
         let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
         let device = &inputs.query.device();
-        let arithmetic = match get_or_init_device_settings::<B>(device).int_dtype {
-            IntDType::I64 | IntDType::U64 => Arithmetic::Masked,
+        let arithmetic = match counting_dtype::<B>(device) {
+            IntDType::I64 => Arithmetic::Masked,
             _ => Arithmetic::Wrapping,
         };
         let mut shape = [1; 4];

@@ -2,10 +2,10 @@
 
 use burn::{
     backend::{
-        Backend, TensorMetadata, get_or_init_device_settings,
-        tensor::{BoolTensor, FloatTensor},
+        Backend, DeviceOps, Dispatch, TensorMetadata, get_or_init_device_settings,
+        tensor::{BoolTensor, Device, FloatTensor},
     },
-    tensor::{DType, FloatDType, Shape},
+    tensor::{self, DType, FloatDType, IntDType, Shape},
 };
 
 /// Half precision is computed in f32.
@@ -14,6 +14,22 @@ pub(crate) fn statistics_dtype(dtype: FloatDType) -> FloatDType {
         FloatDType::F64 => FloatDType::F64,
         _ => FloatDType::F32,
     }
+}
+
+/// The integers in which positions are counted: negative ones, and long sequences, need more than some types hold that a user may
+/// make the device's default.
+pub(crate) fn counting_dtype<B: Backend>(device: &Device<B>) -> IntDType {
+    match get_or_init_device_settings::<B>(device).int_dtype {
+        dtype @ (IntDType::I32 | IntDType::I64) => dtype,
+        // Every backend's own default is one of these.
+        _ => DeviceOps::defaults(device).int_dtype,
+    }
+}
+
+/// Where tensors of such integers are made.
+pub(crate) fn counting(device: &tensor::Device) -> (&tensor::Device, DType) {
+    let dtype = counting_dtype::<Dispatch>(device.as_dispatch());
+    (device, dtype.into())
 }
 
 /// Where a tensor is −∞; NaN is not.

@@ -11,7 +11,7 @@ use burn::{
 use burn_attn_kernels_cpu::PositionMask;
 
 use super::{
-    dtype::{expand, of_device},
+    dtype::{counting, expand, of_device},
     part::{Part, aligned_distances, clamped_offsets, narrow},
     position::either,
     relative::relative_shift,
@@ -38,7 +38,7 @@ pub(crate) fn block<B: Backend>(
         Some(offsets) => routed::int_tensor::<B, 1>(clamped_offsets::<B>(offsets, lengths)),
         None => {
             let offset = by_position.offset(len_q, len_kv) as i64;
-            Tensor::from_data(TensorData::from([offset]), device)
+            Tensor::from_data(TensorData::from([offset]), counting(device))
         }
     };
     Block {

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::{
-    dtype::{is_minus_infinity, of_device},
+    dtype::{counting_dtype, is_minus_infinity, of_device},
     part::{Part, clamped},
     position::{Reach, either, expand_int, range},
 };
@@ -40,15 +40,14 @@ impl<B: Backend> Hidden<B> {
         biases: [Option<FloatTensor<B>>; 2],
     ) -> Self {
         let (len_q, len_kv) = (part.queries.len(), part.keys.len());
-        let settings = get_or_init_device_settings::<B>(device);
-        let bool_dtype = settings.bool_dtype;
+        let bool_dtype = get_or_init_device_settings::<B>(device).bool_dtype;
         let reach = Reach::of_part(part, scalars, &mask);
         let (query_offsets, first_keys) = (mask.query_offsets, mask.first_keys);
         let offsets = query_offsets.into_option();
         let by_position = reach.hidden::<B>(device, batch, part, offsets, first_keys.into_option());
         let padding = mask.key_lengths.into_option().map(|lengths| {
             // Not in the type of the lengths, which may be too narrow to count the keys.
-            let dtype = settings.int_dtype;
+            let dtype = counting_dtype::<B>(device);
             let keys = part.keys.start as i64..part.keys.end as i64;
             let keys = range::<B>(keys, [1, 1, 1, len_kv], device, dtype);
             let lengths = clamped::<B>(lengths, 0..=part.keys.end as i64, dtype);

@@ -22,5 +22,5 @@ pub(crate) use attention::{
 };
 pub(crate) use dropout::DropoutRows;
 pub(crate) use dtype::{
-    cast, float_dtype, is_minus_infinity, least, of_device, reshape, statistics_dtype,
+    cast, counting, float_dtype, is_minus_infinity, least, of_device, reshape, statistics_dtype,
 };

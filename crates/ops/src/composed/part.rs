@@ -4,12 +4,13 @@ use core::ops::{Range, RangeInclusive};
 
 use burn::{
     backend::{
-        Backend, TensorMetadata, get_or_init_device_settings,
+        Backend, TensorMetadata,
         tensor::{BoolTensor, FloatTensor, IntTensor},
     },
     tensor::{DType, IntDType, Shape, Slice},
 };
 
+use super::dtype::counting_dtype;
 use crate::backend::{MaskInputs, ScoreInputs};
 
 /// Some queries and some keys of a call.
@@ -123,7 +124,7 @@ pub(crate) fn entries_by_offset<B: Backend>(
 ) -> IntTensor<B> {
     let batch = offsets.shape()[0];
     let len = len_q + len_kv - 1;
-    let dtype = get_or_init_device_settings::<B>(&offsets.device()).int_dtype;
+    let dtype = counting_dtype::<B>(&offsets.device());
     let first = clamped_offsets::<B>(offsets, [len_q, len_kv]);
     let first = B::int_add_scalar(first, (len_q as i64).into());
     let first = B::int_reshape(first, Shape::new([batch, 1, 1]));
@@ -134,13 +135,13 @@ pub(crate) fn entries_by_offset<B: Backend>(
     B::int_add(entries, first)
 }
 
-/// The offsets in the device's default integer type, clamped to their range, which is unchecked where a check would wait for
+/// The offsets in the type in which the device counts, clamped to their range, which is unchecked where a check would wait for
 /// the device.
 pub(crate) fn clamped_offsets<B: Backend>(
     offsets: &IntTensor<B>,
     [len_q, len_kv]: [usize; 2],
 ) -> IntTensor<B> {
-    let dtype = get_or_init_device_settings::<B>(&offsets.device()).int_dtype;
+    let dtype = counting_dtype::<B>(&offsets.device());
     clamped::<B>(offsets.clone(), -(len_q as i64)..=len_kv as i64, dtype)
 }
 

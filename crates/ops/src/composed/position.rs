@@ -11,8 +11,14 @@ use burn::{
 };
 use burn_attn_kernels_cpu::Window;
 
-use super::part::{Part, clamped, clamped_offsets};
-use crate::backend::{AttentionScalars, MaskInputs};
+use super::{
+    dtype::counting_dtype,
+    part::{Part, clamped, clamped_offsets},
+};
+use crate::{
+    backend::{AttentionScalars, MaskInputs},
+    combined::broadcast_dims,
+};
 
 /// The keys that the causal mask and the window show, counted from a query's position on the axis of the keys.
 #[derive(Clone, Copy, Debug)]
@@ -124,8 +130,8 @@ impl Reach {
         if !self.is_bounded() {
             return None;
         }
-        let settings = get_or_init_device_settings::<B>(device);
-        let (bool_dtype, int_dtype) = (settings.bool_dtype, settings.int_dtype);
+        let bool_dtype = get_or_init_device_settings::<B>(device).bool_dtype;
+        let int_dtype = counting_dtype::<B>(device);
         let (len_q, len_kv) = (part.queries.len(), part.keys.len());
         // The position of the first query, `[batch or 1, 1, 1, 1]`.
         let first = match query_offsets {
@@ -190,7 +196,7 @@ pub(crate) fn both<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> B
 
 fn of_one_shape<B: Backend>(masks: [BoolTensor<B>; 2]) -> [BoolTensor<B>; 2] {
     let [a, b] = [&masks[0], &masks[1]].map(|mask| mask.shape().dims::<4>());
-    let shape = Shape::new(core::array::from_fn::<_, 4, _>(|dim| a[dim].max(b[dim])));
+    let shape = Shape::new(broadcast_dims(a, b));
     masks.map(|mask| B::bool_expand(mask, shape.clone()))
 }
 

@@ -2,14 +2,17 @@
 
 use burn::{
     backend::{
-        Backend, TensorMetadata, get_or_init_device_settings,
+        Backend, TensorMetadata,
         tensor::{Device, FloatTensor},
     },
     tensor::{DType, Shape, TensorData},
 };
 use burn_attn_kernels_cpu::tiled::RotaryLayout;
 
-use super::{dtype::cast, part::narrow};
+use super::{
+    dtype::{cast, counting_dtype},
+    part::narrow,
+};
 use crate::backend::Rotation;
 
 /// See [`rotate`](crate::rotate).
@@ -61,7 +64,7 @@ pub(crate) fn rows<B: Backend>(
             let rows = offsets.iter().flat_map(|&offset| offset..offset + len);
             let rows: Vec<i64> = rows.map(|row| row as i64).collect();
             let device: Device<B> = table.device();
-            let int_dtype = get_or_init_device_settings::<B>(&device).int_dtype;
+            let int_dtype = counting_dtype::<B>(&device);
             let rows = TensorData::new(rows, [offsets.len() * len]).convert_dtype(int_dtype.into());
             B::float_select(table, 0, B::int_from_data(rows, &device))
         }

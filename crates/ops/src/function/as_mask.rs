@@ -47,7 +47,7 @@ impl MaskFunction {
     /// # Cost
     ///
     /// The function runs on `size.queries` queries and all keys at a time, and what it says is read from the device. The table takes two bytes of the host and
-    /// a bool of the device for each block, times batch or heads where the function says different things of them.
+    /// a bool of the device for each block, times batch or heads where the function says different things of them. A call on another device copies the bools.
     ///
     /// # Source
     ///

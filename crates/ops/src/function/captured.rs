@@ -172,8 +172,10 @@ impl Captured {
         Float::captured(numbers, Entries::Distances)
     }
 
-    /// Numbers of any meaning, at most four dimensions, which every block gets as they are, with dimensions of size 1 before them where there are fewer.
+    /// Numbers of any meaning, at most four dimensions, which every block gets as they are, with dimensions of size 1 before them where there are fewer. More dimensions
+    /// do not compile.
     pub fn whole<const D: usize, K: CapturedKind>(numbers: Tensor<D, K>) -> Self {
+        const { assert!(D <= 4, "a captured tensor has at most four dimensions") };
         K::captured(numbers.unsqueeze(), Entries::Whole)
     }
 }

@@ -5,11 +5,13 @@ use core::ops::Range;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::captured::Frame;
+use crate::composed::counting;
 
 /// The pairs of queries and keys of one block: its indices as tensors that broadcast to `[batch, heads_q, queries, keys]`, and the entries of the
 /// [captured](crate::Captured) tensors that belong to it.
 ///
-/// Attention is computed in blocks, so a function sees some of the queries and keys at a time. PyTorch equivalent: the arguments `b`, `h`, `q_idx` and
+/// Attention is computed in blocks, so a function sees some of the queries and keys at a time. Indices are signed integers of 32 or 64 bits, even where the device's
+/// default is another type. PyTorch equivalent: the arguments `b`, `h`, `q_idx` and
 /// `kv_idx` of a `score_mod`.
 #[derive(Clone, Debug)]
 pub struct Pairs {
@@ -122,13 +124,13 @@ impl Pairs {
             return indices;
         }
         let first = TensorData::new(first.to_vec(), [first.len(), 1, 1, 1]);
-        indices + Tensor::from_data(first, &self.block.device())
+        indices + Tensor::from_data(first, counting(&self.block.device()))
     }
 
     fn range(&self, range: Range<usize>, axis: usize) -> Tensor<4, Int> {
         let mut shape = [1; 4];
         shape[axis] = range.len();
         let range = range.start as i64..range.end as i64;
-        Tensor::<1, Int>::arange(range, &self.block.device()).reshape(shape)
+        Tensor::<1, Int>::arange(range, counting(&self.block.device())).reshape(shape)
     }
 }

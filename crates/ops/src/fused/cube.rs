@@ -12,7 +12,6 @@ use burn::{
     },
     tensor::{BoolDType, DType, Shape},
 };
-use burn_attn_kernels_cpu::BlockSize;
 use burn_attn_kernels_cube::{self as kernels, Operand, Refusal};
 use burn_cubecl::{
     CubeBackend, CubeDevice,
@@ -34,7 +33,6 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
     inputs: &ScoreInputs<B>,
     value: &FloatTensor<B>,
 ) -> bool {
-    check(inputs);
     let query = &inputs.query;
     readable(inputs, value).is_some_and(|(optional, bools)| {
         kernels::supports(
@@ -43,6 +41,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
             dtype_to_elem_type(query.dtype()),
             bools.map(dtype_to_elem_type),
             optional,
+            inputs.distance_bias.as_ref().is_some(),
         )
     })
 }
@@ -94,31 +93,6 @@ fn readable<B: Backend>(
         && ints.all(|x| matches!(x.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(&x.shape()))
         && readable_bools.all(|readable| readable);
     is_readable.then_some((optional, dtype_of_bools))
-}
-
-/// Panics with a sentence for numbers that the kernels would refuse on the thread of a stream, which the caller never joins, and for one input of
-/// a pair without the other, which the kernels would ignore.
-fn check<B: Backend>(inputs: &ScoreInputs<B>) {
-    let (mask, scalars) = (&inputs.mask, &inputs.scalars);
-    if let Some(dropout) = scalars.dropout {
-        let valid = dropout.validate();
-        valid.unwrap_or_else(|error| panic!("attention: {error}"));
-    }
-    if let Some(BlockSize { queries, keys }) = scalars.block_size {
-        assert!(
-            queries > 0 && keys > 0,
-            "attention: visible_blocks are of {queries} queries and {keys} keys, but must have at least one of each"
-        );
-    }
-    let segments = [&mask.query_segments, &mask.key_segments].map(|it| it.as_ref().is_some());
-    let table = mask.visible_blocks.as_ref().is_some();
-    let blocks = [table, scalars.block_size.is_some()];
-    for (what, [first, second]) in [
-        ("segments of queries and of keys", segments),
-        ("visible_blocks and their size", blocks),
-    ] {
-        assert!(first == second, "attention: of {what} there is only one");
-    }
 }
 
 /// Whether there are elements, and no more than indices of 31 bits reach.

@@ -1,10 +1,8 @@
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use burn::{
     backend::ops::{BoolTensorOps, IntTensorOps},
     tensor::{BoolDType, FloatDType, IntDType, TensorData, read_sync},
 };
-use burn_attn_kernels_cpu::{AttentionDropout, PositionMask};
+use burn_attn_kernels_cpu::PositionMask;
 use burn_cubecl::cubecl::{
     features::TypeUsage,
     future::block_on,
@@ -129,42 +127,6 @@ fn calls_that_the_kernels_cannot_read_are_left_to_the_blockwise_body() {
     for (index, change) in unreadable.into_iter().enumerate() {
         assert!(!readable_after(change), "change {index}");
     }
-}
-
-/// What `supports` panics with after a change.
-fn refused(change: fn(&mut ScoreInputs<CubeBackend>)) -> String {
-    let (mut inputs, value) = call();
-    change(&mut inputs);
-    let call = AssertUnwindSafe(|| supports(&inputs, &value));
-    let panic = catch_unwind(call).expect_err("a panic");
-    *panic.downcast::<String>().expect("a sentence")
-}
-
-#[test]
-fn half_a_pair_and_numbers_out_of_range_are_refused() {
-    if !finds_adapter() {
-        println!("skipped: no adapter");
-        return;
-    }
-    assert_eq!(
-        refused(|inputs| inputs.mask.key_segments = OptionalInt::Absent),
-        "attention: of segments of queries and of keys there is only one"
-    );
-    assert_eq!(
-        refused(|inputs| inputs.scalars.block_size = Some(BlockSize::from(64))),
-        "attention: of visible_blocks and their size there is only one"
-    );
-    assert_eq!(
-        refused(|inputs| inputs.scalars.block_size = Some(BlockSize::from([0, 64]))),
-        "attention: visible_blocks are of 0 queries and 64 keys, but must have at least one of each"
-    );
-    assert_eq!(
-        refused(|inputs| inputs.scalars.dropout = Some(AttentionDropout {
-            probability: 1.0,
-            seed: 7,
-        })),
-        "attention: the dropout probability must be at least 0 and less than 1, but is 1"
-    );
 }
 
 #[test]

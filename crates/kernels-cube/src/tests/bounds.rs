@@ -1,0 +1,131 @@
+//! Numbers and sizes near the largest, and what is said of them.
+
+use burn_attn_kernels_cpu::{AttentionDropout, Problem};
+
+use super::{
+    case::{Case, in_halves},
+    device::{F32, client, floats, read, unwritten},
+    refused::sentence,
+};
+use crate::{Inputs, call::Call, forward, supports, supports::Pass, tile::Tile};
+
+/// Equal weights of three values whose sum f32 holds. Twice the sum of two of them overflows.
+#[test]
+fn kept_weights_are_scaled_once_they_are_summed() {
+    let Some(client) = client() else { return };
+    let most = f64::from(f32::MAX);
+    // By the kernels of few queries, and by those with tiles.
+    for (len_q, splits) in [(3, 1), (40, 1), (40, 2)] {
+        let tensor =
+            |number: f64, len: usize| floats(&client, &vec![number; 8 * len * 4], &[1, 8, len, 4]);
+        let (query, key, value) = (tensor(0.0, len_q), tensor(0.0, 3), tensor(most / 3.2, 3));
+        let inputs = Inputs {
+            dropout: Some(AttentionDropout {
+                probability: 0.5,
+                seed: 7,
+            }),
+            ..Inputs::new(query, key, value, 1.0)
+        };
+        let output = unwritten(&client, F32, &[1, 8, len_q, 4]);
+        let logsumexp = unwritten(&client, F32, &[1, 8, len_q]);
+        let case = Case {
+            splits: Some(splits),
+            ..Case::new([1; 7])
+        };
+        let call = || forward(&client, &inputs, &output, &logsumexp);
+        case.forced(call).unwrap();
+        let output = read(&client, &output);
+        assert!(output.iter().all(|it| it.is_finite()), "{output:?}");
+        let largest = output.into_iter().fold(0.0, f64::max);
+        assert!(largest > 0.41 * most, "{largest} of {len_q} queries");
+    }
+}
+
+/// The score of the first key is NaN, and both parts of its bias are finite.
+#[test]
+fn a_bias_hides_where_its_parts_add_up_to_infinity() {
+    let Some(client) = client() else { return };
+    let low = -2e38;
+    for len_q in [3, 40] {
+        let tensor = |len: usize| floats(&client, &vec![0.5; 2 * len * 4], &[1, 2, len, 4]);
+        let mut keys = vec![0.5; 2 * 7 * 4];
+        for head in keys.chunks_mut(7 * 4) {
+            head[0] = f64::NAN;
+        }
+        let key = floats(&client, &keys, &[1, 2, 7, 4]);
+        let of_keys = [low, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        let of_distances = vec![low; 2 * (len_q + 6)];
+        let inputs = Inputs {
+            bias: Some(floats(&client, &of_keys, &[1, 1, 1, 7])),
+            distance_bias: Some(floats(&client, &of_distances, &[2, len_q + 6])),
+            ..Inputs::new(tensor(len_q), key, tensor(7), 1.0)
+        };
+        let output = unwritten(&client, F32, &[1, 2, len_q, 4]);
+        let logsumexp = unwritten(&client, F32, &[1, 2, len_q]);
+        forward(&client, &inputs, &output, &logsumexp).unwrap();
+        for actual in read(&client, &output) {
+            assert!((actual - 0.5).abs() < 1e-6, "{actual} of {len_q} queries");
+        }
+    }
+}
+
+#[test]
+fn memory_for_diagonals_is_wanted_for_a_distance_bias_alone() {
+    let Some(client) = client() else { return };
+    let problem = Case::new([128, 64, 1, 1, 131_072, 1, 1]).problem;
+    let can = |distance_bias| supports(&client, &problem, F32, None, 1, distance_bias);
+    assert_eq!([false, true].map(can), [true, false]);
+}
+
+#[test]
+fn sums_of_more_tiles_than_can_be_counted_are_refused() {
+    let Some(client) = client() else { return };
+    let tensor = || unwritten(&client, F32, &[1, 1, 1, 4]);
+    let bias = unwritten(&client, F32, &[1; 4]);
+    let inputs = Inputs {
+        bias: Some(bias.clone()),
+        ..Inputs::new(tensor(), tensor(), tensor(), 1.0)
+    };
+    let of_bias = |len| {
+        let call = Call::new(&client, &inputs, Pass::Query);
+        let problem = Problem {
+            len_q: len,
+            len_kv: len,
+            ..call.problem
+        };
+        Call { problem, ..call }.of_pass(Pass::Bias)
+    };
+    of_bias(1 << 16).check_sums(&bias);
+    // Only where the gradient is wanted: a distance bias beside it has no such sums.
+    let call = of_bias(1 << 22);
+    let said = sentence(|| call.check_sums(&bias));
+    let expected = "each number of the gradient of a bias of shape [1, 1, 1, 1] is the sum of ";
+    assert!(said.starts_with(expected), "{said}");
+}
+
+#[test]
+fn a_refusal_on_matrix_units_says_how_to_do_without() {
+    let Some(client) = client() else { return };
+    let advice = "; `BURN_ATTN_MATRIX_UNITS=off` computes without matrix units";
+    let inputs = |elem| {
+        let tensor = || unwritten(&client, elem, &[1, 1, 8, 16]);
+        Inputs::new(tensor(), tensor(), tensor(), 1.0)
+    };
+    let output = unwritten(&client, F32, &[1, 1, 8, 16]);
+    let logsumexp = unwritten(&client, F32, &[1, 1, 8]);
+    let too_large = Case {
+        tile: Some(Tile::square(128, 8, 8)),
+        ..Case::new([1; 7])
+    };
+    let call = || forward(&client, &inputs(F32), &output, &logsumexp);
+    let said = too_large.forced(call).unwrap_err().to_string();
+    assert!(!said.ends_with(advice), "{said}");
+    // The output stays uncomputed, whichever call asks for it.
+    for case in in_halves(&Case::new([1, 1, 1, 8, 8, 16, 16])) {
+        let inputs = inputs(case.elem);
+        let call = Call::new(&client, &inputs, Pass::Forward);
+        let refusal = call.confirm(Pass::Forward, 1, &[Some(&output)]);
+        let said = refusal.unwrap_err().to_string();
+        assert!(said.ends_with(advice), "{said}");
+    }
+}
