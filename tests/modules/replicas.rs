@@ -4,7 +4,7 @@ use burn::{
     module::{Module, ModuleVisitor, Param},
     nn::{BatchNormConfig, LinearConfig},
     optim::{AdamConfig, GradientsParams},
-    tensor::{DType, Device, Tensor},
+    tensor::{DType, Device, Tensor, TensorData},
     train::TrainStep,
 };
 use burn_attn_models::{
@@ -259,6 +259,10 @@ fn mistakes_have_their_sentences() {
             "LanguageModelBatch: text 1 must have at least 2 tokens, got 1",
         ),
         (
+            sentence(|| LanguageModelBatch::with_prompts(&[[1, 2], [3, 4]], &[2, 3], &device)),
+            "LanguageModelBatch: prompts of [2, 3] tokens do not fit texts of [2, 2] tokens",
+        ),
+        (
             sentence(|| batch(&TEXTS).divided_by(0)),
             "a loss cannot be divided by 0 tokens",
         ),
@@ -291,6 +295,22 @@ fn mistakes_have_their_sentences() {
             && stranger.ends_with(" is not in the model"),
         "{stranger}"
     );
+}
+
+#[test]
+fn prompts_have_no_loss() {
+    let device = Device::default().autodiff();
+    // The last prompt is its whole text.
+    let batch = LanguageModelBatch::with_prompts(&TEXTS, &[3, 0, 4], &device);
+    let targets = &batch.targets;
+    assert_eq!((targets.count, targets.divisor), (4, 4));
+    let weights = targets.weights.to_data();
+    let expected = TensorData::from([[0.0f32, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0], [0.0; 4]]);
+    weights.assert_eq(&expected, true);
+    let whole = LanguageModelBatch::new(&TEXTS, &device);
+    let tokens = whole.targets.tokens.into_data();
+    tokens.assert_eq(&targets.tokens.to_data(), true);
+    assert_eq!(whole.targets.largest, targets.largest);
 }
 
 /// In f16, the square of the first norm is infinite, and the factor that limits the second one is 0.

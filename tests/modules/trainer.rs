@@ -303,6 +303,35 @@ fn data_that_is_not_there_is_said_before_the_first_step() {
 }
 
 #[test]
+fn a_folder_that_is_not_there_or_of_another_run_is_said_before_the_first_step() {
+    let (_alone, folder) = (alone(), folder());
+    let refused = |path: &Path| {
+        let mut trainer = trainer(path, |_| ());
+        let outcome = trainer.run(&texts(), |_, _| -> Result<_, TrainError> {
+            Ok(ControlFlow::Break(()))
+        });
+        assert_eq!(trainer.state.step, 0);
+        outcome.expect_err("refused").to_string()
+    };
+    let none = folder.path().join("none");
+    let sentence = format!("cannot write into {}: not a directory", none.display());
+    assert_eq!(refused(&none), sentence);
+
+    let mut first = trainer(folder.path(), |_| ());
+    run(&mut first, &texts(), 2);
+    let path = folder.path().join(NEWEST_CHECKPOINT);
+    let sentence = "is of another run: resume it, or choose another folder";
+    assert_eq!(
+        refused(folder.path()),
+        format!("{} {sentence}", path.display())
+    );
+    assert_eq!(newest(folder.path()).state.step, 2);
+    // It goes on in its own folder.
+    run(&mut first, &texts(), 4);
+    assert_eq!(newest(folder.path()).state.step, 4);
+}
+
+#[test]
 fn what_a_checkpoint_cannot_hold_is_said_before_the_first_step() {
     let (_alone, folder) = (alone(), folder());
     for name in ["model", "average", "optimizer-2"] {

@@ -51,13 +51,6 @@ impl ConfigError {
         })
     }
 
-    /// Checks that `d_model` and `n_heads` are positive, and that `d_model` is divisible by `n_heads`. The error names the field that is
-    /// zero, or both fields.
-    pub fn check_heads(config: &'static str, d_model: usize, n_heads: usize) -> Result<(), Self> {
-        Self::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
-        Self::check_divisible(config, ("d_model", d_model), ("n_heads", n_heads))
-    }
-
     /// Checks that the first of two sizes, given with their names, is divisible by the second. The error names both.
     pub fn check_divisible(
         config: &'static str,

@@ -33,13 +33,11 @@ pub use mixer::{
     MixerState, TokenMixer,
 };
 pub use norm::{Norm, NormConfig, normalised};
-#[cfg(feature = "std")]
-pub use ops::with_dropout_seed;
 pub use ops::{
     AttentionBias, AttentionDropout, AttentionMask, AttentionOptions, BlockSize, Captured,
     CausalAlignment, DropoutError, MaskFunction, Number, Pair, PairBlock, Pairs, RelativeBuckets,
     RelativeBucketsError, ScoreForm, ScoreFunction, Shown, StatisticsOptions, VisibleForm,
-    alibi_slopes, seed,
+    alibi_slopes, seed, with_dropout_seed,
 };
 pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};

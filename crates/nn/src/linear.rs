@@ -68,15 +68,21 @@ fn joined<const D: usize>(parts: Vec<Param<Tensor<D>>>, dim: usize) -> Param<Ten
 /// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, and one with an empty length divides by zero on
 /// ndarray.
 pub fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
+    let bias = linear.bias.as_ref().map(Param::val);
+    product(x, linear.weight.val(), bias)
+}
+
+/// As [`apply`], with the weight and the bias of a layer.
+fn product(x: Tensor<3>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<3> {
     let [batch, len, width] = x.dims();
-    let [d_input, d_output] = linear.weight.dims();
+    let [d_input, d_output] = weight.dims();
     if batch == 0 || len == 0 {
         assert_shape!(x, [_, _, d_input]);
         return Tensor::zeros([batch, len, d_output], (&x.device(), x.dtype()));
     }
     // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
     let rows = x.reshape([batch * len, width]);
-    apply_to_rows(linear, rows).reshape([batch, len, d_output])
+    burn_attn_ops::linear(rows, weight, bias).reshape([batch, len, d_output])
 }
 
 /// The output projection of the `merged` heads, multiplied by the sigmoid of the gate's projection of its input, if there is a gate.
@@ -96,13 +102,15 @@ pub(crate) fn output(
     output
 }
 
-/// The product of `x` and the weight of `linear`, without the bias: the change of its output when `x` is added to its input.
-pub(crate) fn apply_without_bias(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
-    let weight_alone = Linear {
-        weight: linear.weight.clone(),
-        bias: None,
-    };
-    apply(&weight_alone, x)
+/// The product of `x` and the first `columns` columns of the weight of `linear`, without the bias: the change of these columns of its output
+/// when `x` is added to its input.
+pub(crate) fn apply_without_bias(linear: &Linear, x: Tensor<3>, columns: usize) -> Tensor<3> {
+    let weight = linear.weight.val();
+    match weight.dtype().is_float() {
+        true => product(x, weight.narrow(1, 0, columns), None),
+        // Packed numbers share scales, which not every backend narrows with them.
+        false => product(x, weight, None).narrow(2, 0, columns),
+    }
 }
 
 /// `embedding`, which is to be added to sequences `[batch, len, width]`.

@@ -2,8 +2,9 @@
 
 use burn::tensor::Tensor;
 
-/// Bounds logits between `−cap` and `cap`: `cap · tanh(logits / cap)` hardly changes small logits and keeps the order of all. For
-/// the output logits of a model; attention has [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
+/// Bounds logits between `−cap` and `cap`: `cap · tanh(logits / cap)` hardly changes small logits and keeps the order, up to ties of
+/// logits far beyond `cap`; in half precision from about three times `cap` on. For the output logits of a model; attention has
+/// [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
 ///
 /// Takes three operations per logit; training keeps one number per logit. Panics when `cap` is not positive and finite.
 ///

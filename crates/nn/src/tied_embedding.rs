@@ -20,7 +20,8 @@ pub struct TiedEmbeddingConfig {
     pub vocab_size: usize,
     /// Width of an embedded token.
     pub d_model: usize,
-    /// Whether embedded tokens are multiplied by `√d_model`, as in the paper and Gemma, or not, as in GPT-2.
+    /// Whether embedded tokens are multiplied by `√d_model`, as in the paper and Gemma, or not, as in GPT-2. An `input_factor` replaces this
+    /// factor.
     #[config(default = true)]
     pub scaled: bool,
     /// Factor on embedded tokens, if it is neither `√d_model` nor 1, as in Granite. Default: according to `scaled`.

@@ -27,10 +27,10 @@ use burn_attn_ops::{
 /// residual sum), with cross-attention `cross.normed`, `cross.…` and `after_cross`, then `feed_forward.normed`, `feed_forward.output` and `output`; a parallel layer has no
 /// `after_self`. A [`TransformerStack`](crate::TransformerStack) has those of its layers as `0.…`, `1.…` and so on, then `output`.
 ///
-/// Other [mixers of tokens](crate::TokenMixer) have fewer steps: [`LatentAttention`](crate::LatentAttention) those from `query` on for whole sequences, and
+/// Other [mixers of tokens](crate::TokenMixer), which are traced in a layer, have fewer steps: [`LatentAttention`](crate::LatentAttention) those from `query` on for whole sequences, and
 /// [`GatedDeltaRule`](crate::GatedDeltaRule) `query`, `key`, `value`, `mixed` (what each head reads from its memory) and `output`.
 ///
-/// `forward_with_statistics` returns instead what the weights look like, in memory that is linear in the lengths: `entropy`, `first_key`, `distances`, `top_keys` and
+/// `forward_with_statistics`, which [`LatentAttention`](crate::LatentAttention) has in a stack alone, returns instead what the weights look like, in memory that is linear in the lengths: `entropy`, `first_key`, `distances`, `top_keys` and
 /// `top_weights` of every attention, as [`AttentionStatistics`](burn_attn_ops::AttentionStatistics) describes them.
 ///
 /// ```

@@ -1,6 +1,6 @@
 //! Masks and biases that do not fit the scores.
 
-use burn::tensor::{Bool, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor};
 use burn_attn::{
     AttentionBias, AttentionMask, CausalAlignment, MultiHeadAttentionConfig,
     MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
@@ -105,6 +105,29 @@ fn masks_that_cannot_be_combined() {
         sentence(|| aligned(CausalAlignment::TopLeft).and(aligned(CausalAlignment::BottomRight))),
         "a mask has one causal alignment, but TopLeft and BottomRight were combined"
     );
+}
+
+#[test]
+fn masks_on_two_devices() {
+    let mut devices = devices::cpu().into_iter();
+    let [Some((_, first)), Some((_, second))] = [devices.next(), devices.next()] else {
+        return;
+    };
+    let numbers = |device: &Device| Tensor::<2, Int>::zeros([2, 7], device);
+    let lengths = |device: &Device| AttentionMask::key_lengths(Tensor::zeros([2], device));
+    let dense = |device: &Device| AttentionMask::padding(numbers(device), 1);
+    let one = AttentionMask::segments(numbers(&first), numbers(&first));
+    let packings = AttentionMask::segments(numbers(&first), numbers(&second));
+    for (mask, other) in [
+        (lengths(&first), lengths(&second)),
+        (dense(&first), dense(&second)),
+        (one, packings),
+    ] {
+        assert_eq!(
+            sentence(|| mask.and(other)),
+            format!("masks with tensors on {first:?} and {second:?} cannot be combined")
+        );
+    }
 }
 
 #[test]

@@ -160,10 +160,16 @@ fn operands(device: &Device) -> (Tensor<4>, Tensor<4>, AttentionOptions) {
 #[test]
 fn of_the_operation_with_every_kind_of_operand() {
     // Blocks of this size take minutes on a GPU in software.
-    for (_, device) in devices::cpu() {
+    let devices = devices::cpu().into_iter().map(|(_, device)| device);
+    for device in devices.flat_map(|device| [device.clone(), device.autodiff()]) {
         let (query, key, of_call) = operands(&device);
+        let query = match device.is_autodiff() {
+            true => query.require_grad(),
+            false => query,
+        };
         let weights = attention_weights(query.clone(), key.clone(), of_call.clone());
         let statistics = attention_statistics(query, key, of_call, options());
+        assert!(!statistics.entropy.is_autodiff());
         let mut trace = Trace::new();
         trace.add("entropy", statistics.entropy);
         trace.add("first_key", statistics.first_key);

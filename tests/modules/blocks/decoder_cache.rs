@@ -131,6 +131,12 @@ fn memories_that_join_keep_their_padding() {
         decoding.cache.join(other.clone());
         decoding.read(&[1], 5, 1);
         let config = KvCacheConfig::new(LEN).with_initial_capacity(2);
+        let mut empty = other.clone();
+        empty.reorder(&[]);
+        let mut without_memory = decoding.decoder.cache(2, &config);
+        without_memory.join(empty);
+        without_memory.reorder(&[1]);
+        assert!(without_memory.layers()[0].memory.is_none());
         decoding.cache = decoding.decoder.cache(0, &config);
         decoding.cache.join(other);
         decoding.read(&[1], 5, 1);

@@ -164,21 +164,23 @@ fn a_context_reaches_the_cross_attention() {
             TOLERANCE,
         );
     }
-    for placed in [
-        AttentionContext::new().offset(3),
-        AttentionContext::new().positions(vec![3, 3]),
+    let empty = AttentionContext::new;
+    for (placed, what) in [
+        (empty().offset(3), "an offset into the memory was"),
+        (empty().positions(vec![3, 3]), "positions were"),
     ] {
         let placed = token(0).memory_context(placed);
         assert_eq!(
             sentence(|| layer.forward_cached(placed, &mut cache)),
-            "TransformerLayer: an offset into the memory, or positions, were given beside a cache, which knows how many tokens came before"
+            format!(
+                "TransformerLayer: {what} given beside a cache, which knows how many tokens came before"
+            )
         );
     }
     let embedded = token(0).memory_position_embedding(memory.clone());
     assert_eq!(
         sentence(|| layer.forward_cached(embedded, &mut cache)),
-        "TransformerLayer: a position embedding of the memory, key positions or a position encoding cannot join the memory of a cache, which is \
-         projected already"
+        "TransformerLayer: a position embedding cannot join the memory of a cache, which is projected already"
     );
     assert_eq!(cache.tokens.lengths(), [7, 7]);
     assert_eq!(
@@ -349,15 +351,27 @@ fn what_a_layer_cannot_be_told() {
         "TransformerLayer: a memory was given to a layer without cross-attention"
     );
     let lengths = Tensor::from_data([5, 3], &device);
-    for input in [
-        LayerInput::new(x()).memory_mask(AttentionMask::key_lengths(lengths)),
-        LayerInput::new(x()).memory_lengths(&[5, 3]),
-        LayerInput::new(x()).memory_position_embedding(memory()),
-        LayerInput::new(x()).memory_context(AttentionContext::new().offset(3)),
+    let input = || LayerInput::new(x());
+    for (input, what) in [
+        (
+            input().memory_mask(AttentionMask::key_lengths(lengths)),
+            "a mask was",
+        ),
+        (input().memory_lengths(&[5, 3]), "lengths were"),
+        (
+            input().memory_position_embedding(memory()),
+            "a position embedding was",
+        ),
+        (
+            input().memory_context(AttentionContext::new().offset(3)),
+            "an offset was",
+        ),
     ] {
         assert_eq!(
             sentence(|| plain.forward(input)),
-            "TransformerLayer: a mask, lengths, a context or a position embedding of a memory were given to a layer without cross-attention"
+            format!(
+                "TransformerLayer: {what} given for the memory of a layer without cross-attention"
+            )
         );
     }
     let projected = looking
@@ -370,7 +384,7 @@ fn what_a_layer_cannot_be_told() {
         .memory_position_embedding(memory());
     assert_eq!(
         sentence(|| looking.forward(input)),
-        "CrossAttention: a key position embedding, key positions or a position encoding cannot join a memory that is projected already"
+        "CrossAttention: a key position embedding cannot join a memory that is projected already"
     );
     let block = BlockConfig::new().with_separate_norms(true);
     let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_block(block);

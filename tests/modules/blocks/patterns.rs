@@ -206,6 +206,10 @@ fn a_pattern_that_no_stack_can_have() {
             "pattern Cycle needs at least one block",
         ),
         (
+            LayerPattern::Cycle(vec![block(); 4]),
+            "pattern Cycle has 4 blocks for 3 layers",
+        ),
+        (
             LayerPattern::Shared(0),
             "pattern Shared needs 1 to 3 layers with weights, got 0",
         ),
@@ -228,7 +232,7 @@ fn a_pattern_that_no_stack_can_have() {
 #[test]
 fn a_position_for_a_stack_that_has_its_own() {
     let device = devices::any();
-    let stack = mixed(2, &device);
+    let stack = mixed(4, &device);
     let position = stack.position(0).expect("a rotary table").clone();
     let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
     let input = LayerInput::new(x).position(position);

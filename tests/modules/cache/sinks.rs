@@ -209,17 +209,25 @@ fn what_does_not_go_with_sinks() {
     let x: Tensor<3> = tensor([1, 12, D_MODEL], 1, &device);
     in_pieces(&module, &mut cache, &x, &[7, 5]);
     let input = |len| SelfAttentionInput::new(tensor([1, len, D_MODEL], 1, &device));
-    let beside = "KvCache: a mask, a bias, a function or positions were given beside a cache with sink tokens, in which tokens move";
+    let beside = |what: &str| {
+        format!("KvCache: {what} given beside a cache with sink tokens, in which tokens move")
+    };
     let bias = AttentionBias::alibi(Tensor::ones([6], &device));
     let function = ScoreFunction::new("twice", |scores, _| scores * 2.0);
     for (input, expected) in [
-        (input(1).mask(AttentionMask::window(3, 0)), beside),
-        (input(1).bias(bias), beside),
-        (input(1).positions(vec![vec![4]]), beside),
-        (input(1).score_function(function), beside),
+        (
+            input(1).mask(AttentionMask::window(3, 0)),
+            beside("a mask was"),
+        ),
+        (input(1).bias(bias), beside("a bias was")),
+        (input(1).positions(vec![vec![4]]), beside("positions were")),
+        (
+            input(1).score_function(function),
+            beside("a score function was"),
+        ),
         (
             input(8),
-            "KvCache: sequence 0 cannot take 8 tokens at once: beside 2 sink tokens, its max_len has room for 7",
+            "KvCache: sequence 0 cannot take 8 tokens at once: beside 2 sink tokens, its max_len has room for 7".into(),
         ),
     ] {
         assert_eq!(

@@ -159,15 +159,15 @@ fn of_model(logits: &[f32]) -> String {
 fn models_that_say_nonsense() {
     assert_eq!(
         of_model(&[0.0, 1.0, f32::NAN, 2.0, 0.0, 0.0, 0.0]),
-        "generate: the logit of token 2 is NaN, and the largest must be finite"
+        "generate: in row 0, the logit of token 2 is NaN, and the largest must be finite"
     );
     assert_eq!(
         of_model(&[f32::NEG_INFINITY; 7]),
-        "generate: the logit of token 0 is -inf, and the largest must be finite"
+        "generate: in row 0, the logit of token 0 is -inf, and the largest must be finite"
     );
     assert_eq!(
         of_model(&[0.0, 1.0, 2.0, f32::INFINITY, 0.0, 0.0, 0.0]),
-        "generate: the logit of token 3 is inf, and the largest must be finite"
+        "generate: in row 0, the logit of token 3 is inf, and the largest must be finite"
     );
     assert_eq!(
         of_model(&[0.0; 5]),
@@ -199,4 +199,17 @@ fn models_in_training() {
         beam_search(&model, state(), &prompts, &BeamOptions::new(2, 5)),
         Err(GenerateError::Autodiff)
     );
+}
+
+#[test]
+fn nonsense_is_said_of_its_row() {
+    let model = Scripted::new(|row: &[u32]| vec![if row[0] == 3 { f32::NAN } else { 0.0 }; 7]);
+    let prompts = [vec![1], vec![3]];
+    let said = "generate: in row 1, the logit of token 0 is NaN, and the largest must be finite";
+    let options = GenerateOptions::new(5);
+    let error = generate(&model, model.start(&prompts), &prompts, &options);
+    assert_eq!(error.unwrap_err().to_string(), said);
+    let options = BeamOptions::new(2, 5);
+    let error = beam_search(&model, model.start(&prompts), &prompts, &options);
+    assert_eq!(error.unwrap_err().to_string(), said);
 }

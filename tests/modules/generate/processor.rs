@@ -74,6 +74,10 @@ fn forbidding_everything_is_an_error() {
         .logits_processor(|_, _, logits| logits.fill(f32::NEG_INFINITY))
         .next();
     let logit = f32::NEG_INFINITY;
-    let refused_by = GenerateError::Logit { token: 0, logit };
+    let refused_by = GenerateError::Logit {
+        row: 0,
+        token: 0,
+        logit,
+    };
     assert_eq!(refused, Some(Err(refused_by)));
 }

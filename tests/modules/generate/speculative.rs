@@ -221,7 +221,7 @@ fn what_is_wrong_with_the_draft_is_said_of_it() {
     )
     .unwrap_err();
     assert!(matches!(refused, GenerateError::Draft(_)), "{refused:?}");
-    let said = "generate: the logit of token 2 is NaN, and the largest must be finite";
+    let said = "generate: in row 0, the logit of token 2 is NaN, and the largest must be finite";
     assert_eq!(refused.to_string(), format!("the draft: {said}"));
     // Nobody asks it for no guesses.
     let found = with_draft(&model, &broken, &options, 0);

@@ -247,6 +247,21 @@ fn bad_input_is_refused() {
         .with_d_value_head(7)
         .init(&device);
     let config_of_both = KvCacheConfig::new(40);
+    let mut latent = module.cache(2, &config_of_both);
+    let mut plain = attention.cache(2, &config_of_both);
+    let misfit = |cache: &str, layer: &str| {
+        format!(
+            "KvCache: a cache of {cache} does not fit a layer with {layer}: it was made for another layer"
+        )
+    };
+    assert_eq!(
+        sentence(|| attention.forward_cached(x.clone(), &mut latent)),
+        misfit("latent vectors", "keys and values")
+    );
+    assert_eq!(
+        sentence(|| module.forward_cached(x.clone(), &mut plain)),
+        misfit("keys and values", "latent vectors")
+    );
     for (mut own, other, kinds) in [
         (
             module.cache(1, &config_of_both),

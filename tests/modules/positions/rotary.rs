@@ -2,11 +2,11 @@
 
 use burn::{
     module::Module,
-    tensor::{DType, Device, Tensor, TensorData},
+    tensor::{DType, Device, FloatDType, Tensor, TensorData},
 };
 use burn_attn::{
     ops::split_heads,
-    positions::{Positions, Rotary, RotaryConfig, RotaryLayout},
+    positions::{Positions, Rotary, RotaryConfig, RotaryLayout, SinusoidalConfig},
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_same, difference, numbers},
@@ -265,6 +265,38 @@ fn tables_follow_the_type_of_the_input() {
             }
         }
     }
+}
+
+/// A process sets the default type of a device once, so this test runs itself in a process of its own.
+#[test]
+#[cfg(feature = "flex")]
+fn tables_are_not_rounded_to_the_default_type() {
+    const ALONE: &str = "BURN_ATTN_TEST_BF16";
+    if std::env::var_os(ALONE).is_none() {
+        // Not `current_exe`, which is the loader where cargo's runner is one.
+        let program = std::env::args_os().next().expect("a program");
+        let name = "positions::rotary::tables_are_not_rounded_to_the_default_type";
+        let mut process = std::process::Command::new(program);
+        process.args(["--exact", name]).env(ALONE, "1");
+        let output = process.output().expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(text.contains("1 passed"), "{text}");
+        return;
+    }
+    let mut device = Device::flex();
+    let configured = device.configure(FloatDType::BF16);
+    configured.expect("there are no tensors yet");
+    let x = tensor(SHAPE, 1, &device).cast(DType::F32);
+    let layout = RotaryLayout::HalfSplit;
+    let rotary = config(layout).init(D_HEAD, &device);
+    let rotated = rotary.forward(x.clone(), &Positions::Offset(331));
+    let expected = naive(&x, layout, D_HEAD, |_, i| (331 + i) as f64);
+    assert_close("rotary", &rotated.to_data(), &expected, 1e-6);
+    let sinusoidal = SinusoidalConfig::new(2).with_max_len(MAX_LEN).init(&device);
+    let zeros = Tensor::zeros([1, 1, 2], (&device, DType::F32));
+    let wave = sinusoidal.forward_from(zeros, 331).to_data();
+    let expected = TensorData::from([[[331f64.sin(), 331f64.cos()]]]);
+    assert_close("sinusoidal", &wave, &expected, 1e-6);
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! The attention modules, the feed-forward network and the linear layer below them.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, quantization::QuantScheme};
 use burn_attn::{
-    AttentionMask, CrossAttentionConfig, CrossAttentionInput, FeedForwardActivation,
-    FeedForwardConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig,
-    SelfAttentionInput, ops,
+    AttentionBias, AttentionMask, AttentionOptions, CrossAttentionConfig, CrossAttentionInput,
+    FeedForwardActivation, FeedForwardConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput,
+    RelativeBuckets, SelfAttentionConfig, SelfAttentionInput, ops,
 };
 use burn_attn_tests::{
     compare::assert_close,
     numbers::{filled, tensor},
+    sentence,
 };
 
 use super::{BLOCK, D_FF, D_MODEL, HEADS, TOLERANCE, check, devices, heads, packed, schemes};
@@ -159,6 +160,74 @@ fn a_product_is_off_by_half_a_step() {
             let bound = x.clone().abs().matmul(half_steps) + 1e-5;
             let most: f32 = (off - bound).max().into_scalar();
             assert!(most <= 0.0, "{backend}, {name}: {most:.1e} beyond");
+        }
+    }
+}
+
+fn packed_or_unpacked<const D: usize>(
+    x: Tensor<D>,
+    scheme: &QuantScheme,
+    is_packed: bool,
+) -> Tensor<D> {
+    let packed = x.quantize_dynamic(scheme);
+    match is_packed {
+        true => packed,
+        false => packed.dequantize(),
+    }
+}
+
+#[test]
+fn tensors_of_the_options_in_8_bits() {
+    let (len_q, len_kv) = (7, 9);
+    let buckets = RelativeBuckets {
+        buckets: 8,
+        max_distance: 20,
+        bidirectional: true,
+    };
+    // Blocks of a tensor of four dimensions have eight, and ndarray has six at most.
+    let [(_, whole), _] = schemes();
+    for (backend, device) in devices() {
+        let x = |len, seed| tensor::<4>([2, HEADS, len, 6], seed, &device);
+        let operands = || [x(len_q, 1), x(len_kv, 2), x(len_kv, 3)];
+        for (name, scheme) in schemes() {
+            let options = |is_packed: bool| {
+                let slopes =
+                    |seed| packed_or_unpacked(tensor([HEADS], seed, &device), &scheme, is_packed);
+                let table = |rows, columns| {
+                    let table = tensor([rows, columns], 5, &device);
+                    packed_or_unpacked(table, &scheme, is_packed)
+                };
+                let dense = tensor([1, HEADS, len_q, len_kv], 6, &device);
+                let dense = packed_or_unpacked(dense, &whole, is_packed);
+                let biases = [
+                    AttentionBias::alibi(slopes(4)),
+                    AttentionBias::relative(table(buckets.buckets, HEADS), buckets),
+                    AttentionBias::distances(table(HEADS, len_q + len_kv - 1)),
+                    AttentionBias::dense(dense),
+                ];
+                let biases = biases.map(|bias| AttentionOptions::default().bias(bias));
+                let sinks = AttentionOptions::default().sinks(slopes(7));
+                biases.into_iter().chain([sinks])
+            };
+            for (packed, floats) in options(true).zip(options(false)) {
+                let [actual, expected] = [packed, floats].map(|options| {
+                    let [query, key, value] = operands();
+                    ops::attention(query, key, value, options).into_data()
+                });
+                assert_close(&format!("{backend}, {name}"), &actual, &expected, TOLERANCE);
+            }
+            for (index, operand) in ["query", "key", "value"].into_iter().enumerate() {
+                let mut operands = operands();
+                operands[index] = operands[index].clone().quantize_dynamic(&whole);
+                let [query, key, value] = operands;
+                let options = AttentionOptions::default();
+                assert_eq!(
+                    sentence(|| ops::attention(query, key, value, options)),
+                    format!(
+                        "attention: the {operand} is quantised, but attention takes floats, as `dequantize` makes them"
+                    )
+                );
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use burn::tensor::{DType, Device, Tensor};
 use burn_attn_ops::{AttentionOptions, CausalAlignment};
 
 use super::{
-    context::{AttentionContext, KEYS_ARE_QUERIES},
+    context::{AttentionContext, KEYS_ARE_QUERIES, refuse},
     heads::{Heads, KeyValue, Partial, Projected},
     masks::{by_position, first_keys, first_queries},
 };
@@ -77,12 +77,13 @@ impl Heads {
 
     /// The operands and options of causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache,
     /// and the attention to its shared prefix. The keys and values of these tokens are added to the cache, and described by `keys`.
-    /// Without them, those that `keys` describes are read, which another module has added.
+    /// Without them, those that `keys` describes are read, which another module has added. `values_in_keys` says whether values are the last
+    /// numbers of keys.
     pub(super) fn prepare_cached(
         &self,
         (query, key_value): (Tensor<4>, Option<KeyValue>),
         context: AttentionContext,
-        window: Option<usize>,
+        (window, values_in_keys): (Option<usize>, bool),
         cache: &mut KvCache,
         keys: &mut Option<CachedKeys>,
     ) -> (Projected, AttentionOptions, Option<Partial>) {
@@ -90,7 +91,8 @@ impl Heads {
         let options = self.options(context.mask, context.bias, context.score_function);
         if let Some(key_value) = key_value {
             let tokens = (context.positions, context.lengths);
-            *keys = Some(self.append(key_value, tokens, &options, (position, window), cache));
+            let kind = (window, values_in_keys);
+            *keys = Some(self.append(key_value, tokens, &options, (position, kind), cache));
         }
         let keys = keys.as_ref().expect(NO_KEYS);
         self.over_cache(query, options, (position, window), cache, keys)
@@ -102,18 +104,27 @@ impl Heads {
         [key, value]: KeyValue,
         (positions, lengths): (Option<Positions>, Option<Vec<usize>>),
         options: &AttentionOptions,
-        (position, window): (&Position, Option<usize>),
+        (position, kind @ (window, _)): (&Position, (Option<usize>, bool)),
         cache: &mut KvCache,
     ) -> CachedKeys {
         let [batch, _, len_q, _] = key.dims();
         let counts = lengths.unwrap_or_else(|| vec![len_q; batch]);
-        cache.check(&key, &value, &counts, window);
+        cache.check(&key, &value, &counts, kind);
         let longest = cache.lengths().into_iter().max().unwrap_or(0) + len_q;
         let drops_oldest = cache.drops_oldest();
-        assert!(
-            !drops_oldest || options.is_plain() && positions.is_none(),
-            "KvCache: a mask, a bias, a function or positions were given beside a cache with sink tokens, in which tokens move"
-        );
+        if drops_oldest {
+            let of_tokens = [
+                ("a mask was", !options.mask.is_none()),
+                ("a bias was", !options.bias.is_none()),
+                ("a score function was", options.score_function.is_some()),
+                ("positions were", positions.is_some()),
+            ];
+            refuse(of_tokens, |what| {
+                format!(
+                    "KvCache: {what} given beside a cache with sink tokens, in which tokens move"
+                )
+            });
+        }
         let has_bias = position.bias_source().is_some();
         let has_distances = window.is_some() || has_bias || options.counts_distances();
         // Positions on several axes have no distances, and these tokens have their places.
@@ -199,10 +210,8 @@ impl Heads {
         let query = self.prepare_query(query, |query| position.rotate(query, &keys.positions));
         let prefix = self.prefix_attention(&query, options.clone(), cache, (position, keys));
         let [_, _, len_kv, _] = key.dims();
-        let options = match is_plain {
-            true => options,
-            false => options.of_kept_keys(&appended.first_tokens, len_kv, [len_q, keys.longest]),
-        };
+        let lengths = [len_q, keys.longest];
+        let options = options.of_kept_keys(&appended.first_tokens, len_kv, lengths);
         let options = options.mask(by_position(true, window));
         let place = |options: AttentionOptions, cache: &KvCache| match listed {
             Some(of_query) if options.counts_distances() => {

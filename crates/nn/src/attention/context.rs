@@ -124,8 +124,8 @@ impl AttentionContext {
         self
     }
 
-    /// Whether the caller has said nothing.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// What a caller can have given, for [`refuse`], and whether it was.
+    pub(crate) fn given(&self) -> [(&'static str, bool); 8] {
         // By name, so that a new field is not forgotten.
         let Self {
             mask,
@@ -139,14 +139,16 @@ impl AttentionContext {
             made_mask: _,
             is_of_stack: _,
         } = self;
-        mask.is_none()
-            && bias.is_none()
-            && score_function.is_none()
-            && lengths.is_none()
-            && offset.is_none()
-            && positions.is_none()
-            && key_positions.is_none()
-            && position.is_none()
+        [
+            ("a mask was", !mask.is_none()),
+            ("a bias was", !bias.is_none()),
+            ("a score function was", score_function.is_some()),
+            ("lengths were", lengths.is_some()),
+            ("an offset was", offset.is_some()),
+            ("positions were", positions.is_some()),
+            ("key positions were", key_positions.is_some()),
+            ("a position encoding was", position.is_some()),
+        ]
     }
 
     /// Panics, in the name of `module`, on what says where queries stand among the keys of another sequence.
@@ -172,6 +174,16 @@ impl AttentionContext {
         let of_queries = self.positions.as_ref().filter(|_| may_be_queries);
         let positions = self.key_positions.as_ref().or(of_queries);
         positions.cloned().unwrap_or_default()
+    }
+}
+
+/// Panics with the `sentence` about the first of these that is given.
+pub(crate) fn refuse(
+    given: impl IntoIterator<Item = (&'static str, bool)>,
+    sentence: impl FnOnce(&str) -> String,
+) {
+    if let Some((what, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+        panic!("{}", sentence(what));
     }
 }
 

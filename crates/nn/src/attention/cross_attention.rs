@@ -8,7 +8,7 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    context::{AttentionContext, context_builders},
+    context::{AttentionContext, context_builders, refuse},
     heads::{Heads, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
     memory::{CrossMemory, ProjectedMemory},
@@ -219,8 +219,10 @@ impl CrossAttention {
         recorder.step("projected_memory", &projected);
         let [mut key, value] = split(projected, [of_key, of_value]);
         if let Some(embedding) = embedding {
-            let added = apply_without_bias(&self.key_value, fitted(embedding, shape));
-            let [added, _] = split(added, [of_key, of_value]);
+            let (heads, width) = of_key;
+            let embedding = fitted(embedding, shape);
+            let added = apply_without_bias(&self.key_value, embedding, heads * width);
+            let [added] = split(added, [of_key]);
             key = key + added;
         }
         ProjectedMemory {
@@ -270,12 +272,15 @@ impl CrossAttention {
                 self.project_keys_and_values(memory, embedding, place, recorder)
             }
             CrossMemory::Projected(memory) => {
-                assert!(
-                    input.key_position_embedding.is_none()
-                        && context.position.is_none()
-                        && context.key_positions.is_none(),
-                    "{NAME}: a key position embedding, key positions or a position encoding cannot join a memory that is projected already"
-                );
+                let embedding = input.key_position_embedding.is_some();
+                let late = [
+                    ("a key position embedding", embedding),
+                    ("key positions", context.key_positions.is_some()),
+                    ("a position encoding", context.position.is_some()),
+                ];
+                refuse(late, |what| {
+                    format!("{NAME}: {what} cannot join a memory that is projected already")
+                });
                 self.check(&memory, batch, query.dtype());
                 memory
             }

@@ -85,7 +85,7 @@ impl HeadsConfig {
         let (heads, shared) = (("n_heads", n_heads), ("n_kv_heads", n_kv_heads));
         ConfigError::check_divisible(config, heads, shared)?;
         if self.d_head.is_none() {
-            ConfigError::check_heads(config, d_model, n_heads)?;
+            ConfigError::check_divisible(config, ("d_model", d_model), heads)?;
         }
         let d_head = self.d_head.unwrap_or(d_model / n_heads);
         let d_value_head = self.d_value_head.unwrap_or(d_head);

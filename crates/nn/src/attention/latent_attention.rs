@@ -354,7 +354,7 @@ impl LatentAttention {
         let heads = &self.heads;
         let projected = (query, Some([key, value]));
         let (operands, options, prefix) =
-            heads.prepare_cached(projected, context, None, cache, &mut None);
+            heads.prepare_cached(projected, context, (None, true), cache, &mut None);
         let merged = heads.attend(operands, options, prefix, &mut Recorder::default());
         let [mixed] = split_heads(merged, [n_heads]);
         merge(mixed.matmul(of_value))

@@ -18,7 +18,7 @@ mod shared_prefix;
 mod traced;
 
 pub use context::AttentionContext;
-pub(crate) use context::context_builders;
+pub(crate) use context::{context_builders, refuse};
 pub use cross_attention::{CrossAttention, CrossAttentionConfig, CrossAttentionInput};
 pub use heads::{AttentionOutput, Heads};
 pub use heads_config::HeadsConfig;

@@ -241,7 +241,7 @@ impl MultiHeadAttention {
         let (heads, context) = (&self.heads, input.context);
         let projected = (query, Some([key, value]));
         let (operands, options, prefix) =
-            heads.prepare_cached(projected, context, self.window, cache, &mut None);
+            heads.prepare_cached(projected, context, (self.window, false), cache, &mut None);
         let merged = heads.attend(operands, options, prefix, recorder);
         output(&self.output, merged, gate, recorder)
     }

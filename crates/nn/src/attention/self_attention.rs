@@ -250,7 +250,7 @@ impl SelfAttention {
         let projected = self.project(input.x, embedding, recorder);
         let (heads, keys) = (&self.heads, &mut shared.cached);
         let (operands, options, prefix) =
-            heads.prepare_cached(projected, input.context, self.window, cache, keys);
+            heads.prepare_cached(projected, input.context, (self.window, false), cache, keys);
         if !shared.is_wanted {
             shared.cached = None;
         }
@@ -329,26 +329,31 @@ impl SelfAttention {
     ) -> (Tensor<4>, Option<KeyValue>) {
         let [d_model, _] = self.query_key_value.weight.dims();
         assert_shape!(x, [_, _, d_model]);
-        let parts = self.heads.sizes.parts();
+        let parts @ [of_query, of_key, _] = self.heads.sizes.parts();
         let projected = apply(&self.query_key_value, x.clone());
         recorder.step("projected", &projected);
+        let [query, key, _] = self.heads.sizes.widths();
+        let columns = match self.shared_key_value {
+            true => query,
+            false => query + key,
+        };
         let added = embedding.map(|embedding| {
             let embedding = fitted(embedding, x.dims());
-            apply_without_bias(&self.query_key_value, embedding)
+            apply_without_bias(&self.query_key_value, embedding, columns)
         });
         if self.shared_key_value {
             let projected = match added {
                 Some(added) => projected + added,
                 None => projected,
             };
-            let [query] = split(projected, [parts[0]]);
+            let [query] = split(projected, [of_query]);
             return (query, None);
         }
         let [query, key, value] = split(projected, parts);
         let Some(added) = added else {
             return (query, Some([key, value]));
         };
-        let [of_query, of_key, _] = split(added, parts);
-        (query + of_query, Some([key + of_key, value]))
+        let [to_query, to_key] = split(added, [of_query, of_key]);
+        (query + to_query, Some([key + to_key, value]))
     }
 }

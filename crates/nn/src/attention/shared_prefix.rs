@@ -24,8 +24,7 @@ impl Heads {
         options.sinks = None;
         let options = self.in_training(options, query);
         let ([batch, n_heads, len_q, width], [_, _, len, _]) = (query.dims(), key.dims());
-        let is_plain = options.is_plain();
-        if is_plain && position.bias_source().is_none() {
+        if options.is_plain() && position.bias_source().is_none() {
             // Every query sees every key: those of all sequences are rows of one.
             let rows = query.clone().swap_dims(0, 1);
             let rows = rows.reshape([1, n_heads, batch * len_q, width]);
@@ -35,10 +34,7 @@ impl Heads {
             let logsumexp: Tensor<3> = logsumexp.reshape([n_heads, batch, len_q]);
             return Some((output.swap_dims(0, 1), logsumexp.swap_dims(0, 1)));
         }
-        let options = match is_plain {
-            true => options,
-            false => options.of_kept_keys(&vec![0; batch], len, [len_q, keys.longest]),
-        };
+        let options = options.of_kept_keys(&vec![0; batch], len, [len_q, keys.longest]);
         let offsets: Vec<i64> = keys.offsets.iter().map(|&at| at as i64).collect();
         let options = options.bias(position.bias());
         let options = options.placed(query, len, &offsets);

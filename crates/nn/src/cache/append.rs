@@ -48,14 +48,10 @@ impl KvCache {
         let even = self.is_even();
         let new_at: Vec<usize> = self.tokens.iter().map(|tokens| tokens.stored).collect();
         for (buffer, rows) in [(&mut self.keys, key), (&mut self.values, value)] {
-            if even {
+            match even {
                 // The padding of a shorter sequence goes to free room, which its next token overwrites.
-                buffer.write(rows, 0, new_at[0]);
-                continue;
-            }
-            for (b, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-                let rows = rows.clone().narrow(0, b, 1).narrow(2, 0, count);
-                buffer.write(rows, b, new_at[b]);
+                true => buffer.write(rows, new_at[0]),
+                false => buffer.write_each(rows, &new_at, counts),
             }
         }
         for (tokens, count) in self.tokens.iter_mut().zip(counts) {

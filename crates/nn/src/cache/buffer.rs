@@ -98,15 +98,30 @@ impl Buffer {
         self.rows.as_ref().expect("absent only while being written")
     }
 
-    /// Overwrites the rows `from .. from + len` of the sequences `item .. item + n` with `rows`, in place unless the buffer is
+    /// Overwrites the rows `from .. from + len` of all sequences with `rows`, in place unless the buffer is shared.
+    pub(super) fn write(&mut self, rows: Tensor<4>, from: usize) {
+        let new = self.stored(rows);
+        self.assign(new, 0, from);
+    }
+
+    /// Overwrites the rows `from[b] .. from[b] + counts[b]` of each sequence `b` with the first ones of `rows`, in place unless the buffer is
     /// shared.
-    pub(super) fn write(&mut self, rows: Tensor<4>, item: usize, from: usize) {
-        let new = match self.layout.storage {
+    pub(super) fn write_each(&mut self, rows: Tensor<4>, from: &[usize], counts: &[usize]) {
+        let new = self.stored(rows);
+        for (item, (&from, &count)) in from.iter().zip(counts).enumerate() {
+            if count > 0 {
+                self.assign(new.narrow(0, item, 1).narrow(2, 0, count), item, from);
+            }
+        }
+    }
+
+    /// `rows` as this buffer stores them.
+    fn stored(&self, rows: Tensor<4>) -> Rows {
+        match self.layout.storage {
             _ if self.is_elsewhere() => Rows::Elsewhere,
             CacheStorage::Float => Rows::Float(rows),
             CacheStorage::Int8 => Rows::encoded(rows),
-        };
-        self.assign(new, item, from);
+        }
     }
 
     fn assign(&mut self, new: Rows, item: usize, from: usize) {

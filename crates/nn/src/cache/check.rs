@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::KvCache;
+use super::{KvCache, join::contents};
 
 impl KvCache {
     pub(crate) fn check(
@@ -10,7 +10,7 @@ impl KvCache {
         key: &Tensor<4>,
         value: &Tensor<4>,
         counts: &[usize],
-        window: Option<usize>,
+        (window, values_in_keys): (Option<usize>, bool),
     ) {
         for (name, tensor, layout) in [
             ("keys", key, &self.keys.layout),
@@ -42,6 +42,13 @@ impl KvCache {
                 "KvCache: {name} on {device:?} do not fit a cache on {own_device:?}"
             );
         }
+        let has_values_in_keys = self.values.is_elsewhere();
+        assert!(
+            values_in_keys == has_values_in_keys,
+            "KvCache: a cache of {} does not fit a layer with {}: it was made for another layer",
+            contents(has_values_in_keys),
+            contents(values_in_keys)
+        );
         let described = |window: Option<usize>| match window {
             Some(window) => format!("a window of {window}"),
             None => "no window".to_owned(),

@@ -66,12 +66,9 @@ impl KvCache {
                 "KvCache: a cache of (heads, widths of keys and values, window) {others:?} cannot join one of {own:?}: they were made for different layers"
             ));
         }
-        if self.values.is_elsewhere() != other.values.is_elsewhere() {
-            let described = |cache: &Self| match cache.values.is_elsewhere() {
-                true => "latent vectors",
-                false => "keys and values",
-            };
-            let (own, others) = (described(self), described(other));
+        let [own, others] = [self, other].map(|cache| cache.values.is_elsewhere());
+        if own != others {
+            let (own, others) = (contents(own), contents(others));
             return Some(format!(
                 "KvCache: a cache of {others} cannot join one of {own}: they were made for different layers"
             ));
@@ -103,5 +100,13 @@ impl KvCache {
             return;
         }
         self.move_to(&vec![0; self.batch()], self.most_stored(), capacity);
+    }
+}
+
+/// What a cache holds, or a layer has, whose values are the last numbers of its keys or not.
+pub(super) fn contents(values_in_keys: bool) -> &'static str {
+    match values_in_keys {
+        true => "latent vectors",
+        false => "keys and values",
     }
 }

@@ -35,9 +35,9 @@ use prefix::Prefix;
 /// after them, which [`lengths`](crate::AttentionContext::lengths) of the input tell apart. The output at padding is meaningless.
 ///
 /// A call panics when the input has an offset, its mask, bias, lengths or positions do not fit, a token is beyond a rotary table, or the
-/// cache is full, has another window, or differs from the new keys and values in batch size, heads, widths, dtype or device (with or
-/// without autodiff). It also does for positions on several axes beside anything that counts distances (a window, ALiBi, a relative bias),
-/// for positions whose window reaches tokens that have been dropped, and for masks, biases, functions or positions beside sink tokens. Nothing
+/// cache is full, has another window, has latent vectors where the layer has keys and values or the reverse, or differs from the new keys and
+/// values in batch size, heads, widths, dtype or device (with or without autodiff). It also does for positions on several axes beside anything
+/// that counts distances (a window, ALiBi, a relative bias), for positions whose window reaches tokens that have been dropped, and for masks, biases, functions or positions beside sink tokens. Nothing
 /// else is compared: layers of equal sizes cannot be told apart. Refused tokens leave the cache as it was, but where a bias by distances has no
 /// number for a given position, positions are more than 2³⁰ apart, or a function returns what it may not: [`truncate`](Self::truncate) removes
 /// them.
@@ -49,7 +49,7 @@ use prefix::Prefix;
 /// [`at_positions`](crate::AttentionOptions::at_positions) says. Several tokens take `batch · n_kv_heads · len_kv` bytes if some are padding, and up to
 /// `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes what a call reads, at least
 /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which a backend has no kernel, such
-/// as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
+/// as those on GPUs with functions, in f64 or with heads wider than 256, hold at least `batch · n_heads · len_kv` scores.
 ///
 /// # Masks and biases
 ///
@@ -109,7 +109,8 @@ use prefix::Prefix;
 /// # Cost
 ///
 /// `batch · n_kv_heads · capacity · (d_head + d_value_head)` numbers. Adding a token writes those of one position, in
-/// place unless the tensors are shared: do not keep clones of a cache that is in use.
+/// place unless the tensors are shared: do not keep clones of a cache that is in use. Sequences of unequal lengths are written one after
+/// the other, each by operations of its own.
 ///
 /// With ALiBi or a relative bias, also `n_heads · capacity` numbers, or `3 · n_heads · capacity` if the sequences have
 /// unequal lengths: the position biases of one query. Like keys and values, they are computed with the parameters at the

@@ -11,7 +11,7 @@ use burn_attn_ops::AttentionMask;
 use super::MixerState;
 use crate::{
     KvCache, KvCacheConfig, SelfAttention, SelfAttentionInput,
-    attention::SharedKeyValue,
+    attention::{SharedKeyValue, refuse},
     positions::{Position, Positions, check_lengths},
     trace::Recorder,
 };
@@ -214,22 +214,19 @@ impl SelfAttentionInput {
     pub fn sequences(self, mixer: &str) -> (Tensor<3>, Vec<usize>) {
         let context = self.context;
         let unused = [
-            ("a mask", !context.mask.is_none()),
-            ("a bias", !context.bias.is_none()),
-            ("a score function", context.score_function.is_some()),
-            ("an offset", context.offset.is_some()),
-            ("key positions", context.key_positions.is_some()),
+            ("a mask was", !context.mask.is_none()),
+            ("a bias was", !context.bias.is_none()),
+            ("a score function was", context.score_function.is_some()),
+            ("an offset was", context.offset.is_some()),
+            ("key positions were", context.key_positions.is_some()),
             (
-                "a position embedding",
+                "a position embedding was",
                 self.query_key_position_embedding.is_some(),
             ),
         ];
-        for (what, is_given) in unused {
-            assert!(
-                !is_given,
-                "{mixer}: {what} was given, but it has no scores of queries and keys"
-            );
-        }
+        refuse(unused, |what| {
+            format!("{mixer}: {what} given, but it has no scores of queries and keys")
+        });
         let [batch, len, _] = self.x.dims();
         let lengths = context.lengths.unwrap_or_else(|| vec![len; batch]);
         check_lengths(mixer, &lengths, "", [batch, len]);

@@ -4,7 +4,7 @@
 //! | --- | --- | --- | --- |
 //! | [`Sinusoidal`] | the embeddings, once | no | `max_len` |
 //! | [`Learned`] | the embeddings, once | yes | `max_len` |
-//! | [`Rotary`] | queries and keys, in every layer | no | `max_len`; [`RotaryScaling`] stretches it |
+//! | [`Rotary`] | queries and keys, in every layer | no | `max_len`, which has to be raised together with [`RotaryScaling`] |
 //! | [`Alibi`] | the scores, in every layer | optionally | any |
 //! | [`RelativeBias`] | the scores, in every layer | yes | any |
 //!
@@ -17,9 +17,9 @@
 //! that start again at 0, drafts that compete for one place. Rotary angles, ALiBi, relative biases and windows count between them.
 //! Causality does not: a token sees those that come before it in its row, whatever their positions.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use crate::parameter::select_rows;
+use crate::parameter::{select_rows, wide};
 
 mod alibi;
 mod encoding;
@@ -63,6 +63,12 @@ fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions)
     x + select_rows(table, |table| table.select(0, rows))
         .cast(dtype)
         .reshape([batch, len, d_model])
+}
+
+/// A fixed table in the default type of `device`, but at least in f32: modules in f32 read it too.
+fn fixed_table(numbers: TensorData, device: &Device) -> Tensor<2> {
+    let dtype = wide(device.settings().float_dtype.into());
+    Tensor::from_data(numbers, (device, dtype))
 }
 
 /// Indices or counts of tokens or rows, as a tensor.

@@ -16,7 +16,8 @@ use crate::{
 /// Configuration of [`RelativeBias`].
 #[derive(Config, Debug, PartialEq)]
 pub struct RelativeBiasConfig {
-    /// Number of biases per head.
+    /// Number of biases per head. With separate biases for keys after the query, each direction has half of them: the last of an odd number is
+    /// never read.
     #[config(default = 32)]
     pub buckets: usize,
     /// The distance beyond which all keys share one bias (tokens).

@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn_derive::Config;
 
-use super::{Positions, add_rows};
+use super::{Positions, add_rows, fixed_table};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`Sinusoidal`].
@@ -64,7 +64,7 @@ impl SinusoidalConfig {
         expect_valid(self.validate());
         let positions: Vec<usize> = (0..self.max_len).collect();
         Sinusoidal {
-            table: Tensor::from_data(self.table(&positions), device),
+            table: fixed_table(self.table(&positions), device),
             config: self.clone(),
         }
     }
@@ -141,9 +141,9 @@ impl Sinusoidal {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus its positions, with the shapes, panics and cost of [`Learned::forward_from`](super::Learned::forward_from). The table has
-    /// the default type of the device it was built for; if that is not f64, rows for an `x` in f64 are computed here, a sine or cosine per
-    /// number.
+    /// `x` plus its positions, with the shapes, panics and cost of [`Learned::forward_from`](super::Learned::forward_from). The table is
+    /// in f32, or in f64 if that is the default type of the device it was built for; if it is in f32, rows for an `x` in f64 are computed here, a
+    /// sine or cosine per number.
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
         let [max_len, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);

@@ -94,8 +94,8 @@ pub struct BlockConfig {
     /// Whether self-attention projects no keys and values, and attends to those of the nearest earlier layer that does, with the same
     /// window ("Reducing transformer key-value cache size with cross-layer attention", arXiv:2405.12981; the last layers of Gemma 3n). Both
     /// need the same position encoding and widths of the heads. The keys are as the earlier layer has normalised and rotated them: `qk_norm`
-    /// is for the queries alone. Such layers run only in stacks, without cross-attention, whose caches then have fewer layers. Learned
-    /// ALiBi slopes are each layer's own: layers with one cache then compute their position biases again for every token.
+    /// is for the queries alone, and is [`L2`](crate::QkNormConfig::L2) in both layers or in neither. Such layers run only in
+    /// stacks, without cross-attention, whose caches then have fewer layers. Learned ALiBi slopes are each layer's own: layers with one cache then compute their position biases again for every token.
     #[config(default = false, missing = false)]
     pub shared_key_value: bool,
     /// How the projections and the feed-forward network are initialised. Default: as Burn's `Linear`.

@@ -36,29 +36,36 @@ impl<S: MixerState> LayerCache<S> {
     }
 
     /// Appends the sequences of `other`, with their memory: [`KvCache::join`]. If the memories differ in length, the
-    /// shorter one is padded with keys of zeros at its end, which a mask of the memory must hide. Panics also when only one of two caches
-    /// with sequences has a memory, and as [`ProjectedMemory::join`] does.
+    /// shorter one is padded with keys of zeros at its end, which a mask of the memory must hide. The memory of a cache without sequences does not
+    /// count. Panics also when only one of two caches with sequences has a memory, and as [`ProjectedMemory::join`] does.
     pub fn join(&mut self, other: Self) {
         if let Some(reason) = self.refuses_join(&other) {
             panic!("{reason}");
         }
-        self.memory = match (self.memory.take(), other.memory) {
-            (Some(own), Some(others)) => Some(own.join(others)),
-            (own, others) => own.or(others),
+        let have_sequences = [&*self, &other].map(Self::has_sequences);
+        self.memory = match (have_sequences, self.memory.take(), other.memory) {
+            ([true, true], Some(own), Some(others)) => Some(own.join(others)),
+            ([true, false], own, _) => own,
+            ([false, true], _, others) => others,
+            (_, own, others) => own.or(others),
         };
         self.tokens.join(other.tokens);
     }
 
     /// Why [`join`](Self::join) would panic, if it would.
     fn refuses_join(&self, other: &Self) -> Option<String> {
-        let is_empty = |cache: &Self| cache.tokens.lengths().is_empty();
+        let both_have_sequences = self.has_sequences() && other.has_sequences();
         let of_memory = match (&self.memory, &other.memory) {
+            _ if !both_have_sequences => None,
             (Some(own), Some(others)) => own.refuses_join(others),
-            (None, Some(_)) if !is_empty(self) => Some(ONE_MEMORY.to_owned()),
-            (Some(_), None) if !is_empty(other) => Some(ONE_MEMORY.to_owned()),
-            _ => None,
+            (None, None) => None,
+            _ => Some(ONE_MEMORY.to_owned()),
         };
         of_memory.or_else(|| self.tokens.refuses_join(&other.tokens))
+    }
+
+    fn has_sequences(&self) -> bool {
+        !self.tokens.lengths().is_empty()
     }
 }
 
@@ -157,9 +164,11 @@ impl<S: MixerState> TransformerCache<S> {
             own.join(others);
         }
         let lengths = [self.memory_lengths.take(), other.memory_lengths];
-        let memories = lengths.iter().flatten().count();
-        self.memory_lengths =
-            (memories > 0).then(|| lengths.into_iter().flatten().flatten().collect());
+        let has_memory = lengths.iter().any(Option::is_some);
+        let lengths: Vec<usize> = lengths.into_iter().flatten().flatten().collect();
+        // Fewer where sequences without a memory were joined by none that had one.
+        let is_of_all = lengths.len() == self.lengths().len();
+        self.memory_lengths = (has_memory && is_of_all).then_some(lengths);
     }
 
     /// Length of the memory, with padding; 0 without one.

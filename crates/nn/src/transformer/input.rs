@@ -5,7 +5,8 @@ use burn_attn_ops::{AttentionMask, CausalAlignment};
 
 use crate::{
     AttentionContext, CrossAttentionInput, CrossMemory, ProjectedMemory, SelfAttentionInput,
-    attention::context_builders, trace::Kept,
+    attention::{context_builders, refuse},
+    trace::Kept,
 };
 
 /// Input of a [`TransformerLayer`](crate::TransformerLayer) or of a stack of them.
@@ -123,16 +124,26 @@ impl LayerInput {
             "TransformerLayer: a mask of the memory that is aligned bottom-right needs the whole target, and cannot be combined with a cache"
         );
         let placed = &self.more.memory_context;
-        assert!(
-            placed.offset.is_none() && placed.positions.is_none(),
-            "TransformerLayer: an offset into the memory, or positions, were given beside a cache, which knows how many tokens came before"
-        );
-        let embedding = &self.more.memory_position_embedding;
-        assert!(
-            embedding.is_none() && placed.position.is_none() && placed.key_positions.is_none(),
-            "TransformerLayer: a position embedding of the memory, key positions or a position encoding cannot join the memory of a cache, which is \
-             projected already"
-        );
+        let known = [
+            ("an offset into the memory was", placed.offset.is_some()),
+            ("positions were", placed.positions.is_some()),
+        ];
+        refuse(known, |what| {
+            format!(
+                "TransformerLayer: {what} given beside a cache, which knows how many tokens came before"
+            )
+        });
+        let embedding = self.more.memory_position_embedding.is_some();
+        let late = [
+            ("a position embedding", embedding),
+            ("key positions", placed.key_positions.is_some()),
+            ("a position encoding", placed.position.is_some()),
+        ];
+        refuse(late, |what| {
+            format!(
+                "TransformerLayer: {what} cannot join the memory of a cache, which is projected already"
+            )
+        });
         if memory.is_some() {
             self.more.memory_context = self.more.memory_context.offset(earlier);
         }
@@ -154,12 +165,16 @@ impl LayerOptions {
             }
             _ => {}
         }
-        let has_options =
-            !self.memory_context.is_empty() || self.memory_position_embedding.is_some();
-        assert!(
-            has_cross_attention || !has_options,
-            "TransformerLayer: a mask, lengths, a context or a position embedding of a memory were given to a layer without cross-attention"
-        );
+        if !has_cross_attention {
+            let embedding = self.memory_position_embedding.is_some();
+            let of_memory = self.memory_context.given().into_iter();
+            let of_memory = of_memory.chain([("a position embedding was", embedding)]);
+            refuse(of_memory, |what| {
+                format!(
+                    "TransformerLayer: {what} given for the memory of a layer without cross-attention"
+                )
+            });
+        }
     }
 
     pub(super) fn self_attention(

@@ -7,8 +7,8 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput, MixtureOfExperts,
-    MixtureOfExpertsConfig, NormPlacement, SublayerConnection,
+    BlockConfig, ExpertsConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput,
+    MixtureOfExperts, MixtureOfExpertsConfig, NormPlacement, SublayerConnection,
 };
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCacheConfig, MixerCall, MixerState,
@@ -191,20 +191,34 @@ impl TransformerLayerConfig {
 
     fn mixture_of_experts(&self) -> Option<MixtureOfExpertsConfig> {
         let block = &self.block;
-        let experts = block.experts.as_ref()?;
-        let d_ff = experts.d_ff.unwrap_or(self.d_ff());
-        let (n_experts, top_k) = (experts.n_experts, experts.top_k);
+        // By name, so that a new field is not forgotten.
+        let &ExpertsConfig {
+            n_experts,
+            top_k,
+            d_ff,
+            norm_topk_prob,
+            router_bias,
+            router_in_f32,
+            sigmoid,
+            expert_bias,
+            routed_scale,
+            d_shared,
+            shared_gate,
+            n_groups,
+            top_k_groups,
+        } = block.experts.as_ref()?;
+        let d_ff = d_ff.unwrap_or(self.d_ff());
         let config = MixtureOfExpertsConfig::new(self.d_model, d_ff, n_experts, top_k)
-            .with_norm_topk_prob(experts.norm_topk_prob)
-            .with_router_bias(experts.router_bias)
-            .with_router_in_f32(experts.router_in_f32)
-            .with_sigmoid(experts.sigmoid)
-            .with_expert_bias(experts.expert_bias)
-            .with_routed_scale(experts.routed_scale)
-            .with_n_groups(experts.n_groups)
-            .with_top_k_groups(experts.top_k_groups)
-            .with_d_shared(experts.d_shared)
-            .with_shared_gate(experts.shared_gate)
+            .with_norm_topk_prob(norm_topk_prob)
+            .with_router_bias(router_bias)
+            .with_router_in_f32(router_in_f32)
+            .with_sigmoid(sigmoid)
+            .with_expert_bias(expert_bias)
+            .with_routed_scale(routed_scale)
+            .with_n_groups(n_groups)
+            .with_top_k_groups(top_k_groups)
+            .with_d_shared(d_shared)
+            .with_shared_gate(shared_gate)
             .with_activation(block.activation)
             .with_dropout(block.feed_forward_dropout())
             .with_bias(block.bias)

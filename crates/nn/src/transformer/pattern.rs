@@ -23,7 +23,7 @@ pub enum LayerPattern {
     /// Every layer is built like the `block` of the configuration, and no two layers share weights.
     #[default]
     Uniform,
-    /// Layer `i` is built like block `i mod n` of these `n`: alternating windows or rotary bases (Gemma 3, arXiv:2503.19786;
+    /// Layer `i` is built like block `i mod n` of these `n`, which are no more than the layers: alternating windows or rotary bases (Gemma 3, arXiv:2503.19786;
     /// gpt-oss, arXiv:2508.10925), layers without positions, layers with and without experts. The final norm is that of the
     /// last layer's block.
     Cycle(Vec<BlockConfig>),
@@ -43,6 +43,10 @@ impl LayerPattern {
         let reason = match self {
             Self::Cycle(blocks) if blocks.is_empty() => {
                 "pattern Cycle needs at least one block".to_owned()
+            }
+            Self::Cycle(blocks) if blocks.len() > n_layers => {
+                let blocks = blocks.len();
+                format!("pattern Cycle has {blocks} blocks for {n_layers} layers")
             }
             Self::Shared(groups) if !(1..=n_layers).contains(groups) => {
                 format!("pattern Shared needs 1 to {n_layers} layers with weights, got {groups}")

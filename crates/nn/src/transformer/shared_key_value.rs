@@ -1,7 +1,7 @@
 //! Which layer's keys and values each layer of a stack attends to.
 
 use super::{BlockConfig, TransformerStackConfig};
-use crate::error::ConfigError;
+use crate::{QkNormConfig, error::ConfigError};
 
 impl TransformerStackConfig {
     /// For each layer, in the order in which they run: whose keys and values it attends to, as a number from 0 among the layers that project
@@ -43,16 +43,22 @@ impl TransformerStackConfig {
     }
 
     /// The fields that say what keys and values are like, and their values.
-    fn of_keys(&self, block: &BlockConfig) -> [(&'static str, String); 4] {
+    fn of_keys(&self, block: &BlockConfig) -> [(&'static str, String); 5] {
         let heads = &block.heads;
         let d_head = heads.d_head.unwrap_or(self.d_model / self.n_heads);
         let n_kv_heads = heads.n_kv_heads.unwrap_or(self.n_heads);
         let d_value_head = heads.d_value_head.unwrap_or(d_head);
+        // L2 has another default scale than the others.
+        let qk_norm = match heads.qk_norm {
+            Some(QkNormConfig::L2 { .. }) => "L2",
+            _ => "not L2",
+        };
         [
             ("n_kv_heads", n_kv_heads.to_string()),
             ("d_head", d_head.to_string()),
             ("d_value_head", d_value_head.to_string()),
             ("position", format!("{:?}", heads.position)),
+            ("qk_norm", qk_norm.to_owned()),
         ]
     }
 }

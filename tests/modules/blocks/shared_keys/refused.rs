@@ -2,8 +2,9 @@
 
 use burn::tensor::Tensor;
 use burn_attn::{
-    BlockConfig, KvCacheConfig, LayerPattern, SelfAttentionConfig, SelfAttentionInput,
-    TransformerLayerConfig, TransformerStackConfig, positions::PositionEncoding,
+    BlockConfig, KvCacheConfig, LayerPattern, QkNormConfig, SelfAttentionConfig,
+    SelfAttentionInput, TransformerLayerConfig, TransformerStackConfig,
+    positions::PositionEncoding,
 };
 use burn_attn_tests::{devices, numbers::tensor, sentence};
 
@@ -56,6 +57,11 @@ fn what_is_refused() {
             sharing.clone().with_position(rotary.clone()),
             "position",
             [&*format!("{rotary:?}"), "None"],
+        ),
+        (
+            sharing.clone().with_qk_norm(QkNormConfig::l2()),
+            "qk_norm",
+            ["L2", "not L2"],
         ),
     ] {
         let near = own.clone().with_window(4);

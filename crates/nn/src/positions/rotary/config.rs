@@ -1,12 +1,15 @@
 //! Configuration of rotary positions: the pairs and their angles.
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use burn_attn_derive::Config;
 use burn_attn_ops::RotaryLayout;
 use serde::{Deserialize, Serialize};
 
 use super::{Rotary, RotaryScaling, rotation::Angles};
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    positions::fixed_table,
+};
 
 /// Configuration of [`Rotary`].
 ///
@@ -122,7 +125,7 @@ impl RotaryConfig {
             factor: self.scaling.attention_factor(),
         };
         let positions: Vec<usize> = (0..self.max_len).collect();
-        let [cos, sin] = (angles.tables(&positions)).map(|table| Tensor::from_data(table, device));
+        let [cos, sin] = (angles.tables(&positions)).map(|table| fixed_table(table, device));
         Rotary {
             cos,
             sin,

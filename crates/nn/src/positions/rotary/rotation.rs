@@ -2,7 +2,7 @@
 
 use burn::{
     module::Module,
-    tensor::{DType, Int, Tensor, TensorData, assert_shape},
+    tensor::{DType, FloatDType, Int, Tensor, TensorData, assert_shape},
 };
 use burn_attn_ops::{RotaryLayout, rotate};
 
@@ -75,8 +75,8 @@ impl Rotary {
     /// # Cost
     ///
     /// `3 · batch · heads · len · rotary_dim` operations; see [`rotate`]. `x` may be a view. Padding beyond the table costs a
-    /// copy of `batch · len` of its rows. The table has the default type of the device it was built for; if that is not f64,
-    /// rows for an `x` in f64 are computed here, a cosine and a sine per pair.
+    /// copy of `batch · len` of its rows. The table is in f32, or in f64 if that is the default type of the
+    /// device it was built for; if it is in f32, rows for an `x` in f64 are computed here, a cosine and a sine per pair.
     pub fn forward(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
         self.check_width(&x);
         let ([batch, n_heads, len, _], max_len) = (x.dims(), self.max_len());
@@ -225,7 +225,7 @@ impl Angles {
         let [count] = positions.dims();
         let frequencies = TensorData::new(self.frequencies.clone(), [1, self.frequencies.len()]);
         let frequencies = Tensor::<2>::from_data(frequencies, (&positions.device(), DType::F64));
-        let angles = positions.float().cast(DType::F64).reshape([count, 1]) * frequencies;
+        let angles = positions.cast(FloatDType::F64).reshape([count, 1]) * frequencies;
         [angles.clone().cos(), angles.sin()].map(|wave| wave * self.factor)
     }
 }
