@@ -155,7 +155,10 @@ fn a_head_that_is_missing_is_not_a_bare_model() {
         .to_string();
     assert_eq!(
         error,
-        "the weights do not fit the model: missing: lm_head.weight [13, 12]"
+        format!(
+            "{}: the weights do not fit the model: missing: lm_head.weight [13, 12]",
+            headless.path().display()
+        )
     );
 }
 
@@ -164,15 +167,20 @@ fn a_head_that_is_missing_is_not_a_bare_model() {
 fn tensors_in_another_module() {
     let wrapped = renamed("llama", |tensor| Some(format!("module.{tensor}")));
     let error = load(wrapped.path()).expect_err("it is refused");
+    let begins = format!("{}: ", wrapped.path().display());
     assert_eq!(
-        error.to_string(),
+        error.to_string().replace(&begins, ""),
         "the weights do not fit the model: missing: model.embed_tokens.weight [13, 12], \
          model.layers.0.self_attn.q_proj.weight [18, 12], model.layers.0.self_attn.k_proj.weight [6, 12], \
          model.layers.0.self_attn.v_proj.weight [6, 12], model.layers.0.self_attn.o_proj.weight [12, 18], … (21 in all); \
          unexpected: module.lm_head.weight, module.model.embed_tokens.weight, module.model.layers.0.input_layernorm.weight, \
          module.model.layers.0.mlp.down_proj.weight, module.model.layers.0.mlp.gate_proj.weight, … (21 in all, all in module)"
     );
-    let PretrainedError::Weights(WeightsError::Mismatch(mismatch)) = error else {
+    let PretrainedError::Weights { path, error } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(path, wrapped.path());
+    let WeightsError::Mismatch(mismatch) = error else {
         panic!("{error}");
     };
     assert_eq!(

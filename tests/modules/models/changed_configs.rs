@@ -136,7 +136,7 @@ fn check(row: &Row, table: &Table) -> Result<(), String> {
             let is_named = row.names().iter().any(|name| sentence.contains(name))
                 || match error {
                     PretrainedError::Missing { .. } | PretrainedError::Config { .. } => true,
-                    _ => sentence.starts_with("the weights do not fit the model: "),
+                    _ => sentence.contains(": the weights do not fit the model: "),
                 };
             match is_named {
                 true => Ok(()),

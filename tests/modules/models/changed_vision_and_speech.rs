@@ -94,7 +94,7 @@ impl Row {
         };
         // Or what is missing, or has another name in our configuration.
         self.0.keys().any(|name| inner(name))
-            || sentence.starts_with("the weights do not fit the model: ")
+            || sentence.contains(": the weights do not fit the model: ")
             || ["has no field ", " is missing, but ", "Config: "]
                 .iter()
                 .any(|part| sentence.contains(part))

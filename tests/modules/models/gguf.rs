@@ -46,6 +46,41 @@ fn language_models_are_those_of_transformers() {
     }
 }
 
+/// Adds a number to the metadata of a file, and another one, so that tensors stay at multiples of 32 bytes.
+pub(super) fn insert(bytes: &mut Vec<u8>, name: &str, value: u32) {
+    let field = |name: &str, value: u32| {
+        let len = (name.len() as u64).to_le_bytes();
+        let (is_u32, value) = (4_u32.to_le_bytes(), value.to_le_bytes());
+        [&len[..], name.as_bytes(), &is_u32, &value].concat()
+    };
+    let mut fields = field(name, value);
+    let before = fields.len() + field("general.", 0).len();
+    let filling = "x".repeat(before.next_multiple_of(32) - before);
+    fields.extend(field(&format!("general.{filling}"), 0));
+    bytes.splice(24..24, fields);
+    let count = u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
+    bytes[16..24].copy_from_slice(&(count + 2).to_le_bytes());
+}
+
+/// As Qwen 3's embedding models say how their states are pooled.
+#[test]
+fn pooling_does_not_change_the_states() {
+    let device = devices::any();
+    for family in ["qwen2", "qwen3"] {
+        let mut bytes = fs::read(golden(family)).unwrap();
+        insert(&mut bytes, &format!("{family}.pooling_type"), 3);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.gguf");
+        fs::write(&path, bytes).unwrap();
+        let logits = |path: PathBuf| {
+            let model = LanguageModel::from_pretrained(path, &device).expect("a model");
+            let tokens = Tensor::<2, Int>::from_data([[3, 1, 2]], &device);
+            model.forward(tokens).into_data()
+        };
+        assert_eq!(logits(path), logits(golden(family)));
+    }
+}
+
 /// The scaled rotary positions of Llama 3.1 are a tensor there: one divisor for each pair.
 #[test]
 fn rotary_frequencies_are_read() {
@@ -64,7 +99,7 @@ fn rotary_frequencies_are_read() {
     }
     assert_eq!(
         refused("llama3", "rope_freqs.weight", "rope_freqa.weight"),
-        "the weights do not fit the model: unexpected: rope_freqa.weight"
+        "model.gguf: the weights do not fit the model: unexpected: rope_freqa.weight"
     );
 }
 

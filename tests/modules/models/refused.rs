@@ -150,6 +150,19 @@ fn a_folder_of_nothing() {
         from(empty.path()).expect_err("it is refused"),
         "config.json cannot be read as the configuration of a model: it is not a JSON object"
     );
+    let path = empty.path().join("config.json");
+    let file = fs::File::create(&path).expect("a file");
+    file.set_len((1 << 24) + 1).expect("a longer file");
+    assert_eq!(
+        from(empty.path()).expect_err("it is refused"),
+        "config.json cannot be read as the configuration of a model: it has 16777217 bytes, and at most 16777216 are read"
+    );
+    fs::remove_file(&path).expect("removed");
+    fs::create_dir(&path).expect("a folder");
+    assert_eq!(
+        from(empty.path()).expect_err("it is refused"),
+        "config.json cannot be read as the configuration of a model: it is not a regular file"
+    );
 }
 
 /// What a clone of a repository has in the place of its large files.

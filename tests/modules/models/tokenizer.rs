@@ -5,6 +5,7 @@ use std::fs;
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn_models::{
     bert::{Bert, BertInput},
+    chat::Template,
     generate::{GenerateOptions, generate},
     gpt2,
     pretrained::{self, Tokenizer},
@@ -91,6 +92,52 @@ fn gpt2_from_text_to_text() {
         tokenizer.decode(tokens, true).expect("a text"),
         expected.join(" ")
     );
+}
+
+/// As version 5.24 of `transformers` reads them.
+#[test]
+fn the_map_of_special_tokens_comes_first_if_it_is_read() {
+    let mut words: Value = serde_json::from_str(WORDS).expect("JSON");
+    words["model"]["vocab"] = json!({"?": 0, "</s>": 1, "<end>": 2});
+    let tokenizer: Tokenizer = words.to_string().parse().expect("a tokenizer");
+    let folder = tempfile::tempdir().expect("a folder");
+    let template = "{{ bos_token | default('-') }}{{ eos_token | default('-') }}";
+    for (config, of_map, text, ends) in [
+        (
+            json!({"eos_token": "</s>"}),
+            json!("<end>"),
+            "<s><end>",
+            &[2][..],
+        ),
+        (json!({"eos_token": null}), json!("<end>"), "<s><end>", &[2]),
+        (json!({"eos_token": "</s>"}), json!(null), "<s>-", &[]),
+        (
+            json!({"eos_token": "</s>", "added_tokens_decoder": {}}),
+            json!("<end>"),
+            "-</s>",
+            &[1],
+        ),
+        (
+            json!({"eos_token": null, "added_tokens_decoder": {}}),
+            json!("<end>"),
+            "--",
+            &[],
+        ),
+    ] {
+        let map = json!({"bos_token": "<s>", "eos_token": of_map});
+        for (name, fields) in [
+            ("tokenizer_config.json", &config),
+            ("special_tokens_map.json", &map),
+        ] {
+            fs::write(folder.path().join(name), fields.to_string()).expect("written");
+        }
+        let found = pretrained::end_tokens(folder.path(), &tokenizer).expect("end tokens");
+        assert_eq!(found, ends, "{config} {map}");
+        fs::write(folder.path().join("chat_template.jinja"), template).expect("written");
+        let template = Template::of(folder.path()).expect("readable");
+        let found = template.expect("a template").text(&[]).expect("a text");
+        assert_eq!(found, text, "{config} {map}");
+    }
 }
 
 #[test]

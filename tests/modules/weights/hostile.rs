@@ -257,6 +257,10 @@ fn indices_that_do_not_fit_their_shards() {
     let path = folder.path().join("model.safetensors.index.json");
     fs::write(&path, "{\"metadata\": {}}").expect("written");
     assert!(refused(folder.path()).contains("missing field `weight_map`"));
+    let file = fs::File::options().write(true).open(&path).expect("opened");
+    file.set_len(100_000_001).expect("longer");
+    let expected = "it has 100000001 bytes, and an index has at most 100000000";
+    assert_eq!(refused(folder.path()), expected);
 }
 
 #[test]
@@ -264,11 +268,8 @@ fn an_index_of_far_too_many_tensors() {
     let index: Vec<String> = (0..250_001)
         .map(|at| format!("\"{at}\":\"1.safetensors\""))
         .collect();
-    let sentence = refused(shards(&index.join(",")).path());
-    assert!(
-        sentence.contains("it has more than 250000 tensors"),
-        "{sentence}"
-    );
+    let said = refused(shards(&index.join(",")).path());
+    assert!(said.contains("it has more than 250000 tensors"), "{said}");
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn two_tensors_of_one_name_after_renaming() {
     let weights = Weights::open(&path).expect("readable");
     assert_eq!(
         sentence(weights.load(&table, &mut model(&[2], &[], &[]))),
-        "the table of weights is wrong: tensors norm.gamma and norm.weight are both renamed to norm.weight"
+        "the weights have norm.weight twice: as norm.gamma and as norm.weight"
     );
 }
 

@@ -1,6 +1,6 @@
-//! A conversation with a language model, which reads each token once: the model's state goes on from turn to turn.
+//! A conversation with a language model, whose state goes on from turn to turn: it reads what is new.
 
-use super::{ChatError, Message, Template};
+use super::{ChatError, Message, Template, channels::Channels};
 use crate::{
     generate::{Autoregressive, FinishReason, GenerateOptions, stream},
     language_model::{LanguageModel, LanguageModelState},
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Turn {
-    /// The text of the answer.
+    /// The text of the answer; of a model that writes in [channels](Conversation), that of the channel `final`.
     pub answer: String,
     /// Tokens that the model read before it answered. Those that its state still had from former turns do not count.
     pub read: usize,
@@ -26,8 +26,13 @@ pub struct Turn {
 
 /// A conversation.
 ///
-/// With the model's chat template, all messages become one text. Tokens that the model has read before are not read again. Without a template,
-/// the tokens of a new text follow those of the last answer.
+/// With the model's chat template, all messages become one text. Of its tokens, the model reads those behind the first that differs from what its state has
+/// read: the new ones, and more if the template writes a former answer in another way than the model, or if former turns are forgotten. All are
+/// read again where layers with windows have dropped what is needed. Without a template, the tokens of a new text follow those of the last answer.
+///
+/// Some models, such as gpt-oss, write thoughts before their answer, each in a channel: `<|channel|>analysis<|message|>…`. Where the tokenizer has `<|start|>`,
+/// `<|channel|>` and `<|message|>` as special tokens, only the channel `final` is the answer and the content of the message. If the limit on new tokens ends a turn
+/// before this channel, the answer is empty.
 pub struct Conversation<'a> {
     model: &'a LanguageModel,
     tokenizer: &'a Tokenizer,
@@ -37,6 +42,8 @@ pub struct Conversation<'a> {
     state: LanguageModelState,
     /// Tokens that an answer has room for: at most a quarter of the model's length.
     budget: usize,
+    /// Turns that have succeeded.
+    turns: u64,
     /// All tokens so far. The state has read the first of these tokens, often all but the last.
     tokens: Vec<u32>,
 }
@@ -68,6 +75,7 @@ impl<'a> Conversation<'a> {
             messages: Vec::new(),
             state: model.start(1),
             budget: budget.clamp(1, (model.max_len() / 4).max(1)),
+            turns: 0,
             tokens: Vec::new(),
         }
     }
@@ -99,7 +107,8 @@ impl<'a> Conversation<'a> {
 
     /// Says a text and lets the model answer. `go_on` gets the answer piece by piece, and ends it by returning false.
     ///
-    /// A repetition penalty is about the tokens that this turn [reads](Turn::read) and writes, not about those that the model still knows.
+    /// A repetition penalty is about all tokens of the conversation that are not forgotten. To the seed of the options, each turn adds the number of the turns before
+    /// it, so that turns with the same options draw other random numbers.
     ///
     /// # Errors
     ///
@@ -114,21 +123,27 @@ impl<'a> Conversation<'a> {
         let next = self.next(text)?;
         let before = (self.tokens.clone(), self.messages.clone());
         let turn = self.turn(next, options, go_on);
-        if turn.is_err() {
-            // The next turn reads all tokens again.
-            self.state = self.model.start(1);
-            (self.tokens, self.messages) = before;
+        match turn {
+            Ok(_) => self.turns += 1,
+            Err(_) => {
+                // The next turn reads all tokens again.
+                self.state = self.model.start(1);
+                (self.tokens, self.messages) = before;
+            }
         }
         turn
     }
 
     /// The tokens and messages with this text, and how many tokens were forgotten for it.
     fn next(&self, text: &str) -> Result<(Vec<u32>, Vec<Message>, usize), ChatError> {
-        if self.tokenizer.encode(text, false)?.is_empty() {
-            return Err(ChatError::Text {
-                text: text.into(),
-                reason: "this text has no tokens".into(),
-            });
+        let refused = |reason: String| ChatError::Text {
+            text: text.into(),
+            reason,
+        };
+        let tokens = self.tokenizer.encode(text, false);
+        let tokens = tokens.map_err(|error| refused(format!("the tokenizer failed: {error}")))?;
+        if tokens.is_empty() {
+            return Err(refused("this text has no tokens".into()));
         }
         match &self.template {
             Some(template) => self.by_template(template, text),
@@ -145,7 +160,8 @@ impl<'a> Conversation<'a> {
         let ends = options.stop_tokens.iter().chain(&self.end_tokens);
         let options = options
             .clone()
-            .stop_tokens(ends.copied().collect::<Vec<_>>());
+            .stop_tokens(ends.copied().collect::<Vec<_>>())
+            .seed(options.seed.wrapping_add(self.turns));
         let known = self.rewind(&tokens);
         let mut turn = Turn {
             read: tokens.len() - known,
@@ -155,8 +171,10 @@ impl<'a> Conversation<'a> {
         (self.tokens, self.messages) = (tokens, messages);
         let state = std::mem::replace(&mut self.state, self.model.start(1));
         let prompt = [self.tokens[known..].to_vec()];
-        let mut steps = stream(self.model, state, &prompt, &options)?;
+        let steps = stream(self.model, state, &prompt, &options)?;
+        let mut steps = steps.after(&self.tokens[..known]);
         let mut answer = String::new();
+        let mut channels = Channels::new(self.tokenizer);
         let mut stream = TextStream::new(self.tokenizer, true);
         let mut is_heard = true;
         'turn: for step in steps.by_ref() {
@@ -167,8 +185,10 @@ impl<'a> Conversation<'a> {
                     break 'turn;
                 }
                 self.tokens.push(chosen.token);
-                turn.is_full =
-                    chosen.finish_reason.is_some() && self.tokens.len() > self.model.max_len();
+                turn.is_full = self.tokens.len() > self.model.max_len();
+                if !channels.is_said(chosen.token)? {
+                    continue;
+                }
                 let piece = stream.push(chosen.token)?;
                 answer.push_str(&piece);
                 is_heard = piece.is_empty() || go_on(&piece);
@@ -183,13 +203,15 @@ impl<'a> Conversation<'a> {
             go_on(&piece);
         }
         self.state = steps.into_state().0;
-        self.messages.push(Message::new("assistant", &answer));
+        if self.template.is_some() {
+            self.messages.push(Message::new("assistant", &answer));
+        }
         turn.answer = answer;
         Ok(turn)
     }
 
     /// The tokens of all messages and of this one, the messages, and how many tokens were forgotten: if they leave no room for an answer, the
-    /// oldest messages are left out.
+    /// oldest messages are left out, until the others fill half of the model at most.
     fn by_template(
         &self,
         template: &Template,
@@ -198,7 +220,7 @@ impl<'a> Conversation<'a> {
         let mut messages = self.messages.clone();
         messages.push(Message::new("user", said));
         let system = n_of_system(&messages);
-        let mut at_first = None;
+        let (mut at_first, mut most) = (None, self.most());
         loop {
             // The template writes the special tokens.
             let tokens = self.tokenizer.encode(template.text(&messages)?, false)?;
@@ -208,12 +230,15 @@ impl<'a> Conversation<'a> {
             }
             let forgotten = at_first.get_or_insert(len).saturating_sub(len);
             let is_alone = messages.len() < system + 3;
-            if len <= self.most() || (is_alone && len < self.model.max_len()) {
+            if len <= most || (is_alone && len < self.model.max_len()) {
                 return Ok((tokens.get_ids().to_vec(), messages, forgotten));
             }
             if is_alone {
-                return Err(self.too_long(said, len));
+                let this = "with the system messages and the template, this";
+                return Err(self.too_long(said, this, len));
             }
+            // Just below the limit, each turn would leave out messages, and the model would read all behind them again.
+            most = self.model.max_len() / 2;
             // The oldest message of the user, and its answer.
             messages.drain(system..system + 2);
         }
@@ -229,7 +254,7 @@ impl<'a> Conversation<'a> {
         };
         let new = new.get_ids();
         if new.len() >= self.model.max_len() {
-            return Err(self.too_long(said, new.len()));
+            return Err(self.too_long(said, "this", new.len()));
         }
         let mut tokens = [&self.tokens, new].concat();
         let mut forgotten = 0;
@@ -265,12 +290,12 @@ impl<'a> Conversation<'a> {
         (self.model.max_len() - self.budget).max(1)
     }
 
-    fn too_long(&self, said: &str, len: usize) -> ChatError {
+    fn too_long(&self, said: &str, this: &str, len: usize) -> ChatError {
         let most = self.model.max_len() - 1;
         ChatError::Text {
             text: said.into(),
             reason: format!(
-                "this makes {len} tokens, but the model reads at most {most} and answers"
+                "{this} makes {len} tokens, but the model reads at most {most} and answers"
             ),
         }
     }

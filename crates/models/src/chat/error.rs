@@ -21,7 +21,7 @@ pub enum ChatError {
     /// There is a system message for a model without a chat template.
     #[error("a system message needs a chat template, and this model has none")]
     NoTemplate,
-    /// A text has no tokens, or too many.
+    /// A text has no tokens, or too many, or the tokenizer fails on it.
     #[error("{}: {reason}", shortened(text))]
     Text {
         /// The text.
@@ -29,7 +29,7 @@ pub enum ChatError {
         /// Why the model cannot read the text.
         reason: String,
     },
-    /// The tokenizer failed.
+    /// The tokenizer failed on the text of a template, or on what the model wrote.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(#[from] tokenizers::Error),
     /// Nothing can be generated.

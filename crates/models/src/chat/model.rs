@@ -12,7 +12,8 @@ use crate::{
 /// A language model, its tokenizer, its chat template and its end tokens.
 ///
 /// How tokens are drawn is no part of it: of `generation_config.json`, only the end tokens are read. What this file says of `temperature`, `top_k`, `top_p`
-/// or `repetition_penalty` goes into the [`GenerateOptions`](crate::generate::GenerateOptions) of each turn, which are greedy by default.
+/// or `repetition_penalty` goes into the [`GenerateOptions`](crate::generate::GenerateOptions) of each turn, which are greedy by default;
+/// `transformers` takes a `top_k` of 50 where a file with `do_sample` has none.
 ///
 /// # Example
 ///

@@ -13,6 +13,7 @@ use crate::{
 
 /// The files of a model whose `config.json` has been read.
 pub(super) struct ModelFiles {
+    source: PathBuf,
     config: PathBuf,
     pub(super) weights: Weights,
     device: Device,
@@ -34,6 +35,7 @@ impl ModelFiles {
         let path = file.finish()?;
         check(&path, valid(&config))?;
         let files = Self {
+            source: source.into(),
             config: path,
             weights: options.weights(source)?,
             device: options.device,
@@ -58,7 +60,8 @@ impl ModelFiles {
     ) -> Result<M> {
         check(&self.config, valid)?;
         let mut model = init(&self.device);
-        self.weights.load(table, &mut model)?;
+        let loaded = self.weights.load(table, &mut model);
+        loaded.map_err(|error| PretrainedError::weights(&self.source, error))?;
         Ok(model)
     }
 }

@@ -24,7 +24,8 @@ impl LanguageModel {
     ///
     /// # Cost
     ///
-    /// Reads every tensor once, and an embedding that is also the head once more where the files have both. No parameter is initialised at random first.
+    /// Reads every tensor once for every parameter that has a part of it, and an embedding that is also the head once more where the files have both. No
+    /// parameter is initialised at random first.
     ///
     /// # Example
     ///

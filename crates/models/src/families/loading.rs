@@ -78,7 +78,8 @@ pub(super) fn loaded_with<M: TokenMixer>(
     // Without a separate head.
     config.tied |= lacks_head;
     let mut model = init(&config, &options.device);
-    weights.load(&table(&config), &mut model)?;
+    let loaded = weights.load(&table(&config), &mut model);
+    loaded.map_err(|error| PretrainedError::weights(source, error))?;
     model.has_logits = !lacks_head;
     Ok(model)
 }

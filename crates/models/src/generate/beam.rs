@@ -55,9 +55,9 @@ pub fn beam_search<M: Autoregressive>(
         &options.stop_tokens,
         options.max_new_tokens,
     )?;
-    let rows = prompts.iter().zip(budgets);
+    let rows = prompts.iter().zip(budgets).enumerate();
     let mut beams: Vec<Beam> = rows
-        .map(|(prompt, budget)| Beam::new(prompt, budget, options))
+        .map(|(row, (prompt, budget))| Beam::new(row, prompt, budget, options))
         .collect();
     loop {
         let unread: Vec<&[u32]> = beams.iter().flat_map(Beam::unread).collect();
@@ -82,6 +82,8 @@ pub fn beam_search<M: Autoregressive>(
 
 /// The hypotheses that continue one prompt.
 struct Beam<'a> {
+    /// The number of the prompt.
+    row: usize,
     prompt: &'a [u32],
     /// How many steps are left.
     budget: usize,
@@ -109,8 +111,9 @@ struct Candidate {
 }
 
 impl<'a> Beam<'a> {
-    fn new(prompt: &'a [u32], budget: usize, options: &BeamOptions) -> Self {
+    fn new(row: usize, prompt: &'a [u32], budget: usize, options: &BeamOptions) -> Self {
         let mut beam = Self {
+            row,
             prompt,
             budget,
             live: vec![Live::default()],
@@ -178,7 +181,7 @@ impl<'a> Beam<'a> {
         let mut candidates = Vec::new();
         for (parent, (live, logits)) in self.live.iter().zip(rows).enumerate() {
             let so_far = live.generation.log_probability();
-            let normaliser = log_sum_exp(logits)?;
+            let normaliser = log_sum_exp(self.row, logits)?;
             for token in best_tokens(logits, count) {
                 let log_probability = f64::from(logits[token]) - normaliser;
                 candidates.push(Candidate {

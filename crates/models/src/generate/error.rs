@@ -93,8 +93,12 @@ pub enum GenerateError {
     #[error("generate: the logits cannot be read: {0}")]
     Unreadable(String),
     /// No token can be chosen: the weights are broken, or a logits processor has left none.
-    #[error("generate: the logit of token {token} is {logit}, and the largest must be finite")]
+    #[error(
+        "generate: in row {row}, the logit of token {token} is {logit}, and the largest must be finite"
+    )]
     Logit {
+        /// The number of the prompt; 0 for [`Sampling::distribution`](super::Sampling::distribution), which has one row.
+        row: usize,
         /// The token.
         token: u32,
         /// Its logit.

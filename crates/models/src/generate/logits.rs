@@ -80,10 +80,12 @@ fn common_len(tokens: &[&[u32]]) -> usize {
     common.min(first.len().saturating_sub(1))
 }
 
-/// The token of the largest logit, the smaller one among equals. Fails if a logit is NaN or the largest is infinite, and panics if there is none.
-pub(super) fn largest(logits: &[f32]) -> Result<usize, GenerateError> {
+/// The token of the largest logit of this row, the smaller one among equals. Fails if a logit is NaN or the largest is infinite, and panics if there is
+/// none.
+pub(super) fn largest(row: usize, logits: &[f32]) -> Result<usize, GenerateError> {
     assert!(!logits.is_empty(), "generate: there are no logits");
     let wrong = |token: usize| GenerateError::Logit {
+        row,
         token: token as u32,
         logit: logits[token],
     };
@@ -103,8 +105,8 @@ pub(super) fn largest(logits: &[f32]) -> Result<usize, GenerateError> {
 }
 
 /// What to subtract from a logit to get a log-probability: `ln Σ exp(logits)`. Fails as [`largest`].
-pub(super) fn log_sum_exp(logits: &[f32]) -> Result<f64, GenerateError> {
-    let shift = f64::from(logits[largest(logits)?]);
+pub(super) fn log_sum_exp(row: usize, logits: &[f32]) -> Result<f64, GenerateError> {
+    let shift = f64::from(logits[largest(row, logits)?]);
     let sum: f64 = logits
         .iter()
         .map(|&logit| (f64::from(logit) - shift).exp())

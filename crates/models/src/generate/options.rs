@@ -19,7 +19,7 @@ pub struct GenerateOptions {
     pub(crate) stop_tokens: Vec<u32>,
     pub(super) sampling: Sampling,
     pub(super) repetition_penalty: Option<f64>,
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 impl GenerateOptions {
@@ -27,8 +27,8 @@ impl GenerateOptions {
     ///
     /// The `generation_config.json` of a published model is not read, except for its end tokens, by `pretrained::end_tokens`. To generate as
     /// `transformers` does with the model, set here what the file says: `temperature`, `top_k`, `top_p` and `min_p` by
-    /// [`sampling`](Self::sampling), if `do_sample` is true, and [`repetition_penalty`](Self::repetition_penalty). Others, such as
-    /// `no_repeat_ngram_size`, are for [`Stream::logits_processor`](super::Stream::logits_processor).
+    /// [`sampling`](Self::sampling), if `do_sample` is true, with [`top_k(50)`](Sampling::top_k) where the file has none, and
+    /// [`repetition_penalty`](Self::repetition_penalty). Others, such as `no_repeat_ngram_size`, are for [`Stream::logits_processor`](super::Stream::logits_processor).
     pub fn new(max_new_tokens: usize) -> Self {
         Self {
             max_new_tokens,

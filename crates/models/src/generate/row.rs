@@ -67,6 +67,13 @@ impl Row {
         }
     }
 
+    /// Puts tokens that the state had read before at the beginning.
+    #[cfg(feature = "chat")]
+    pub(super) fn prepend_read(&mut self, read: &[u32]) {
+        self.tokens.splice(..0, read.iter().copied());
+        self.read += read.len();
+    }
+
     /// The tokens that the model has not read.
     pub(super) fn unread(&self) -> &[u32] {
         &self.tokens[self.read..]
@@ -97,7 +104,7 @@ impl Row {
         options: &GenerateOptions,
         processor: &mut Option<Processor>,
     ) -> Result<GeneratedToken, GenerateError> {
-        let normaliser = log_sum_exp(logits)?;
+        let normaliser = log_sum_exp(self.index, logits)?;
         let token = self.draw(logits, options, processor)?;
         self.add(token);
         self.budget -= 1;
@@ -122,7 +129,8 @@ impl Row {
         processor: &mut Option<Processor>,
     ) -> Result<u32, GenerateError> {
         if options.repetition_penalty.is_none() && processor.is_none() {
-            return options.sampling.choose(logits, &mut self.random);
+            let sampling = &options.sampling;
+            return sampling.choose(self.index, logits, &mut self.random);
         }
         let mut logits = logits.to_vec();
         if let Some(penalty) = options.repetition_penalty {
@@ -131,7 +139,8 @@ impl Row {
         if let Some(processor) = processor {
             processor(self.index, &self.tokens, &mut logits);
         }
-        options.sampling.choose(&logits, &mut self.random)
+        let sampling = &options.sampling;
+        sampling.choose(self.index, &logits, &mut self.random)
     }
 
     /// Appends a token; all earlier ones are now in the cache.

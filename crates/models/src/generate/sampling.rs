@@ -130,13 +130,17 @@ impl Sampling {
     ///
     /// O(vocabulary) if the filters keep a small part of the vocabulary; otherwise O(vocabulary · log vocabulary).
     pub fn distribution(&self, logits: &[f32]) -> Vec<(u32, f64)> {
-        self.try_distribution(logits)
+        self.try_distribution(0, logits)
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// [`distribution`](Self::distribution) with an error in place of its panics, but for logits of no tokens.
-    fn try_distribution(&self, logits: &[f32]) -> Result<Vec<(u32, f64)>, GenerateError> {
-        let best = largest(logits)?;
+    fn try_distribution(
+        &self,
+        row: usize,
+        logits: &[f32],
+    ) -> Result<Vec<(u32, f64)>, GenerateError> {
+        let best = largest(row, logits)?;
         let Some(temperature) = self.temperature else {
             return Ok(vec![(best as u32, 1.0)]);
         };
@@ -173,13 +177,14 @@ impl Sampling {
         Ok(kept)
     }
 
-    /// Chooses a token with one number from `random`.
+    /// Chooses a token of this row with one number from `random`.
     pub(super) fn choose(
         &self,
+        row: usize,
         logits: &[f32],
         random: &mut ChaCha8Rng,
     ) -> Result<u32, GenerateError> {
-        let distribution = self.try_distribution(logits)?;
+        let distribution = self.try_distribution(row, logits)?;
         // 53 bits are exact in f64, and below 1.
         let mut left = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         for &(token, probability) in &distribution {

@@ -220,6 +220,13 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
         self
     }
 
+    /// Says which tokens the state of the only row has read before the prompt, so that the repetition penalty is about them too.
+    #[cfg(feature = "chat")]
+    pub(crate) fn after(mut self, read: &[u32]) -> Self {
+        self.rows[0].prepend_read(read);
+        self
+    }
+
     /// Adds new prompts to a running batch: the rows of `state` continue `prompts` beside the rows that are there. Returns the first
     /// token of each new row.
     ///

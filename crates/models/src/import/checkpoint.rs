@@ -169,7 +169,7 @@ impl Checkpoint {
     ///
     /// # Cost
     ///
-    /// Reads each tensor once; the old and the new parameters are in memory at the same time.
+    /// Reads each tensor once for every parameter that has a part of it; the old and the new parameters are in memory at the same time.
     pub fn load<M: Import>(&mut self, prefix: &str, module: &mut M) -> Result<(), WeightsError> {
         let part = Part {
             library: self.library,

@@ -92,7 +92,10 @@ impl<M: TokenMixer> LanguageModel<M> {
     /// # Example
     ///
     /// See [`LanguageModel`](Self#example). To add a mask, such as that of several texts packed into one row, write out what `forward`
-    /// does. If positions are added to the tokens, [`Positions::PerToken`] lets each text start at 0.
+    /// does. If positions are added to the tokens, [`Positions::PerToken`] lets each text start at 0. For the router logits of layers with experts, which the balancing
+    /// loss of training takes, write it out with
+    /// [`forward_with_router_logits`](burn_attn::TransformerStack::forward_with_router_logits) and
+    /// [`load_balancing_loss`](burn_attn::load_balancing_loss).
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor};

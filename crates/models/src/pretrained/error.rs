@@ -10,6 +10,15 @@ use crate::weights::{WeightsError, list};
 
 /// What errors call a `config.json`, and a GGUF file whose metadata say the same.
 pub(crate) const MODEL_CONFIG: &str = "the configuration of a model";
+/// What errors call a `generation_config.json`.
+#[cfg(feature = "tokenizers")]
+pub(crate) const GENERATION_SETTINGS: &str = "the settings of a generation";
+/// What errors call a `tokenizer_config.json`, and a `special_tokens_map.json`, which has some of its fields.
+#[cfg(feature = "tokenizers")]
+pub(crate) const TOKENIZER_SETTINGS: &str = "the configuration of a tokenizer";
+/// What errors call a `preprocessor_config.json` of recordings, and the part of `processor_config.json` that says the same.
+#[cfg(feature = "speech")]
+pub(crate) const AUDIO_SETTINGS: &str = "the settings of an audio processor";
 
 /// Why a folder cannot become a model, in one sentence with the offending fields and values.
 #[derive(Debug, Error)]
@@ -92,8 +101,13 @@ pub enum PretrainedError {
         device: String,
     },
     /// The weights do not fit.
-    #[error(transparent)]
-    Weights(#[from] WeightsError),
+    #[error("{path}: {error}", path = path.display())]
+    Weights {
+        /// The source of the model: a folder, a GGUF file, or a name on the Hub.
+        path: PathBuf,
+        /// What is wrong with its weights.
+        error: WeightsError,
+    },
 }
 
 impl PretrainedError {
@@ -102,6 +116,17 @@ impl PretrainedError {
             path: path.into(),
             expected,
             reason: reason.to_string(),
+        }
+    }
+
+    /// An error of the weights of the model at `source`. One that names a file keeps that path alone.
+    pub(crate) fn weights(source: &Path, error: WeightsError) -> Self {
+        match error {
+            WeightsError::File { path, reason } => Self::file(&path, "weights", reason),
+            error => Self::Weights {
+                path: source.into(),
+                error,
+            },
         }
     }
 

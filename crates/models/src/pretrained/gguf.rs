@@ -58,7 +58,7 @@ fn read(path: &Path) -> Result<Map<String, Value>, Reason> {
         "attention.causal" => *value == json!(!is_bert),
         "attention.value_length" | "rope.dimension_count" => value.as_u64() == d_head,
         // States are the same however they are pooled; sentence encoders read it themselves.
-        "pooling_type" => is_bert,
+        "pooling_type" => true,
         "rope.scaling.type" => *value == json!("none"),
         _ => false,
     };

@@ -34,8 +34,13 @@ pub(crate) fn object_if_any(path: &Path, expected: &'static str) -> Result<Map<S
 pub(crate) fn json(path: &Path, expected: &'static str) -> Result<Value> {
     let read = || -> Result<Value, Reason> {
         let file = fs::metadata(path)?;
-        let is_acceptable = file.is_file() && file.len() <= LARGEST;
-        ensure!(is_acceptable, "it is not a file of at most {LARGEST} bytes");
+        // Opening a pipe would block until another process writes to it.
+        ensure!(file.is_file(), "it is not a regular file");
+        let len = file.len();
+        ensure!(
+            len <= LARGEST,
+            "it has {len} bytes, and at most {LARGEST} are read"
+        );
         let text = fs::read_to_string(path)?;
         serde_json::from_str(&text).map_err(|error| match lfs_pointer(path) {
             Some(pointer) => pointer.into(),

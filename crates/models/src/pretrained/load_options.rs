@@ -60,7 +60,9 @@ impl LoadOptions {
             true => source.into(),
             false => folder_with(source, Wanted::Model)?,
         };
-        Ok(Weights::open(weights)?.dtype_if_any(self.dtype))
+        let weights = Weights::open(weights);
+        let weights = weights.map_err(|error| PretrainedError::weights(source, error))?;
+        Ok(weights.dtype_if_any(self.dtype))
     }
 }
 

@@ -57,8 +57,8 @@
 //! | environment variable | meaning |
 //! | --- | --- |
 //! | `HF_HUB_CACHE`, or `HUGGINGFACE_HUB_CACHE` | the cache. Default: `hub` in `HF_HOME`, which is `huggingface` in `XDG_CACHE_HOME` or `~/.cache` by default |
-//! | `HF_HUB_OFFLINE`, `TRANSFORMERS_OFFLINE` | if one is `1`, `ON`, `YES` or `TRUE`, nothing is downloaded |
-//! | `HF_TOKEN` | your access token, for models that require one, unless `HF_HUB_DISABLE_IMPLICIT_TOKEN` is `1`. Default: the file `token` in `HF_HOME`; in folders a leading `~` is your own folder, but not for this file |
+//! | `HF_HUB_OFFLINE`, `TRANSFORMERS_OFFLINE` | the first of them that is set decides: if it is `1`, `ON`, `YES` or `TRUE`, nothing is downloaded |
+//! | `HF_TOKEN` | your access token, for models that require one, unless `HF_HUB_DISABLE_IMPLICIT_TOKEN` is `1`. Default: what the file at `HF_TOKEN_PATH` has, or else the file `token` in `HF_HOME`; in folders a leading `~` is your own folder, but not for these files |
 //! | `HF_ENDPOINT` | another server |
 
 mod choices;
@@ -86,8 +86,10 @@ mod wanted;
 pub(crate) use config_file::ConfigFile;
 pub use error::PretrainedError;
 pub(crate) use error::Result;
+#[cfg(feature = "speech")]
+pub(crate) use error::{AUDIO_SETTINGS, GENERATION_SETTINGS};
 pub(crate) use gguf::ROPE_FREQS;
-#[cfg(any(feature = "speech", feature = "vision"))]
+#[cfg(feature = "vision")]
 pub(crate) use json::object_if_any;
 pub use load_options::LoadOptions;
 #[cfg(any(feature = "speech", feature = "vision"))]
@@ -97,16 +99,17 @@ pub(crate) use preprocessor::preprocessor_if_any;
 #[cfg(feature = "hub")]
 pub use progress::{Download, on_download};
 pub use source::folder;
-#[cfg(feature = "chat")]
-pub(crate) use tokenizer::tokenizer_fields;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, end_tokens, tokenizer};
+#[cfg(any(feature = "tokenizers", feature = "vision"))]
+pub(crate) use {error::MODEL_CONFIG, json::object, source::folder_with, wanted::Wanted};
 #[cfg(feature = "tokenizers")]
 pub(crate) use {
-    error::MODEL_CONFIG,
+    error::TOKENIZER_SETTINGS,
     sentence_modules::{MODULES, SENTENCE_CONFIGS, sentence_modules},
 };
-#[cfg(any(feature = "tokenizers", feature = "vision"))]
-pub(crate) use {json::object, source::folder_with, wanted::Wanted};
 #[cfg(any(feature = "chat", feature = "speech"))]
-pub(crate) use {tokenizer::text_of, wanted::TOKENIZER_CONFIG};
+pub(crate) use {
+    tokenizer::{text_of, tokenizer_fields},
+    wanted::TOKENIZER_CONFIG,
+};

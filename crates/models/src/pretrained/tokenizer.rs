@@ -7,7 +7,7 @@ pub use tokenizers::Tokenizer;
 
 use super::{
     PretrainedError,
-    error::MODEL_CONFIG,
+    error::{GENERATION_SETTINGS, MODEL_CONFIG, TOKENIZER_SETTINGS},
     json::object_if_any,
     source::folder_with,
     wanted::{TOKENIZER_CONFIG, Wanted},
@@ -42,7 +42,8 @@ pub fn tokenizer(source: impl AsRef<Path>) -> Result<Tokenizer, PretrainedError>
 }
 
 /// The tokens that end a text, for [`stop_tokens`](crate::generate::GenerateOptions::stop_tokens): those of `generation_config.json`, of `config.json`,
-/// and the `eos_token` of the tokenizer's files, all together. A model may end its turns with one of them and its texts with another.
+/// and the `eos_token` of the tokenizer's files, all together. A model may end its turns with one of them and its texts with another. The tokenizer's
+/// files are `tokenizer_config.json` and, unless that has `added_tokens_decoder`, `special_tokens_map.json`, which then comes first.
 ///
 /// They may be outside the vocabulary of the model, which refuses such stop tokens.
 ///
@@ -64,7 +65,7 @@ pub fn end_tokens(
     }
     let mut ends = Vec::new();
     for (name, expected) in [
-        ("generation_config.json", "the settings of a generation"),
+        ("generation_config.json", GENERATION_SETTINGS),
         ("config.json", MODEL_CONFIG),
     ] {
         let fields = object_if_any(&folder.join(name), expected)?;
@@ -84,12 +85,13 @@ pub fn end_tokens(
     Ok(ends)
 }
 
+/// What `tokenizer_config.json` says, and `special_tokens_map.json`, whose fields take the place of those of the same name, null or not. Like
+/// `transformers`, this does not read the map if the configuration has `added_tokens_decoder`.
 pub(crate) fn tokenizer_fields(folder: &Path) -> Result<Map<String, Value>, PretrainedError> {
-    let expected = "the configuration of a tokenizer";
-    let mut fields = object_if_any(&folder.join(TOKENIZER_CONFIG), expected)?;
-    fields.retain(|_, value| !value.is_null());
-    for (name, token) in object_if_any(&folder.join("special_tokens_map.json"), expected)? {
-        fields.entry(name).or_insert(token);
+    let mut fields = object_if_any(&folder.join(TOKENIZER_CONFIG), TOKENIZER_SETTINGS)?;
+    if !fields.contains_key("added_tokens_decoder") {
+        let map = folder.join("special_tokens_map.json");
+        fields.extend(object_if_any(&map, TOKENIZER_SETTINGS)?);
     }
     Ok(fields)
 }

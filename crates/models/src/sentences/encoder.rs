@@ -173,7 +173,7 @@ impl SentenceEncoder {
     ///
     /// # Errors
     ///
-    /// As [`tokens`](Self::tokens), and when a text has no tokens.
+    /// As [`tokens`](Self::tokens), and when a text has no tokens. The error names the place of the text.
     ///
     /// # Cost
     ///
@@ -184,7 +184,11 @@ impl SentenceEncoder {
         prompt: Prompt,
     ) -> Result<Tensor<2>, EncodeError> {
         let rows = texts.iter().enumerate().map(|(text, words)| {
-            let tokens = self.tokens(words.as_ref(), prompt)?;
+            let tokens = self.tokens(words.as_ref(), prompt);
+            let tokens = tokens.map_err(|reason| EncodeError::Text {
+                text,
+                reason: Box::new(reason),
+            })?;
             match tokens.is_empty() {
                 true => Err(EncodeError::Empty { text }),
                 false => Ok(tokens.get_ids().to_vec()),

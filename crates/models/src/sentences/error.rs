@@ -16,11 +16,19 @@ pub enum EncodeError {
         text: usize,
     },
     /// The tokenizer has a token that the model does not know.
-    #[error("a text has the token {token}, but the model knows {vocab_size}")]
+    #[error("the tokenizer makes the token {token}, but the model knows {vocab_size}")]
     Token {
         /// The token.
         token: u32,
         /// Number of tokens in the vocabulary.
         vocab_size: usize,
+    },
+    /// One of several texts has no [tokens](super::SentenceEncoder::tokens), for this reason.
+    #[error("text {text}: {reason}")]
+    Text {
+        /// The place of the text among those given.
+        text: usize,
+        /// The reason.
+        reason: Box<EncodeError>,
     },
 }

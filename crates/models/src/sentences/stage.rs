@@ -14,7 +14,7 @@ use serde_json::json;
 use super::files::{self, MODULE_CONFIG};
 use crate::{
     bert::normalized,
-    pretrained::{ConfigFile, LoadOptions, Result},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
 
@@ -64,7 +64,8 @@ impl Stage {
         file.finish()?;
         let weights = options.weights(folder)?;
         let mut layer = config.init(&options.device);
-        weights.load(&Table::new().linear("", "linear"), &mut layer)?;
+        let loaded = weights.load(&Table::new().linear("", "linear"), &mut layer);
+        loaded.map_err(|error| PretrainedError::weights(folder, error))?;
         Ok((Self::Dense(layer, activation), outputs))
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokenizers::TruncationDirection;
 
 use super::files::{MODULE_CONFIG, first_of};
-use crate::pretrained::{Result, SENTENCE_CONFIGS};
+use crate::pretrained::{Result, SENTENCE_CONFIGS, TOKENIZER_SETTINGS};
 
 /// How texts are cut and lower-cased before the transformer reads them.
 #[derive(Debug, Default)]
@@ -22,11 +22,7 @@ impl TransformerConfig {
     /// What `tokenizer_config.json` says.
     pub(super) fn of_tokenizer(folder: &Path) -> Result<Self> {
         // Not finished: its other fields are part of `tokenizer.json`.
-        let Some(mut file) = first_of(
-            folder,
-            &["tokenizer_config.json"],
-            "the configuration of a tokenizer",
-        )?
+        let Some(mut file) = first_of(folder, &["tokenizer_config.json"], TOKENIZER_SETTINGS)?
         else {
             return Ok(Self::default());
         };

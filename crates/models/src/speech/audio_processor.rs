@@ -6,9 +6,10 @@ use burn::tensor::{Device, Tensor, TensorData};
 use serde_json::json;
 
 use super::SpeechError;
-use crate::pretrained::{ConfigFile, PretrainedError, Wanted, folder_with, preprocessor};
+use crate::pretrained::{
+    AUDIO_SETTINGS, ConfigFile, PretrainedError, Wanted, folder_with, preprocessor,
+};
 
-const EXPECTED: &str = "the settings of an audio processor";
 /// Added to a variance.
 const EPSILON: f64 = 1e-7;
 
@@ -82,7 +83,7 @@ impl AudioProcessor {
     /// When the file is missing, or has a setting that is not supported.
     pub fn from_pretrained(source: impl AsRef<Path>) -> Result<Self, PretrainedError> {
         let folder = folder_with(source.as_ref(), Wanted::Preprocessor)?;
-        let (path, fields) = preprocessor(&folder, "feature_extractor", EXPECTED)?;
+        let (path, fields) = preprocessor(&folder, "feature_extractor", AUDIO_SETTINGS)?;
         let mut file = ConfigFile::of_fields(path, "wav2vec 2.0", fields);
         file.only("feature_extractor_type", json!("Wav2Vec2FeatureExtractor"))?;
         file.only("feature_size", json!(1))?;

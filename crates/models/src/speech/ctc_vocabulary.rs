@@ -8,12 +8,11 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use crate::pretrained::{
-    ConfigFile, PretrainedError, Result, TOKENIZER_CONFIG, Wanted, folder_with, object,
-    object_if_any, text_of,
+    ConfigFile, PretrainedError, Result, TOKENIZER_CONFIG, Wanted, folder_with, object, text_of,
+    tokenizer_fields,
 };
 
 const EXPECTED: &str = "tokens and their numbers";
-const TOKENIZER: &str = "the configuration of a tokenizer";
 /// Special tokens with a role, and their texts if no file has them.
 const ROLES: [(&str, Option<&str>); 7] = [
     ("bos_token", Some("<s>")),
@@ -66,18 +65,14 @@ impl CtcVocabulary {
         let folder = folder_with(source.as_ref(), wanted)?;
         let mut letters = letters(&folder.join(wanted.file()))?;
         let path = folder.join(TOKENIZER_CONFIG);
-        let mut fields = object_if_any(&path, TOKENIZER)?;
+        let mut fields = tokenizer_fields(&folder)?;
         let mut added = BTreeMap::new();
-        // With this field, `transformers` reads neither `special_tokens_map.json` nor `added_tokens.json`.
+        // With this field, `transformers` does not read `added_tokens.json` either.
         if let Some(tokens) = fields.remove("added_tokens_decoder") {
             for (token, content) in tokens.as_object().into_iter().flatten() {
                 added.extend(token.parse().ok().zip(text_of(content).map(String::from)));
             }
         } else {
-            fields.extend(object_if_any(
-                &folder.join("special_tokens_map.json"),
-                TOKENIZER,
-            )?);
             let path = folder.join("added_tokens.json");
             if path.exists() {
                 added = self::letters(&path)?;

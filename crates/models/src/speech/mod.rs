@@ -32,6 +32,7 @@ mod alignment;
 mod audio_processor;
 mod ctc_vocabulary;
 mod error;
+mod languages;
 mod log_mel;
 mod recognizer;
 mod settings;

@@ -5,7 +5,7 @@ use std::path::Path;
 use burn::tensor::Tensor;
 
 use super::{
-    Alignment, LogMel, SpeechError, SpeechSettings, alignment::first_frames,
+    Alignment, LogMel, SpeechError, SpeechSettings, alignment::first_frames, languages::known_code,
     settings::check_spectrograms, words::words,
 };
 use crate::{
@@ -73,7 +73,8 @@ impl SpeechRecognizer {
         })
     }
 
-    /// The language of all recordings, by its code: `en`. Default: that of the files, or else that which is detected in each window.
+    /// The language of all recordings, by its code or its English name, in upper or lower case: `en`, `English`. Default: that of the files, or else that
+    /// which is detected in each window.
     ///
     /// # Errors
     ///
@@ -83,14 +84,14 @@ impl SpeechRecognizer {
         if known.is_empty() {
             return Err(SpeechError::OneLanguage(language.into()));
         }
-        if !known.contains_key(language) {
+        let Some(code) = known_code(known, language) else {
             let known: Vec<&str> = known.keys().map(String::as_str).collect();
             return Err(SpeechError::Language {
                 language: language.into(),
                 known: known.join(", "),
             });
-        }
-        self.settings.language = Some(language.into());
+        };
+        self.settings.language = Some(code);
         Ok(self)
     }
 

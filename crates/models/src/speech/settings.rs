@@ -5,15 +5,16 @@ use std::{collections::BTreeMap, path::Path};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+use super::languages::{code, known_code};
 use crate::{
     pretrained::{
-        ConfigFile, MODEL_CONFIG, PretrainedError, Result, Wanted, object, preprocessor_if_any,
+        AUDIO_SETTINGS, ConfigFile, GENERATION_SETTINGS, MODEL_CONFIG, PretrainedError, Result,
+        Wanted, object, preprocessor_if_any,
     },
     whisper::Whisper,
 };
 
 const FILE: &str = "generation_config.json";
-const EXPECTED: &str = "the settings of a generation";
 /// Fields that would change the text, or end it, unless they are null.
 const ONLY_NULL: &str = "min_new_tokens forced_bos_token_id forced_eos_token_id bad_words_ids sequence_bias exponential_decay_length_penalty \
      no_speech_threshold logprob_threshold compression_ratio_threshold prompt_ids constraints dola_layers force_words_ids max_time penalty_alpha \
@@ -58,7 +59,8 @@ impl SpeechSettings {
     /// What `generation_config.json` in this folder says of `model`, and `config.json` of the tokens before a text.
     pub(super) fn of(folder: &Path, model: &Whisper) -> Result<Self> {
         let path = folder.join(FILE);
-        let mut file = ConfigFile::of_fields(path.clone(), "Whisper", object(&path, EXPECTED)?);
+        let fields = object(&path, GENERATION_SETTINGS)?;
+        let mut file = ConfigFile::of_fields(path.clone(), "Whisper", fields);
         // Fields that would change the text.
         file.only("do_sample return_timestamps token_healing", json!(false))?;
         file.only("num_beams num_beam_groups num_return_sequences", json!(1))?;
@@ -103,18 +105,20 @@ impl SpeechSettings {
         let languages = languages.unwrap_or_default();
         let is_multilingual = file.flag("is_multilingual", !languages.is_empty())?;
         let languages = languages.into_iter().filter(|_| is_multilingual);
-        let languages = languages.filter_map(|(name, id)| Some((code(&name), token(&id)?)));
+        let languages =
+            languages.filter_map(|(name, id)| Some((code(&name).to_owned(), token(&id)?)));
         let languages: BTreeMap<String, u32> = languages.collect();
         let tasks: Option<BTreeMap<String, Value>> =
             value(&mut file, "task_to_id", "the tokens of tasks")?;
         let transcribe = tasks.unwrap_or_default().get("transcribe").and_then(token);
-        let known = |value: &Value| {
-            let code = code(value.as_str()?);
-            languages.contains_key(&code).then_some(code)
-        };
+        let known = |value: &Value| known_code(&languages, value.as_str()?);
         file.ignore("language");
         let language = match is_multilingual {
-            true => file.parsed("language", "a code of lang_to_id", known)?,
+            true => file.parsed(
+                "language",
+                "a language of lang_to_id, by its code or its English name",
+                known,
+            )?,
             false => None,
         };
         let in_file = forced(&mut file)?;
@@ -173,8 +177,8 @@ impl SpeechSettings {
 /// Refuses settings in this folder, if there are any, for other spectrograms than those of [`LogMel`](super::LogMel): those in
 /// `preprocessor_config.json`, or the `feature_extractor` of `processor_config.json`.
 pub(super) fn check_spectrograms(folder: &Path, model: &Whisper) -> Result<()> {
-    let expected = "the settings of an audio processor";
-    let Some((path, fields)) = preprocessor_if_any(folder, "feature_extractor", expected)? else {
+    let part = preprocessor_if_any(folder, "feature_extractor", AUDIO_SETTINGS)?;
+    let Some((path, fields)) = part else {
         return Ok(());
     };
     let mut file = ConfigFile::of_fields(path, "Whisper", fields);
@@ -229,11 +233,6 @@ fn spoken(
         Some(token) => of_language(token).map(Some),
         None => Some(None),
     }
-}
-
-/// The code in the name of a language's token: `en` in `<|en|>`.
-fn code(name: &str) -> String {
-    name.trim_matches(['<', '|', '>']).to_owned()
 }
 
 /// The value of a field, if the field is there and not null.

@@ -42,9 +42,9 @@ pub struct ImageBatch {
 pub struct Targets {
     /// `[batch, len]`: the token that follows each position, padded with 0.
     pub tokens: Tensor<2, Int>,
-    /// `[batch, len]`: 1 for a token, 0 for padding.
+    /// `[batch, len]`: 1 for a token, 0 for padding and for what the loss leaves out.
     pub weights: Tensor<2>,
-    /// Number of tokens without padding; 0 for images without objects, for instance.
+    /// Number of tokens with weight 1; 0 for images without objects, for instance.
     pub count: usize,
     /// What the sum of the tokens' losses is divided by for training.
     pub divisor: usize,
@@ -108,6 +108,36 @@ impl LanguageModelBatch {
         let rows: Vec<&[u32]> = texts.iter().map(AsRef::as_ref).collect();
         let (input, targets) = shifted("LanguageModelBatch", "text", &rows, device);
         Self { input, targets }
+    }
+
+    /// A batch of texts that begin with a prompt. The model reads the prompts, but the loss leaves them out: only what follows is learnt.
+    ///
+    /// # Shapes
+    ///
+    /// - `texts`: as for [`new`](Self::new)
+    /// - `prompts`: how many tokens of each text are its prompt, from none to all
+    ///
+    /// # Panics
+    ///
+    /// As [`new`](Self::new), when the numbers of texts and prompts differ, or a prompt is longer than its text.
+    pub fn with_prompts<T: AsRef<[u32]>>(texts: &[T], prompts: &[usize], device: &Device) -> Self {
+        let lengths = texts.iter().map(|text| text.as_ref().len());
+        let lengths: Vec<usize> = lengths.collect();
+        assert!(
+            lengths.len() == prompts.len() && prompts.iter().zip(&lengths).all(|(a, b)| a <= b),
+            "LanguageModelBatch: prompts of {prompts:?} tokens do not fit texts of {lengths:?} tokens"
+        );
+        let Self { input, targets } = Self::new(texts, device);
+        let [_, len] = input.dims();
+        let rows = lengths.into_iter().zip(prompts);
+        // A place predicts the token after it.
+        let counted = rows.flat_map(|(text, &prompt)| {
+            (1..=len).map(move |token| prompt <= token && token < text)
+        });
+        Self {
+            input,
+            targets: targets.with_counted(&counted.collect::<Vec<_>>()),
+        }
     }
 }
 
@@ -199,22 +229,17 @@ impl ImageBatch {
             "ImageBatch: there are {batch} images of {height} × {width} pixels, but {} classes",
             classes.len()
         );
-        let is_seen = |class: &u32| ignored != Some(*class);
-        let count = classes.iter().filter(|class| is_seen(class)).count();
-        let weights: Vec<f32> = classes.iter().map(|class| is_seen(class).into()).collect();
-        let classes = classes.iter();
+        let seen = classes.iter().map(|class| ignored != Some(*class));
+        let seen: Vec<bool> = seen.collect();
+        let classes = classes.iter().zip(&seen);
         let classes: Vec<u32> = classes
-            .map(|class| if is_seen(class) { *class } else { 0 })
+            .map(|(class, is_seen)| if *is_seen { *class } else { 0 })
             .collect();
         let rows: Vec<&[u32]> = classes.chunks(height * width).collect();
-        let weights = TensorData::new(weights, [batch, height * width]);
-        let targets = Targets {
-            weights: Tensor::from_data(weights, &device),
-            count,
-            divisor: count.max(1),
-            ..Targets::of(&rows, &device)
-        };
-        Self { images, targets }
+        Self {
+            images,
+            targets: Targets::of(&rows, &device).with_counted(&seen),
+        }
     }
 }
 
@@ -280,6 +305,19 @@ impl Targets {
             smoothing: 0.0,
             dropout_seed: [dropout_seed, 0],
             largest: largest(rows),
+        }
+    }
+
+    /// These targets with a loss of the `counted` tokens alone, `[batch, len]` row by row, which are no padding.
+    fn with_counted(self, counted: &[bool]) -> Self {
+        let count = counted.iter().filter(|is_counted| **is_counted).count();
+        let weights: Vec<f32> = counted.iter().copied().map(f32::from).collect();
+        let weights = TensorData::new(weights, self.weights.dims());
+        Self {
+            weights: Tensor::from_data(weights, &self.weights.device()),
+            count,
+            divisor: count.max(1),
+            ..self
         }
     }
 

@@ -42,7 +42,7 @@ pub enum TrainError {
     /// A checkpoint cannot be read or written.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// `read` or `write`.
+        /// `read`, `write` or `write into`.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -56,6 +56,12 @@ pub enum TrainError {
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
+    },
+    /// A run that was not resumed would replace the checkpoints of another one.
+    #[error("{} is of another run: resume it, or choose another folder", path.display())]
+    AnotherRun {
+        /// The newest checkpoint of the other run.
+        path: PathBuf,
     },
     /// A loss is no longer finite.
     #[error("the {name} is {loss} by step {step}: training has diverged")]
@@ -83,7 +89,7 @@ impl TrainError {
 /// Where a run keeps its checkpoints, and what the program adds to them.
 #[derive(Clone, Debug)]
 pub struct CheckpointFolder<C> {
-    /// An existing folder.
+    /// An existing folder, without checkpoints of other runs.
     pub path: PathBuf,
     /// Everything that determines the run.
     pub config: C,
@@ -113,6 +119,19 @@ impl<C: Serialize> CheckpointFolder<C> {
         }
     }
 
+    /// Fails unless this is a folder, and unless it is without a newest checkpoint, if it has to be `free`.
+    pub(super) fn check_path(&self, free: bool) -> Result<(), TrainError> {
+        if !self.path.is_dir() {
+            let reason = io::ErrorKind::NotADirectory.into();
+            return Err(TrainError::of("write into", &self.path)(reason));
+        }
+        let path = self.path.join(NEWEST_CHECKPOINT);
+        match free && path.exists() {
+            true => Err(TrainError::AnotherRun { path }),
+            false => Ok(()),
+        }
+    }
+
     /// Writes the newest checkpoint, which becomes the best one too if its validation loss is the lowest.
     ///
     /// # Errors
@@ -130,34 +149,34 @@ impl<C: Serialize> CheckpointFolder<C> {
         let refused = |error: RecordError| {
             TrainError::of("write", &aside)(io::Error::other(error.to_string()))
         };
-        let (mut parts, mut body) = (Vec::new(), Vec::new());
-        let mut add = |name: String, bytes: &[u8]| {
-            parts.push((name, bytes.len()));
-            body.extend_from_slice(bytes);
-        };
-        for (name, bytes) in &self.parts {
-            add(name.clone(), bytes);
-        }
+        let of_program = self.parts.iter();
+        let mut parts: Vec<(String, Bytes)> = of_program
+            .map(|(name, bytes)| (name.clone(), Bytes::from_bytes_vec(bytes.clone())))
+            .collect();
         for (name, model) in [(MODEL, Some(model)), (AVERAGE, average)] {
             if let Some(model) = model {
                 let bytes = model.clone().into_record().into_bytes();
-                add(name.into(), &bytes.map_err(refused)?);
+                parts.push((name.into(), bytes.map_err(refused)?));
             }
         }
         for (number, optimizer) in (1..).zip(optimizers) {
             let bytes = optimizer.into_bytes().map_err(refused)?;
-            add(optimizer_part(number), &bytes);
+            parts.push((optimizer_part(number), bytes));
         }
         let header = Header {
             config: &self.config,
             state: state.clone(),
-            parts,
-            hash: hash(&body),
+            parts: parts
+                .iter()
+                .map(|(name, bytes)| (name.clone(), bytes.len()))
+                .collect(),
+            hash: hash(parts.iter().flat_map(|(_, bytes)| bytes.iter())),
         };
-        let mut file = serde_json::to_vec(&header)
+        let mut line = serde_json::to_vec(&header)
             .map_err(|error| TrainError::of("write", &aside)(error.into()))?;
-        file.push(b'\n');
-        file.append(&mut body);
+        line.push(b'\n');
+        let mut file = vec![line.as_slice()];
+        file.extend(parts.iter().map(|(_, bytes)| &bytes[..]));
         // An unfinished one that an earlier write kept is kept again.
         let mut is_kept = aside.exists();
         let written = write_synced(&aside, &file).and_then(|()| {
@@ -181,7 +200,7 @@ impl<C: Serialize> CheckpointFolder<C> {
     }
 
     /// Gives a file a second name, or writes its bytes a second time where a file can have only one.
-    fn write_best(&self, file: &Path, bytes: &[u8]) -> Result<(), TrainError> {
+    fn write_best(&self, file: &Path, bytes: &[&[u8]]) -> Result<(), TrainError> {
         let best = self.path.join(BEST_CHECKPOINT);
         let aside = aside(BEST_CHECKPOINT, &self.path);
         // A kill may have left a file of this name.
@@ -334,17 +353,19 @@ fn aside(name: &str, folder: &Path) -> PathBuf {
     folder.join(format!(".unfinished-{name}"))
 }
 
-/// Writes a new file and waits until its bytes are on the disk.
-fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), TrainError> {
+/// Writes these bytes one after the other into a new file, and waits until they are on the disk.
+fn write_synced(path: &Path, bytes: &[&[u8]]) -> Result<(), TrainError> {
     // A kill may have left a second name of the best checkpoint, whose bytes must not change.
     let _ = fs::remove_file(path);
     let written = File::create_new(path).and_then(|mut file| {
-        file.write_all(bytes)?;
+        for bytes in bytes {
+            file.write_all(bytes)?;
+        }
         file.sync_all()
     });
     written.map_err(TrainError::of("write", path))
 }
 
-fn hash(bytes: &[u8]) -> String {
-    format!("{:016x}", fnv1a(bytes.iter().copied()))
+fn hash<'a>(bytes: impl IntoIterator<Item = &'a u8>) -> String {
+    format!("{:016x}", fnv1a(bytes.into_iter().copied()))
 }

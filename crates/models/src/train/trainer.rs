@@ -39,6 +39,8 @@ pub struct Trainer<M: Module, C> {
     pub clock: Clock,
     /// The folder of checkpoints, and the parts that the program adds to them.
     pub folder: CheckpointFolder<C>,
+    /// Whether a checkpoint in the folder is of this run.
+    is_saved: bool,
     /// How the model is trained; the device is the autodiff one.
     config: TrainerConfig,
     /// Taken out only while the optimizer holds it.
@@ -93,6 +95,7 @@ where
             state: State::default(),
             clock: Box::new(move || start.elapsed()),
             folder,
+            is_saved: false,
             optimizers: vec![optimizer.into(); config.optimizers],
             config: TrainerConfig { device, ..config },
             model: Some(model),
@@ -112,7 +115,7 @@ where
     ///
     /// When the checkpoint is of another model or optimizer.
     pub fn resume(mut self, checkpoint: &Checkpoint<C>) -> Result<Self, TrainError> {
-        self.state = checkpoint.state.clone();
+        (self.state, self.is_saved) = (checkpoint.state.clone(), true);
         // Steps that are not evaluated yet still have to be.
         let is_evaluated = self.state.finished || self.state.step_in_epoch == 0;
         self.state.finished = is_evaluated && self.is_over();
@@ -182,7 +185,8 @@ where
     ///
     /// # Errors
     ///
-    /// When a checkpoint cannot be written, a loss is no longer finite, or `observe` fails.
+    /// When a checkpoint cannot be written, a loss is no longer finite, or `observe` fails. Before the first step, when the folder does not exist, or has the
+    /// newest checkpoint of another run.
     ///
     /// # Panics
     ///
@@ -199,6 +203,7 @@ where
     {
         let device = self.config.device.clone().inner();
         self.folder.check_parts();
+        self.folder.check_path(!self.is_saved)?;
         let mut n_batches = 0;
         let mut batches = data.validation(&device).inspect(|_| n_batches += 1);
         let predicts = batches.any(|mut batch| batch.targets().count > 0);
@@ -243,7 +248,9 @@ where
     pub fn save(&mut self) -> Result<(), TrainError> {
         self.read_losses()?;
         self.folder
-            .write(&self.state, self.model(), self.average(), &self.optimizers)
+            .write(&self.state, self.model(), self.average(), &self.optimizers)?;
+        self.is_saved = true;
+        Ok(())
     }
 
     fn is_over(&self) -> bool {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{ImageProcessor, VisionError, attention_rollout};
 use crate::{
-    pretrained::{LoadOptions, Result, Wanted, folder_with, object},
+    pretrained::{LoadOptions, MODEL_CONFIG, Result, Wanted, folder_with, object},
     vit::{self, Vit},
 };
 
@@ -54,15 +54,22 @@ impl ImageClassifier {
     ) -> Result<Self, VisionError> {
         let source = source.as_ref();
         let model = vit::from_pretrained(source, options)?;
-        let head = model.head.as_ref().ok_or(VisionError::NoHead)?;
+        let path = || source.to_path_buf();
+        let head = model.head.as_ref().ok_or_else(|| VisionError::NoHead {
+            path: path(),
+            tensor: "classifier.weight",
+        })?;
         let [_, n_classes] = head.weight.dims();
         if n_classes == 1 {
-            return Err(VisionError::OneClass);
+            return Err(VisionError::OneClass { path: path() });
         }
         let config = config(source)?;
         let problem = config.get("problem_type").and_then(Value::as_str);
         if let Some(problem) = problem.filter(|&name| name != "single_label_classification") {
-            return Err(VisionError::ProblemType(problem.into()));
+            return Err(VisionError::ProblemType {
+                path: path(),
+                found: problem.into(),
+            });
         }
         Ok(Self {
             processor: ImageProcessor::from_pretrained(source)?,
@@ -131,7 +138,7 @@ impl ImageClassifier {
 /// `config.json` of a model that was loaded from there.
 pub(super) fn config(source: &Path) -> Result<Map<String, Value>> {
     let path = folder_with(source, Wanted::Config)?.join(Wanted::Config.file());
-    object(&path, "the configuration of a model")
+    object(&path, MODEL_CONFIG)
 }
 
 /// What classes are called by `id2label`, or by their numbers.

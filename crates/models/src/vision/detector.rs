@@ -54,7 +54,11 @@ impl ObjectDetector {
     ) -> Result<Self, VisionError> {
         let source = source.as_ref();
         let model = detr::from_pretrained(source, options)?;
-        let head = model.class_head.as_ref().ok_or(VisionError::NoHead)?;
+        let head = model.class_head.as_ref();
+        let head = head.ok_or_else(|| VisionError::NoHead {
+            path: source.into(),
+            tensor: "class_labels_classifier.weight",
+        })?;
         // The last one is "no object".
         let [_, n_logits] = head.weight.dims();
         Ok(Self {

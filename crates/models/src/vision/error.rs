@@ -1,5 +1,7 @@
 //! Why an image cannot be recognised.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use crate::pretrained::PretrainedError;
@@ -12,18 +14,37 @@ pub enum VisionError {
     #[error(transparent)]
     Pretrained(#[from] PretrainedError),
     /// The model has no head for classes.
-    #[error("the weights have no head of the kind that is needed")]
-    NoHead,
+    #[error(
+        "{path}: the weights have no {tensor}, so the model lacks the head that is needed",
+        path = path.display()
+    )]
+    NoHead {
+        /// The source of the model.
+        path: PathBuf,
+        /// A tensor of the head.
+        tensor: &'static str,
+    },
     /// The model has a single class, which would always be the answer.
-    #[error("the model has one class only, of which nothing can be said")]
-    OneClass,
+    #[error("{path}: the model has one class only, of which nothing can be said", path = path.display())]
+    OneClass {
+        /// The source of the model.
+        path: PathBuf,
+    },
     /// The classes of the model do not exclude each other, or are numbers.
     #[error(
-        "the model's problem_type is {0:?}, but an image classifier has single_label_classification"
+        "{path}: problem_type is {found:?}, but an image classifier has single_label_classification",
+        path = path.display()
     )]
-    ProblemType(String),
-    /// The image has no pixels, or so many that it cannot be resized.
-    #[error("an image of {width} × {height} pixels cannot become one of {to_width} × {to_height}")]
+    ProblemType {
+        /// The source of the model.
+        path: PathBuf,
+        /// The kind of problem.
+        found: String,
+    },
+    /// The image has no pixels, or there would be none or too many at a step of its processing.
+    #[error(
+        "an image of {width} × {height} pixels cannot become one of {to_width} × {to_height}: {reason}"
+    )]
     Size {
         /// Width of the image (pixels).
         width: u32,
@@ -33,5 +54,7 @@ pub enum VisionError {
         to_width: u64,
         /// Height after resizing (pixels).
         to_height: u64,
+        /// Where there are no pixels, or the step with too many and the most that are allowed.
+        reason: String,
     },
 }

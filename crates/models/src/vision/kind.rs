@@ -5,7 +5,7 @@ use std::path::Path;
 use image::imageops::FilterType;
 use serde_json::Value;
 
-use crate::pretrained::{Result, object_if_any};
+use crate::pretrained::{MODEL_CONFIG, Result, object_if_any};
 
 pub(super) const KINDS: &str =
     "the image processors of ViT, DeiT, BiT, CLIP, SigLIP, DETR and SegFormer";
@@ -52,7 +52,7 @@ impl Kind {
 
     /// The kind of the model in this folder, or else ViT's.
     pub(super) fn beside(folder: &Path) -> Result<Self> {
-        let config = object_if_any(&folder.join("config.json"), "the configuration of a model")?;
+        let config = object_if_any(&folder.join("config.json"), MODEL_CONFIG)?;
         let model = config.get("model_type").and_then(Value::as_str);
         let name = match model {
             Some("deit") => "DeiTImageProcessor",

@@ -21,6 +21,8 @@
 //! | `preprocessor_config.json`, or `image_processor` in `processor_config.json` | how an image is resized, cropped and normalised |
 //!
 //! Images are those of the crate [`image`], here without its file formats: a program that reads files depends on it with the features of its formats.
+//! The crate does not apply the EXIF orientation of a photograph by itself: ask the decoder for its `ImageDecoder::orientation`, and give that to
+//! [`DynamicImage::apply_orientation`](image::DynamicImage::apply_orientation).
 
 pub use image;
 

@@ -103,6 +103,8 @@ impl ImageProcessor {
         file.ignore("disable_grouping do_convert_rgb image_seq_length _valid_processor_keys _valid_kwargs_names");
         // Fields of labels.
         file.ignore("reduce_labels do_reduce_labels");
+        // A field of KOSMOS-2, in which true makes both sides those of `size`.
+        file.only("use_square_size", json!(false))?;
         if of_detr {
             // Images are padded to the size of the largest of a batch, and here a batch has one. The last two are fields of labels.
             file.ignore("do_pad pad_and_return_pixel_mask format do_convert_annotations");
@@ -259,18 +261,30 @@ impl ImageProcessor {
                 })
             }
         };
-        let is_empty = width == 0 || height == 0 || to_width == 0 || to_height == 0;
-        let cropped = self
-            .crop
-            .map_or(0, |[height, width]| height as u64 * width as u64);
-        // Rows are resized first.
-        let largest = to_width.saturating_mul(to_height.max(height.into()));
-        if is_empty || largest.max(cropped) > MOST_PIXELS {
+        let crop = self.crop.unwrap_or([0; 2]).map(|side| side as u64);
+        let steps = [
+            ("the image with resized rows", [height.into(), to_width]),
+            ("the resized image", [to_height, to_width]),
+            ("the crop", crop),
+        ];
+        let mut steps = steps.into_iter();
+        let is_too_large = |[rows, columns]: [u64; 2]| rows.saturating_mul(columns) > MOST_PIXELS;
+        let too_large = steps.find(|(_, size)| is_too_large(*size));
+        let reason = match too_large {
+            _ if width == 0 || height == 0 => Some("it has no pixels".into()),
+            _ if to_width == 0 || to_height == 0 => Some("a side would have no pixels".into()),
+            Some((step, [rows, columns])) => Some(format!(
+                "{step}, {columns} × {rows}, would have more than {MOST_PIXELS} pixels"
+            )),
+            None => None,
+        };
+        if let Some(reason) = reason {
             return Err(VisionError::Size {
                 width,
                 height,
                 to_width,
                 to_height,
+                reason,
             });
         }
         let [to_height, to_width] = [to_height as u32, to_width as u32];

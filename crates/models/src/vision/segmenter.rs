@@ -54,7 +54,11 @@ impl ImageSegmenter {
     ) -> Result<Self, VisionError> {
         let source = source.as_ref();
         let model = segformer::from_pretrained(source, options)?;
-        let head = model.decode_head.as_ref().ok_or(VisionError::NoHead)?;
+        let head = model.decode_head.as_ref();
+        let head = head.ok_or_else(|| VisionError::NoHead {
+            path: source.into(),
+            tensor: "decode_head.classifier.weight",
+        })?;
         let [n_classes, ..] = head.classifier.weight.dims();
         Ok(Self {
             processor: ImageProcessor::from_pretrained(source)?,

@@ -47,6 +47,19 @@ pub enum WeightsError {
     /// The tensors, the table and the model do not match.
     #[error("the weights do not fit the model: {0}")]
     Mismatch(Box<Mismatch>),
+    /// A file has two tensors under names that mean the same one.
+    #[error(
+        "the weights have {} twice: as {} and as {}",
+        name.escape_debug(),
+        tensors[0].escape_debug(),
+        tensors[1].escape_debug()
+    )]
+    Twice {
+        /// The name that both get by renaming.
+        name: String,
+        /// Their names in the file.
+        tensors: [String; 2],
+    },
     /// A row of the table contradicts itself, another row, or the model.
     #[error("the table of weights is wrong: {reason}")]
     Table {

@@ -115,12 +115,11 @@ fn renamed<'a>(
     options: &Options,
 ) -> Result<Named<'a>, WeightsError> {
     let rules = || options.renamed.iter().chain(&table.renamed);
-    let wrong = |reason: String| Err(WeightsError::Table { reason });
     if let Some((from, to)) = rules().find(|(from, to)| pattern::count(from) != pattern::count(to))
     {
-        return wrong(format!(
-            "{from} cannot be renamed to {to}, which does not have as many *"
-        ));
+        return Err(WeightsError::Table {
+            reason: format!("{from} cannot be renamed to {to}, which does not have as many *"),
+        });
     }
     let mut named = Named::new();
     for found in tensors {
@@ -128,12 +127,11 @@ fn renamed<'a>(
         let renamed = rules().fold(name.clone(), |name, (from, to)| {
             pattern::renamed(&name, from, to).unwrap_or(name)
         });
-        let shown = renamed.escape_debug().to_string();
-        if let Some(other) = named.insert(renamed, found) {
-            let [other, name] = [other.0, name].map(|name| name.escape_debug());
-            return wrong(format!(
-                "tensors {other} and {name} are both renamed to {shown}"
-            ));
+        if let Some(other) = named.insert(renamed.clone(), found) {
+            return Err(WeightsError::Twice {
+                name: renamed,
+                tensors: [other.0, name].map(String::clone),
+            });
         }
     }
     Ok(named)

@@ -53,10 +53,11 @@ impl Weights {
     /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), GGUF, or an index of such files in the same
     /// folder; its first bytes tell which. Nothing in a file is executed, and no index can name a file outside its folder.
     ///
-    /// GGUF tensors of types F64, F32, F16, BF16, Q8_0, Q4_0 and Q6_K are read, the last three as f32; the metadata are skipped, except an alignment of at most
-    /// 1 MiB. llama.cpp's converter renames the tensors of `transformers`, permutes the rows of query and key of Llama, Mistral and Mixtral, and adds 1 to
-    /// the norms of Gemma. The public tables of this crate are for `transformers`, and would load these tensors as they are. Such a file needs
-    /// another table, with [`rotary_pairs`](super::Source::rotary_pairs). [`llama::from_pretrained`](crate::llama::from_pretrained()) has one.
+    /// GGUF tensors of types F64, F32, F16, BF16, Q8_0, Q4_0 and Q6_K are read, the last three as f32; of the metadata, an alignment of at most 1 MiB and
+    /// `split.count`: a file that is one of several parts is refused, and llama.cpp's `gguf-split --merge` joins them. llama.cpp's converter renames the
+    /// tensors of `transformers`, permutes the rows of query and key of Llama, Mistral and Mixtral, and adds 1 to the norms of Gemma. The public tables of
+    /// this crate are for `transformers`, and would load these tensors as they are. Such a file needs another table, with
+    /// [`rotary_pairs`](super::Source::rotary_pairs). [`llama::from_pretrained`](crate::llama::from_pretrained()) has one.
     ///
     /// # Errors
     ///

@@ -63,10 +63,10 @@ struct SamplingArgs {
     /// Draw among the tokens with at least this part of the largest probability
     #[arg(long)]
     min_p: Option<f64>,
-    /// Above 1, tokens that were read or written in this turn become less probable
+    /// Above 1, tokens that were read or written before become less probable
     #[arg(long, default_value_t = 1.0)]
     repetition_penalty: f64,
-    /// Seed of the draws
+    /// Seed of the draws of the first turn; each later turn has the next number
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -91,15 +91,12 @@ fn run(cli: &Cli) -> Result<u8, Error> {
         let with_system = conversation.with_system(system);
         conversation = with_system.map_err(|_| no_template)?;
     }
-    let mut turn = 0;
+    let options = cli.sampling.options();
     let code = input::each(&cli.turns, |text| {
         if !cli.turns.is_empty() {
             let said = format!("> {}\n", printable_lines(text));
             cli.pictures.print(&said);
         }
-        // Another seed for each turn, or the same words would be answered in the same way.
-        turn += 1;
-        let options = cli.sampling.options(turn);
         answered(&mut conversation, text, &options, &cli.pictures)
     })?;
     if cli.pictures.are_wanted() && !conversation.tokens().is_empty() {
@@ -165,7 +162,7 @@ impl SamplingArgs {
         Ok(())
     }
 
-    fn options(&self, turn: u64) -> GenerateOptions {
+    fn options(&self) -> GenerateOptions {
         let mut sampling = match self.temperature {
             0.0 => Sampling::greedy(),
             temperature => Sampling::temperature(temperature),
@@ -178,6 +175,6 @@ impl SamplingArgs {
         GenerateOptions::new(self.tokens)
             .sampling(sampling)
             .repetition_penalty(self.repetition_penalty)
-            .seed(self.seed.wrapping_add(turn))
+            .seed(self.seed)
     }
 }

@@ -10,27 +10,13 @@ use burn_attn_tests::{devices, golden};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{assembled, assert_rows, assert_vectors, golden_models};
+use super::{super::gguf::insert, assembled, assert_rows, assert_vectors, golden_models};
 
 /// A GGUF file whose metadata say how to pool, with a tokenizer beside it.
 fn gguf(pooling_type: Option<u32>) -> (TempDir, PathBuf) {
     let mut bytes = fs::read(golden::path("gguf").join("bert.gguf")).expect("read");
     if let Some(pooling_type) = pooling_type {
-        // Two fields, so that tensors stay at multiples of 32 bytes.
-        let field = |name: &str, value: u32| {
-            let len = (name.len() as u64).to_le_bytes();
-            let (is_u32, value) = (4_u32.to_le_bytes(), value.to_le_bytes());
-            [&len[..], name.as_bytes(), &is_u32, &value].concat()
-        };
-        let fields = [
-            field("bert.pooling_type", pooling_type),
-            field("general.filling", 0),
-        ];
-        let fields = fields.concat();
-        assert_eq!(fields.len(), 64);
-        bytes.splice(24..24, fields);
-        let count = u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
-        bytes[16..24].copy_from_slice(&(count + 2).to_le_bytes());
+        insert(&mut bytes, "bert.pooling_type", pooling_type);
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("model.gguf");

@@ -245,8 +245,8 @@ fn a_text_that_the_model_cannot_read_is_refused() {
     };
     assert_eq!(refused(&["cat", " "]), "text 1 has no tokens");
     assert_eq!(
-        refused(&["a moon"]),
-        "a text has the token 23, but the model knows 23"
+        refused(&["cat", "a moon"]),
+        "text 1: the tokenizer makes the token 23, but the model knows 23"
     );
 }
 

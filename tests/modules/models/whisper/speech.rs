@@ -138,6 +138,37 @@ fn a_recording_is_cut_into_windows() {
     );
 }
 
+/// As in `transformers`.
+#[test]
+fn languages_have_codes_tokens_and_names() {
+    for (language, code) in [
+        ("es", Some("es")),
+        ("ES", Some("es")),
+        ("<|es|>", Some("es")),
+        ("Spanish", Some("es")),
+        ("castilian", Some("es")),
+        ("ENGLISH", Some("en")),
+        ("hindi", Some("hi")),
+        ("Haitian Creole", Some("ht")),
+        ("French", None),
+        ("creole", None),
+        ("", None),
+    ] {
+        let mut recognizer = recognizer(|_| {}).unwrap();
+        let languages = &mut recognizer.settings.languages;
+        languages.extend([("hi".into(), 3), ("ht".into(), 4)]);
+        match (recognizer.with_language(language), code) {
+            (Ok(found), Some(_)) => assert_eq!(found.settings.language.as_deref(), code),
+            (Err(error), None) => assert!(error.to_string().contains("it knows en, es, hi, ht")),
+            (found, _) => panic!("{language}: {found:?}"),
+        }
+        if ["es", "en"].map(Some).contains(&code) {
+            let given = self::recognizer(set("language", json!(language))).unwrap();
+            assert_eq!(given.settings.language.as_deref(), code);
+        }
+    }
+}
+
 /// A copy of the folder of the small model with other settings.
 pub(super) fn with_settings(change: impl FnOnce(&mut Value)) -> TempDir {
     let copy = copied("whisper", |_| {});
@@ -230,7 +261,7 @@ fn settings_that_do_not_fit_are_refused() {
         (
             "language",
             json!("german"),
-            r#"language is "german", but Whisper supports a code of lang_to_id"#,
+            r#"language is "german", but Whisper supports a language of lang_to_id, by its code or its English name"#,
         ),
     ] {
         let error = recognizer(set(field, value)).unwrap_err().to_string();

@@ -113,7 +113,7 @@ fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
                 tensors.into_values().map(bridge::from_pytorch).collect()
             }
         };
-        check_count(packs.len())?;
+        check_count(packs.len() as u64)?;
         Ok(packs.into_iter().map(Stored::in_pack).collect())
     };
     tensors().map_err(|reason: Reason| WeightsError::file(path, reason))

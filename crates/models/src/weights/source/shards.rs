@@ -49,7 +49,7 @@ pub(super) fn open(
             }
             tensors.insert(name, stored);
         }
-        check_count(tensors.len()).map_err(refused)?;
+        check_count(tensors.len() as u64).map_err(refused)?;
     }
     let mut files = files.iter();
     match files.find(|(name, file)| shard_of.get(*name) != Some(&file.as_str())) {
@@ -62,14 +62,14 @@ pub(super) fn open(
 }
 
 fn read(path: &Path) -> Result<BTreeMap<String, String>, Reason> {
-    let mut text = Vec::new();
-    File::open(path)?
-        .take(MAX_HEADER + 1)
-        .read_to_end(&mut text)?;
+    let file = File::open(path)?;
+    let len = file.metadata()?.len();
     ensure!(
-        text.len() as u64 <= MAX_HEADER,
-        "an index has at most {MAX_HEADER} bytes"
+        len <= MAX_HEADER,
+        "it has {len} bytes, and an index has at most {MAX_HEADER}"
     );
+    let mut text = Vec::new();
+    file.take(MAX_HEADER).read_to_end(&mut text)?;
     let index: Index = serde_json::from_slice(&text)
         .map_err(|error| format!("it is not an index of shards: {error}"))?;
     let Unique(files) = index.weight_map;

@@ -99,10 +99,10 @@ impl Stored {
     }
 }
 
-pub(super) fn check_count(count: usize) -> Result<(), String> {
+pub(super) fn check_count(count: u64) -> Result<(), String> {
     ensure!(
-        count <= MAX_TENSORS,
-        "it has more than {MAX_TENSORS} tensors"
+        count <= MAX_TENSORS as u64,
+        "it has {count} tensors, and at most {MAX_TENSORS} are read"
     );
     Ok(())
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::weights::{
     Reason, ensure,
-    source::stored::{MAX_HEADER, MAX_NAME, MAX_TENSORS},
+    source::stored::{MAX_HEADER, MAX_NAME, check_count},
 };
 
 /// What the places of tensors are multiples of, unless the metadata say otherwise.
@@ -72,10 +72,7 @@ impl<'a> Header<'a> {
             "it should be GGUF of version 2 or 3, but is of version {version}"
         );
         let [count, values] = [self.number(8)?, self.number(8)?];
-        ensure!(
-            count <= MAX_TENSORS as u64,
-            "it has more than {MAX_TENSORS} tensors"
-        );
+        check_count(count)?;
         let mut alignment = None;
         let mut metadata = Map::new();
         for _ in 0..values {
