@@ -1,5 +1,5 @@
 //! The table of speed in the README: a few rows, what wins and what loses, for each kind of vectors in `results/` of the newest run that has
-//! the row, and which processors those runs were on.
+//! the row. The heads of the columns name the processors of those runs.
 
 use std::fs;
 
@@ -49,28 +49,25 @@ pub fn committed() -> Result<String, String> {
 
 fn table(runs: &[&Run]) -> Result<String, String> {
     let mut columns = columns(runs);
-    let mut text = String::from("| work |");
-    for Column { instructions, .. } in &columns {
-        text += &format!(" PyTorch, {instructions} | Burn, {instructions} |");
-    }
-    text += &format!("\n| --- |{}\n", " --- | --- |".repeat(columns.len()));
+    let mut lines = String::new();
     for row in ROWS.lines() {
         let [name, suite, case] = parts(row);
         let has_row = |run: &&Run| rows(run, suite, case).next().is_some();
         if !runs.iter().any(has_row) {
             return Err(format!("no run has a row {case:?} of {suite}"));
         }
-        text += &format!("| {name} |");
+        lines += &format!("| {name} |");
         for column in &mut columns {
             let alike = |run: &&Run| instructions_of(run) == column.instructions;
             let newest = runs.iter().copied().filter(alike).filter(has_row);
+            // Of several runs of a day, the last in the order of their files.
             let newest = newest.max_by_key(|run| &run.date);
             for peers in [&["pytorch"][..], &["burn", "burn-nn"]] {
                 let fits =
                     |row: &&Row| row.measure == Measure::Time && peers.contains(&row.peer.as_str());
                 let row = newest.and_then(|run| rows(run, suite, case).find(fits));
                 let ratio = row.map_or("–".into(), ratio);
-                text += &format!(" {ratio} |");
+                lines += &format!(" {ratio} |");
             }
             let processor = newest.map(|run| run.machine.microarchitecture());
             if let Some(processor) = processor
@@ -79,17 +76,16 @@ fn table(runs: &[&Run]) -> Result<String, String> {
                 column.processors.push(processor);
             }
         }
-        text += "\n";
+        lines += "\n";
     }
-    let processors = columns.iter().map(|column| {
+    let mut text = String::from("| work |");
+    for column in &columns {
         let processors = column.processors.join(" and ");
-        format!(
-            "The {} columns were measured on {processors}",
-            column.instructions
-        )
-    });
-    let processors = processors.collect::<Vec<_>>().join(". ");
-    Ok(format!("{processors}.\n\n{text}"))
+        let head = format!("{processors} ({})", column.instructions);
+        text += &format!(" PyTorch, {head} | Burn, {head} |");
+    }
+    text += &format!("\n| --- |{}\n", " --- | --- |".repeat(columns.len()));
+    Ok(text + &lines)
 }
 
 /// What a row is called, its suite and its case.

@@ -197,6 +197,12 @@ pub struct Choice {
 }
 
 impl Choice {
+    /// The layer and the head, both counted from 1, if both are named and no kind of attention is.
+    pub fn layer_and_head(&self) -> Option<[usize; 2]> {
+        let numbers = [self.layer?, self.head?];
+        self.kind.is_empty().then_some(numbers)
+    }
+
     /// The map of the layer, with the group's name added to its title, and the head, counted from 0.
     fn of(&self, groups: &[AttentionGroup]) -> Result<(AttentionMap, Option<usize>), Error> {
         let kind = self.kind.to_lowercase();

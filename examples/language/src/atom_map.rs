@@ -19,8 +19,8 @@ const NOTHING: f64 = 1e-8;
 pub struct AtomMap {
     /// For each atom of the products, the atom of the reactants that it was.
     pub origins: Vec<Option<usize>>,
-    /// How sure the model is of all pairs together, from 0 to 1.
-    pub confidence: f64,
+    /// How sure the model is of all pairs together, from 0 to 1; `None` if there is no pair.
+    pub confidence: Option<f64>,
 }
 
 impl AtomMap {
@@ -51,9 +51,9 @@ impl AtomMap {
             }
         }
         let mut origins = vec![None; products.len()];
-        let mut confidence = 1.0;
+        let mut confidence: Option<f64> = None;
         while let Some((row, column, share)) = surest(&scores, width) {
-            confidence *= share;
+            confidence = Some(confidence.unwrap_or(1.0) * share);
             origins[row] = Some(column);
             for &neighbor in &products[row].neighbors {
                 let row = neighbor - width;

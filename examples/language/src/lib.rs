@@ -6,7 +6,6 @@ pub mod batches;
 pub mod downloads;
 pub mod encoder;
 pub mod fine_tuning;
-pub mod head;
 pub mod index_file;
 pub mod passages;
 pub mod question_answering;

@@ -61,6 +61,15 @@ fn a_choice_is_a_kind_a_layer_and_a_head() {
 }
 
 #[test]
+fn a_layer_and_a_head_are_two_numbers() {
+    let numbers = |text: &str| text.parse::<Choice>().unwrap().layer_and_head();
+    assert_eq!(numbers("6:12"), Some([6, 12]));
+    for text in ["6", "cross", "cross:6", "cross:6:12"] {
+        assert_eq!(numbers(text), None, "{text}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_refused() {
     for text in [
         "", "0:1", "1:0", "6:", "1:2:3", "-1:2", "cross:a", ":1", "1:cross",

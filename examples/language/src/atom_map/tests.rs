@@ -28,7 +28,8 @@ fn a_sure_pair_decides_about_its_neighbors() {
     let map = AtomMap::of(&reaction, &looking(&reaction, &pairs), 0);
     assert_eq!(map.origins, [Some(2), Some(1), Some(0)]);
     let sure = 90.0 * 0.49 / (90.0 * 0.49 + 0.51);
-    assert!((map.confidence - sure).abs() < 1e-6, "{}", map.confidence);
+    let confidence = map.confidence.unwrap();
+    assert!((confidence - sure).abs() < 1e-6, "{confidence}");
     assert_eq!(
         map.written(&reaction),
         "[OH:3][CH2:2][CH3:1]>>[CH3:1][CH2:2][OH:3]"
@@ -42,4 +43,9 @@ fn atoms_of_other_elements_are_no_pair() {
     let map = AtomMap::of(&reaction, &looking(&reaction, &pairs), 0);
     assert_eq!(map.origins, [Some(0), None]);
     assert_eq!(map.written(&reaction), "[CH3:1]N>>[CH3:1][Cl:2]");
+    assert_eq!(map.confidence, Some(1.0));
+
+    let reaction = Reaction::parse("N>>O").unwrap();
+    let map = AtomMap::of(&reaction, &looking(&reaction, &[(0, 0, 0.9)]), 0);
+    assert_eq!((map.origins, map.confidence), (vec![None], None));
 }

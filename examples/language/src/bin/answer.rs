@@ -84,10 +84,10 @@ struct AskArgs {
     /// The fine-tuned model, or one that transformers saved
     #[arg(long, value_name = "FOLDER", default_value = "answer-model")]
     model: PathBuf,
-    /// Pictures of the first question on the command line.
+    /// Pictures of the first question on the command line that is read.
     #[command(
         flatten,
-        next_help_heading = "Pictures of the first question on the command line"
+        next_help_heading = "Pictures of the first question on the command line that is read"
     )]
     pictures: Pictures,
 }

@@ -19,10 +19,10 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     files::FileError,
-    pictures::{Pictures, maps},
+    pictures::{Choice, Pictures, maps},
 };
 use language::{
-    Error, atom_map::AtomMap, error::about, head::Head, input, smiles::Reaction, weights::RXNMAPPER,
+    Error, atom_map::AtomMap, error::about, input, smiles::Reaction, weights::RXNMAPPER,
 };
 
 /// Numbers the atoms of reactions in SMILES: the same number before and after the arrow is the same atom.
@@ -32,17 +32,27 @@ struct Cli {
     /// Reactions such as "CC(=O)Cl.OCC>>CC(=O)OCC" [default: each line of standard input]
     reactions: Vec<String>,
     /// The layer and head to ask, both counted from 1
-    #[arg(long, value_name = "LAYER:HEAD", default_value = "11:6")]
-    head: Head,
+    #[arg(long, value_name = "LAYER:HEAD", default_value = "11:6", value_parser = layer_and_head)]
+    head: [usize; 2],
     /// The model: a folder that transformers saved, with vocab.txt [default: rxnmapper's, fetched by cargo xtask fetch rxnmapper]
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
     /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
-    /// Pictures of the first reaction.
-    #[command(flatten, next_help_heading = "Pictures of the first reaction")]
+    /// Pictures of the first reaction on the command line that is read.
+    #[command(
+        flatten,
+        next_help_heading = "Pictures of the first reaction on the command line that is read"
+    )]
     pictures: Pictures,
+}
+
+fn layer_and_head(text: &str) -> Result<[usize; 2], String> {
+    let choice = text.parse::<Choice>().ok();
+    choice
+        .and_then(|choice| choice.layer_and_head())
+        .ok_or_else(|| "a layer and a head are two numbers from 1 on, as in 6:12".into())
 }
 
 /// The model and its tokens.
@@ -66,10 +76,18 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     let code = input::each(&cli.reactions, |text| {
         let reaction = Reaction::parse(text)?;
         let layers = mapper.attention(&reaction)?;
-        let Head { layer, head } = cli.head;
+        let [layer, head] = cli.head;
         let map = AtomMap::of(&reaction, &layers[layer - 1], head - 1);
-        let line = format!("{}\t{:.6}\n", map.written(&reaction), map.confidence);
+        let confidence = map.confidence.map(|number| format!("{number:.6}"));
+        let confidence = confidence.as_deref().unwrap_or("-");
+        let line = format!("{}\t{confidence}\n", map.written(&reaction));
         cli.pictures.print(&line);
+        let alone = map.origins.iter().filter(|origin| origin.is_none());
+        let (alone, all) = (alone.count(), map.origins.len());
+        if alone > 0 {
+            let problem = format!("{alone} of {all} atoms of the products have no partner");
+            exit::warn(&about(text, &problem).to_string());
+        }
         first.get_or_insert((text.to_string(), layers));
         Ok(())
     })?;
@@ -81,7 +99,7 @@ fn run(cli: &Cli) -> Result<u8, Error> {
 }
 
 impl Mapper {
-    fn load(source: &Path, device: Device, head: Head) -> Result<Self, Error> {
+    fn load(source: &Path, device: Device, [layer, head]: [usize; 2]) -> Result<Self, Error> {
         let bert = Bert::from_pretrained(source, &device)?;
         let path = pretrained::folder(source)?.join("vocab.txt");
         let text = fs::read_to_string(&path).map_err(FileError::of("read", &path))?;
@@ -107,7 +125,14 @@ impl Mapper {
             device,
         };
         // One token, to see how many layers and heads there are.
-        head.of(&mapper.layers(&["[CLS]".into()])?, "--head")?;
+        let layers = mapper.layers(&["[CLS]".into()])?;
+        let (layers, heads) = (layers.len(), layers.first().map_or(0, AttentionMap::heads));
+        if layer > layers || head > heads {
+            return Err(format!(
+                "--head {layer}:{head}: the model has {layers} layers of {heads} heads"
+            )
+            .into());
+        }
         Ok(mapper)
     }
 

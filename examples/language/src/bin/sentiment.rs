@@ -73,10 +73,10 @@ struct AskArgs {
     /// The fine-tuned model, or one that transformers saved
     #[arg(long, value_name = "FOLDER", default_value = "sentiment-model")]
     model: PathBuf,
-    /// Pictures of the first text on the command line.
+    /// Pictures of the first text on the command line that is read.
     #[command(
         flatten,
-        next_help_heading = "Pictures of the first text on the command line"
+        next_help_heading = "Pictures of the first text on the command line that is read"
     )]
     pictures: Pictures,
 }

@@ -1,6 +1,6 @@
 //! `reactions`, with a small BERT in the place of rxnmapper's model.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use super::{printed, program, refused, small};
 
@@ -37,6 +37,42 @@ fn atoms_are_numbered() {
     let args = [&ARGS[..], &["C>>C", "C>>C", "--text", "--draw", "2:3"]].concat();
     let text = printed(REACTIONS, folder.path(), &args, "");
     assert_eq!(text.matches("rows are queries").count(), 1, "{text}");
+}
+
+#[test]
+fn atoms_without_a_partner_are_counted() {
+    let folder = folder();
+    let of = |reaction: &'static str| {
+        let args = [&ARGS[..], &[reaction]].concat();
+        let output = program(REACTIONS, folder.path(), &args, "");
+        assert!(output.status.success());
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+    };
+    let [text, warning] = of("N>>O");
+    assert!(text.ends_with("\t-\n"), "{text}");
+    assert_eq!(
+        warning,
+        "\"N>>O\": 1 of 1 atoms of the products have no partner\n"
+    );
+    let [text, warning] = of("CN>>CO");
+    let (_, confidence) = text.trim_end().split_once('\t').unwrap();
+    assert!(confidence.parse::<f64>().is_ok(), "{text}");
+    assert_eq!(
+        warning,
+        "\"CN>>CO\": 1 of 2 atoms of the products have no partner\n"
+    );
+    assert_eq!(of("C>>C")[1], "");
+}
+
+#[test]
+fn a_head_is_two_numbers() {
+    let output = program(REACTIONS, Path::new("."), &["--head", "6", "C>>C"], "");
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("two numbers from 1 on, as in 6:12"),
+        "{error}"
+    );
 }
 
 #[test]
