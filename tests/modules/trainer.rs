@@ -314,13 +314,16 @@ fn a_folder_that_is_not_there_or_of_another_run_is_said_before_the_first_step() 
         outcome.expect_err("refused").to_string()
     };
     let none = folder.path().join("none");
-    let sentence = format!("cannot write into {}: not a directory", none.display());
+    let sentence = format!(
+        "cannot write into {}: No such file or directory (os error 2)",
+        none.display()
+    );
     assert_eq!(refused(&none), sentence);
 
     let mut first = trainer(folder.path(), |_| ());
     run(&mut first, &texts(), 2);
     let path = folder.path().join(NEWEST_CHECKPOINT);
-    let sentence = "is of another run: resume it, or choose another folder";
+    let sentence = "belongs to another run: resume it, or choose another folder";
     assert_eq!(
         refused(folder.path()),
         format!("{} {sentence}", path.display())

@@ -1,7 +1,7 @@
 //! Attention on GPUs: fused CubeCL kernels, forward and backward, linear in memory.
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
-//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It has every mask, bias and option of `burn-attn` but functions of the caller's,
+//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It has every mask, bias and option of `burn-attn` except user-defined functions,
 //! for heads of up to 256 numbers in f32, f16 and bf16. A device needs 8,576 bytes of shared memory, 256 units per cube and 6
 //! storage buffers beside CubeCL's for scalars, and one more for every optional tensor but the sinks; [`supports`] asks. The contract (layout,
 //! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].

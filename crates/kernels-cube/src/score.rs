@@ -158,10 +158,12 @@ pub(crate) fn score<M: Numeric>(
                 let column = column + comptime!(tile.skip(group) + j);
                 let query = select(keys_in_rows, column, row_query).min(place.len_q - 1);
                 let key = select(keys_in_rows, row + i, column).min(place.len_kv - 1);
-                let mut number = f32::new(0.0);
+                let mut hides = false.runtime();
                 #[comptime]
                 if let ComptimeOption::Some(bias) = &scoring.bias {
-                    number = bias[entry_of(bias, place.batch, head, query, key)];
+                    let number = bias[entry_of(bias, place.batch, head, query, key)];
+                    hides = number < lowest_finite();
+                    sum.insert(j, sum.extract(j) + number);
                 }
                 #[comptime]
                 if let ComptimeOption::Some(bias) = &scoring.distance_bias {
@@ -170,11 +172,12 @@ pub(crate) fn score<M: Numeric>(
                         zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
                     }
                     let distance = (query as i32 - key as i32 + zero) as usize;
-                    number += bias[head * bias.shape(1) + distance];
+                    let number = bias[head * bias.shape(1) + distance];
+                    hides = hides || number < lowest_finite();
+                    sum.insert(j, sum.extract(j) + number);
                 }
-                sum.insert(j, sum.extract(j) + number);
                 // A bias of −∞ hides even a NaN score.
-                if number < lowest_finite() {
+                if hides {
                     let (word, first) = comptime!(tile.flags(i, group));
                     bits[word] |= comptime!(1u32 << (first + j) as u32);
                 }

@@ -30,7 +30,7 @@ use burn_attn_ops::{
 /// Other [mixers of tokens](crate::TokenMixer), which are traced in a layer, have fewer steps: [`LatentAttention`](crate::LatentAttention) those from `query` on for whole sequences, and
 /// [`GatedDeltaRule`](crate::GatedDeltaRule) `query`, `key`, `value`, `mixed` (what each head reads from its memory) and `output`.
 ///
-/// `forward_with_statistics`, which [`LatentAttention`](crate::LatentAttention) has in a stack alone, returns instead what the weights look like, in memory that is linear in the lengths: `entropy`, `first_key`, `distances`, `top_keys` and
+/// `forward_with_statistics`, which covers [`LatentAttention`](crate::LatentAttention) only as part of a stack, returns instead what the weights look like, in memory that is linear in the lengths: `entropy`, `first_key`, `distances`, `top_keys` and
 /// `top_weights` of every attention, as [`AttentionStatistics`](burn_attn_ops::AttentionStatistics) describes them.
 ///
 /// ```

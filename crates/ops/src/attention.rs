@@ -51,11 +51,11 @@ use crate::{
 /// | mask, block table | two types of bools, or one that the device lacks |
 /// | a tensor, the output included | empty, or of 2³¹ elements or more |
 /// | `2 · batch · heads_q · len_q` | 2³¹ or more |
-/// | `2 · batch · heads_q · (len_q + len_kv + 128)` | 2³¹ or more, with a mask, bias or option that is a tensor, except sinks |
+/// | `2 · batch · heads_q · (len_q + len_kv + 128)` | 2³¹ or more, with a bias by distance |
 /// | `len_q`, `len_kv` | 2²⁹ or more, or over 32 times the cubes of a launch in its first dimension |
 /// | `batch · heads_q` | more than the cubes of a launch in its other two dimensions |
 /// | softcap | below 2⁻⁶⁰ or above 2⁶⁰ |
-/// | scale | neither 0 nor a normal number of f32 below 2¹²⁷ |
+/// | scale | neither 0 nor a normal number of f32 |
 /// | number of tensors | more than the device binds: 6, and one per mask, bias or option that is a tensor, except sinks |
 /// | device | cubes of fewer than 256 units, or of less than 8,576 bytes of shared memory |
 /// | driver in software | parts of at most 4,096 keys, or queries of all heads of a group, that need more cubes than a launch has, or a larger buffer than the device allocates |

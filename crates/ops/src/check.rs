@@ -37,7 +37,7 @@ pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
 fn of_floats(name: &str, tensor: &Tensor<4>) {
     assert!(
         !matches!(tensor.dtype(), DType::QFloat(_)),
-        "attention: the {name} is quantised, but attention takes floats, as `dequantize` makes them"
+        "attention: the {name} is quantised, but must be floats: call `dequantize` first"
     );
 }
 

@@ -38,7 +38,7 @@ struct Cli {
     /// Say on standard error how long recognition took, without loading the model and without the times of words
     #[arg(long)]
     time: bool,
-    /// The language, as in `en`, for models that know several [default: detected in each window]
+    /// The language, as in `en` or `English`, for models that know several [default: detected in each window]
     #[arg(long, value_name = "CODE")]
     language: Option<String>,
     /// The model: a folder that transformers saved, with tokenizer.json [default: Whisper tiny.en, fetched by cargo xtask fetch whisper]

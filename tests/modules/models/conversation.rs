@@ -184,7 +184,7 @@ fn that_writes(tokens: &[u32], device: &Device) -> LanguageModel {
 #[test]
 fn only_the_final_channel_is_the_answer() {
     let written = "<|channel|> analysis <|message|> think there <|end|> <|start|> assistant <|channel|> commentary <|message|> go \
-        <|end|> <|start|> assistant <|channel|> final <|message|> hello there <|return|>";
+        <|end|> <|start|> assistant <|channel|> final go <|message|> hello there <|return|>";
     let tokens: Vec<u32> = written.split(' ').map(id).collect();
     let (model, tokenizer) = (that_writes(&tokens, &devices::any()), tokenizer(true));
     let options = GenerateOptions::new(30).stop_tokens([id("<|return|>")]);
@@ -196,6 +196,9 @@ fn only_the_final_channel_is_the_answer() {
     });
     let turn = turn.expect("an answer");
     assert_eq!(turn.answer, "hello there");
+    // In the other channels, a caller can still end the turn.
+    assert!(pieces.contains(&String::new()));
+    pieces.retain(|piece| !piece.is_empty());
     assert_eq!(pieces, ["hello", " there"]);
     assert_eq!(turn.written, tokens.len());
     assert_eq!(conversation.tokens()[1..], tokens[..tokens.len() - 1]);

@@ -184,7 +184,7 @@ fn tensors_of_the_options_in_8_bits() {
         max_distance: 20,
         bidirectional: true,
     };
-    // Blocks of a tensor of four dimensions have eight, and ndarray has six at most.
+    // Scales of blocks give a tensor of four dimensions eight, and ndarray has at most six: such tensors have one scale.
     let [(_, whole), _] = schemes();
     for (backend, device) in devices() {
         let x = |len, seed| tensor::<4>([2, HEADS, len, 6], seed, &device);
@@ -224,7 +224,7 @@ fn tensors_of_the_options_in_8_bits() {
                 assert_eq!(
                     sentence(|| ops::attention(query, key, value, options)),
                     format!(
-                        "attention: the {operand} is quantised, but attention takes floats, as `dequantize` makes them"
+                        "attention: the {operand} is quantised, but must be floats: call `dequantize` first"
                     )
                 );
             }

@@ -41,34 +41,6 @@ fn kept_weights_are_scaled_once_they_are_summed() {
     }
 }
 
-/// The score of the first key is NaN, and both parts of its bias are finite.
-#[test]
-fn a_bias_hides_where_its_parts_add_up_to_infinity() {
-    let Some(client) = client() else { return };
-    let low = -2e38;
-    for len_q in [3, 40] {
-        let tensor = |len: usize| floats(&client, &vec![0.5; 2 * len * 4], &[1, 2, len, 4]);
-        let mut keys = vec![0.5; 2 * 7 * 4];
-        for head in keys.chunks_mut(7 * 4) {
-            head[0] = f64::NAN;
-        }
-        let key = floats(&client, &keys, &[1, 2, 7, 4]);
-        let of_keys = [low, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-        let of_distances = vec![low; 2 * (len_q + 6)];
-        let inputs = Inputs {
-            bias: Some(floats(&client, &of_keys, &[1, 1, 1, 7])),
-            distance_bias: Some(floats(&client, &of_distances, &[2, len_q + 6])),
-            ..Inputs::new(tensor(len_q), key, tensor(7), 1.0)
-        };
-        let output = unwritten(&client, F32, &[1, 2, len_q, 4]);
-        let logsumexp = unwritten(&client, F32, &[1, 2, len_q]);
-        forward(&client, &inputs, &output, &logsumexp).unwrap();
-        for actual in read(&client, &output) {
-            assert!((actual - 0.5).abs() < 1e-6, "{actual} of {len_q} queries");
-        }
-    }
-}
-
 #[test]
 fn memory_for_diagonals_is_wanted_for_a_distance_bias_alone() {
     let Some(client) = client() else { return };
@@ -96,7 +68,6 @@ fn sums_of_more_tiles_than_can_be_counted_are_refused() {
         Call { problem, ..call }.of_pass(Pass::Bias)
     };
     of_bias(1 << 16).check_sums(&bias);
-    // Only where the gradient is wanted: a distance bias beside it has no such sums.
     let call = of_bias(1 << 22);
     let said = sentence(|| call.check_sums(&bias));
     let expected = "each number of the gradient of a bias of shape [1, 1, 1, 1] is the sum of ";

@@ -189,7 +189,7 @@ fn two_pieces_of_a_number() {
         matrix: case.matrix,
         splits: Some(1),
         gradients: false,
-        ..Case::new([1, 8, 1, 5, 90, 16, 24])
+        ..Case::new([2, 8, 1, 5, 90, 16, 24])
     };
     let Some(client) = client() else { return };
     for case in [case, of_several_heads] {

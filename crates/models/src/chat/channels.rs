@@ -49,7 +49,9 @@ impl<'a> Channels<'a> {
             self.name = Some(Vec::new());
         } else if token == message {
             if let Some(name) = self.name.take() {
-                self.is_said = self.tokenizer.decode(&name, true)?.trim() == FINAL;
+                // The type of the content may follow, as in `final json`.
+                let name = self.tokenizer.decode(&name, true)?;
+                self.is_said = name.split_whitespace().next() == Some(FINAL);
             }
         } else if let Some(name) = &mut self.name {
             name.push(token);

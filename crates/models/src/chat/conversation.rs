@@ -16,7 +16,7 @@ pub struct Turn {
     pub answer: String,
     /// Tokens that the model read before it answered. Those that its state still had from former turns do not count.
     pub read: usize,
-    /// Tokens of the answer, the end token included.
+    /// Tokens that the model wrote: the answer, the end token, and what it wrote in other channels.
     pub written: usize,
     /// Tokens of former turns that were left out because they no longer fit.
     pub forgotten: usize,
@@ -51,8 +51,8 @@ pub struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     /// A conversation in which nothing has been said. A model without a chat template is only asked to continue what is said.
     ///
-    /// `budget` is how many tokens an answer has room for, up to a quarter of the model's length: former turns that would leave less are
-    /// forgotten.
+    /// `budget` is how many tokens an answer has room for, up to a quarter of the model's length: if former turns leave
+    /// less, the oldest are forgotten until what remains fills at most half of the model.
     ///
     /// # Panics
     ///
@@ -105,7 +105,8 @@ impl<'a> Conversation<'a> {
         &self.tokens
     }
 
-    /// Says a text and lets the model answer. `go_on` gets the answer piece by piece, and ends it by returning false.
+    /// Says a text and lets the model answer. `go_on` gets the answer piece by piece, and ends it by returning false; while the model writes in another
+    /// channel, the pieces are empty.
     ///
     /// A repetition penalty is about all tokens of the conversation that are not forgotten. To the seed of the options, each turn adds the number of the turns before
     /// it, so that turns with the same options draw other random numbers.
@@ -187,6 +188,10 @@ impl<'a> Conversation<'a> {
                 self.tokens.push(chosen.token);
                 turn.is_full = self.tokens.len() > self.model.max_len();
                 if !channels.is_said(chosen.token)? {
+                    is_heard = go_on("");
+                    if !is_heard {
+                        break 'turn;
+                    }
                     continue;
                 }
                 let piece = stream.push(chosen.token)?;

@@ -58,7 +58,7 @@ pub enum TrainError {
         problem: String,
     },
     /// A run that was not resumed would replace the checkpoints of another one.
-    #[error("{} is of another run: resume it, or choose another folder", path.display())]
+    #[error("{} belongs to another run: resume it, or choose another folder", path.display())]
     AnotherRun {
         /// The newest checkpoint of the other run.
         path: PathBuf,
@@ -121,7 +121,8 @@ impl<C: Serialize> CheckpointFolder<C> {
 
     /// Fails unless this is a folder, and unless it is without a newest checkpoint, if it has to be `free`.
     pub(super) fn check_path(&self, free: bool) -> Result<(), TrainError> {
-        if !self.path.is_dir() {
+        let found = fs::metadata(&self.path).map_err(TrainError::of("write into", &self.path))?;
+        if !found.is_dir() {
             let reason = io::ErrorKind::NotADirectory.into();
             return Err(TrainError::of("write into", &self.path)(reason));
         }
@@ -223,6 +224,17 @@ pub struct Checkpoint<C> {
     pub state: State,
     parts: BTreeMap<String, Vec<u8>>,
     path: PathBuf,
+}
+
+impl<C> Checkpoint<C> {
+    /// Whether it lies in this folder.
+    pub(super) fn is_in(&self, folder: &Path) -> bool {
+        let own = self.path.parent().map(fs::canonicalize);
+        match (own, fs::canonicalize(folder)) {
+            (Some(Ok(own)), Ok(folder)) => own == folder,
+            _ => false,
+        }
+    }
 }
 
 impl<C: DeserializeOwned> Checkpoint<C> {

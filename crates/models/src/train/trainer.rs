@@ -115,7 +115,8 @@ where
     ///
     /// When the checkpoint is of another model or optimizer.
     pub fn resume(mut self, checkpoint: &Checkpoint<C>) -> Result<Self, TrainError> {
-        (self.state, self.is_saved) = (checkpoint.state.clone(), true);
+        self.state = checkpoint.state.clone();
+        self.is_saved = checkpoint.is_in(&self.folder.path);
         // Steps that are not evaluated yet still have to be.
         let is_evaluated = self.state.finished || self.state.step_in_epoch == 0;
         self.state.finished = is_evaluated && self.is_over();
