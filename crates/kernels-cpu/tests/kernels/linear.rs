@@ -2,7 +2,7 @@
 
 use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions, Linear};
 
-use crate::case::coarse;
+use crate::{case::coarse, run::INSTRUCTIONS};
 
 fn numbers(stream: u64, count: usize) -> Vec<f32> {
     let numbers = coarse(stream, count);
@@ -10,17 +10,11 @@ fn numbers(stream: u64, count: usize) -> Vec<f32> {
 }
 
 fn executions() -> Vec<Execution> {
-    let instructions = [
-        Instructions::Widest,
-        Instructions::Portable,
-        #[cfg(debug_assertions)]
-        Instructions::Emulated512,
-    ];
-    let execution = |instructions| Execution {
+    let execution = |&instructions| Execution {
         threads: 2,
         instructions,
     };
-    instructions.into_iter().map(execution).collect()
+    INSTRUCTIONS.iter().map(execution).collect()
 }
 
 fn run(layer: &Linear<'_>, execution: Execution) -> Vec<f32> {

@@ -43,15 +43,9 @@ fn tiles_of_several_heads() {
         (
             [4, 4],
             Case {
-                masked: Some([true, false, true, true]),
                 bias: Some([true; 4]),
-                alibi: true,
-                sinks: true,
                 softcap: Some(0.7),
-                dropout: Some(0.3),
-                lengths: true,
-                padding_is_nan: true,
-                ..Case::new([2, 8, 2, 5, 90, 16, 24])
+                ..with_options([2, 8, 2, 5, 90, 16, 24])
             },
         ),
         (
