@@ -222,7 +222,7 @@ std::string Case::description() const {
 // The plain kernel of a pass, type and width has them all. With an option, which changes only what is hidden, added or
 // summed, three suffice: tiles that are cut or skipped, a few rows of fewer numbers, and queries that see nothing.
 static std::vector<Case> cases(Pass pass, Type type, int width, const std::string &option) {
-    const int narrow = width == 64 ? 40 : width == 80 ? 72 : width == 128 ? 100 : 200;
+    const int narrow = width == 64 ? 40 : width == 80 ? 72 : width == 128 ? 100 : width == 192 ? 148 : 200;
     std::vector<Case> all;
     auto add = [&](int queries, int keys, int dim_qk, int dim_v) -> Case & {
         Case &added = all.emplace_back(Case{pass, type, option, queries, keys, dim_qk, dim_v});

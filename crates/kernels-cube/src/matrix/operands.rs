@@ -121,20 +121,33 @@ pub(crate) struct Copies {
     of_row: usize,
     rounds: usize,
     between: usize,
+    /// Units that copy: all, or the first. Each copies as many vectors, all in the same column.
+    units: usize,
 }
 
 impl Copies {
-    /// `None` if nothing is read ahead, if units would copy different numbers of vectors, if the vectors of a unit would be in different columns, or if
-    /// the tensor is not read in vectors of four.
+    /// `None` if nothing is read ahead, if a row has more vectors than the cube has units, or if the tensor is not read in vectors of four.
     fn of(matrix: Matrix, dim: usize, vector_size: usize) -> Option<Self> {
-        let (units, of_row) = (matrix.planes() * matrix.plane, dim / 4);
-        let count = matrix.columns * of_row;
-        let are_even = units.is_multiple_of(of_row) && count.is_multiple_of(units);
-        (matrix.ahead && vector_size == 4 && are_even).then(|| Self {
+        let of_row = dim / 4;
+        // A power of two, as is the number of rows.
+        let at_once = 1 << (matrix.units() / of_row).checked_ilog2()?;
+        let between = matrix.columns.min(at_once);
+        (matrix.ahead && vector_size == 4).then(|| Self {
             of_row,
-            rounds: count / units,
-            between: units / of_row,
+            rounds: matrix.columns / between,
+            between,
+            units: between * of_row,
         })
+    }
+}
+
+/// Whether this unit copies vectors of a tile, if the tile is whole.
+#[cube]
+fn is_copying(whole: bool, #[comptime] copies: Copies, #[comptime] matrix: Matrix) -> bool {
+    if comptime!(copies.units == matrix.units()) {
+        whole
+    } else {
+        whole && (UNIT_POS as usize) < comptime!(copies.units)
     }
 }
 
@@ -207,8 +220,6 @@ pub(crate) fn write_ahead<F: Float, T: Float, N: Size>(
     operands: &mut Operands<T>,
     #[comptime] matrix: Matrix,
 ) {
-    let (dim_qk, dim_v) = comptime!((matrix.dim_qk, matrix.dim_v));
-    let at = comptime!([matrix.operand(0), matrix.operand(1)]);
     if comptime!(matrix.operands > 1) {
         write_rows(
             first,
@@ -216,8 +227,8 @@ pub(crate) fn write_ahead<F: Float, T: Float, N: Size>(
             true,
             unit,
             operands,
-            comptime!(at[0]),
-            dim_qk,
+            comptime!(matrix.operand(0)),
+            matrix.dim_qk,
             matrix,
         );
         write_rows(
@@ -226,8 +237,8 @@ pub(crate) fn write_ahead<F: Float, T: Float, N: Size>(
             true,
             unit,
             operands,
-            comptime!(at[1]),
-            dim_v,
+            comptime!(matrix.operand(1)),
+            matrix.dim_v,
             matrix,
         );
     } else {
@@ -236,8 +247,8 @@ pub(crate) fn write_ahead<F: Float, T: Float, N: Size>(
             true,
             unit,
             operands,
-            comptime!(at[0]),
-            dim_qk,
+            comptime!(matrix.operand(0)),
+            matrix.dim_qk,
             matrix,
         );
     }
@@ -256,7 +267,7 @@ fn read_rows<F: Float, N: Size>(
     let copies = comptime!(Copies::of(matrix, dim, size));
     if comptime!(copies.is_some()) {
         let copies = comptime!(copies.unwrap());
-        if is_whole(rows, dim, matrix) {
+        if is_copying(is_whole(rows, dim, matrix), copies, matrix) {
             let unit = UNIT_POS as usize;
             let row = unit / comptime!(copies.of_row);
             let quad = unit % comptime!(copies.of_row);
@@ -283,7 +294,6 @@ fn write_rows<F: Float, T: Float, N: Size>(
     #[comptime] dim: usize,
     #[comptime] matrix: Matrix,
 ) {
-    let units = comptime!(unit.tile.units());
     let of_row = comptime!(dim / 4);
     let count = comptime!(matrix.columns * of_row);
     let stride = comptime!(matrix.stride(dim));
@@ -294,7 +304,7 @@ fn write_rows<F: Float, T: Float, N: Size>(
     if comptime!(copies.is_some()) {
         let copies = comptime!(copies.unwrap());
         is_read = is_whole(rows, dim, matrix);
-        if is_read {
+        if is_copying(is_read, copies, matrix) {
             let (row, quad) = (UNIT_POS as usize / of_row, UNIT_POS as usize % of_row);
             let to = first + row * stride + quad;
             #[unroll]
@@ -311,7 +321,7 @@ fn write_rows<F: Float, T: Float, N: Size>(
         }
     }
     if !is_read {
-        // Not unrolled: where tiles are read ahead, only the last, and heads or tensors without `Copies` come here.
+        // Not unrolled: where tiles are read ahead, only the last, padded heads, and heads or tensors without `Copies` come here.
         let mut at = UNIT_POS as usize;
         while at < at_run_time(count, matrix) {
             let (row, quad) = (at / of_row, at % of_row);
@@ -319,7 +329,7 @@ fn write_rows<F: Float, T: Float, N: Size>(
             let read = load_quad(rows, rows.first + row, quad * 4, wanted);
             let to = first + row * stride + quad;
             put::<F, T>(read, &mut operands.rows, to, to_rest, matrix);
-            at += units;
+            at += comptime!(matrix.units());
         }
     }
 }
@@ -363,7 +373,7 @@ pub(crate) fn load_heads<F: Float, T: Float, N: Size>(
         let to = to * comptime!(matrix.stride(dim)) + quad;
         let to_rest = comptime!(matrix.all_operands());
         put::<F, T>(read, &mut operands.rows, to, to_rest, matrix);
-        at += comptime!(matrix.planes() * matrix.plane);
+        at += comptime!(matrix.units());
     }
 }
 

@@ -242,6 +242,11 @@ impl Matrix {
         self.rows / self.m
     }
 
+    /// Units of a cube.
+    pub(crate) fn units(self) -> usize {
+        self.planes() * self.plane
+    }
+
     /// From one row of scores in shared memory to the next, in vectors. An odd number of times 32 bytes spreads over the banks what a plane
     /// writes of a fragment, eight numbers of each of eight rows on NVIDIA's cards, and what eight of its units read, both parts of four rows.
     pub(crate) fn score_stride(self) -> usize {

@@ -328,12 +328,15 @@ fn all_products_are_on_matrix_units() {
         let tensor = || unwritten(&client, F32, &[1, 2, 128, dim]);
         ("", Inputs::new(tensor(), tensor(), tensor(), 0.1))
     };
-    // Rows that units do not copy evenly; and few queries and keys, in tiles of as many of both.
+    // Rows of 80 and 192 numbers, which not all units copy; and few queries and keys, in tiles of as many of both.
     let few = |dim| {
         let tensor = || unwritten(&client, F32, &[1, 2, 64, dim]);
         ("_small", Inputs::new(tensor(), tensor(), tensor(), 0.1))
     };
-    let in_f16 = [64, 80, 128, 256].map(plain).into_iter().chain([few(128)]);
+    let in_f16 = [64, 80, 128, 192, 256]
+        .map(plain)
+        .into_iter()
+        .chain([few(128)]);
     let in_f16 = in_f16
         .chain(options(&client))
         .map(|call| (F16, false, call));

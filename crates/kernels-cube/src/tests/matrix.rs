@@ -160,7 +160,7 @@ fn broadcast_biases() {
     }
 }
 
-/// Tiles that a table hides or leaves visible as a whole, which the kernels skip or do not test.
+/// Tiles that a table hides or leaves visible as a whole, which the kernels skip or do not test. Rows of values that not all units copy.
 #[test]
 fn masks_of_whole_tiles() {
     of_halves(&Case {
@@ -168,7 +168,7 @@ fn masks_of_whole_tiles() {
         segments: true,
         matrix: read_ahead(true),
         bias: Some([true, true, false, true]),
-        ..Case::new([2, 2, 1, 200, 330, 16, 16])
+        ..Case::new([2, 2, 1, 200, 330, 16, 48])
     });
 }
 
