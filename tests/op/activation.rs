@@ -1,8 +1,14 @@
 //! Activations, alone and behind a linear layer, in every memory layout, against the formulas in f64.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use burn_attn::ops::{Activation, activate, activated_linear};
-use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
+use burn_attn_tests::{
+    compare::{assert_near, numbers_f64},
+    devices,
+    numbers::uniform_f64,
+};
+
+use crate::case::tensor;
 
 const PRECISIONS: [(DType, f64); 2] = [
     (DType::F32, 32.0 * f32::EPSILON as f64),
@@ -48,18 +54,8 @@ fn expected(
     rows.flatten().collect()
 }
 
-fn matrix(values: &[f64], shape: [usize; 2], device: &Device, dtype: DType) -> Tensor<2> {
-    let data = TensorData::new(values.to_vec(), shape).convert_dtype(dtype);
-    Tensor::from_data(data, (device, dtype))
-}
-
 fn vector(values: &[f64], device: &Device, dtype: DType) -> Option<Tensor<1>> {
-    let data = TensorData::new(values.to_vec(), [values.len()]).convert_dtype(dtype);
-    (!values.is_empty()).then(|| Tensor::from_data(data, (device, dtype)))
-}
-
-fn elements(tensor: Tensor<2>) -> Vec<f64> {
-    tensor.into_data().iter().collect()
+    (!values.is_empty()).then(|| tensor(values, [values.len()], device, dtype))
 }
 
 fn activations(dtype: DType) -> Vec<Activation> {
@@ -82,19 +78,18 @@ fn rows_wherever_they_lie() {
                 for (gated, bias) in [(false, 0), (false, width), (true, 0), (true, width)] {
                     let bias = uniform_f64(2, bias);
                     let of = |x: Tensor<2>| {
-                        let values = elements(x.clone());
+                        let values = numbers_f64(&x);
                         let expected = expected(&values, &bias, width, activation, gated);
                         let bias = vector(&bias, &device, dtype);
                         let actual = activate(x.clone(), bias, activation, gated);
                         let what =
                             format!("{activation:?}, gated {gated}, {device:?} in {dtype:?}");
-                        let off = difference_to_largest(&elements(actual), &expected);
-                        assert!(off <= tolerance, "{what} is off by {off:e}");
+                        assert_near(&what, &numbers_f64(&actual), &expected, tolerance);
                         // Another holder of the tensor sees no change.
-                        assert_eq!(elements(x), values, "{what}");
+                        assert_eq!(numbers_f64(&x), values, "{what}");
                     };
                     let stored = |shape: [usize; 2]| {
-                        matrix(&whole[..shape[0] * shape[1]], shape, &device, dtype)
+                        tensor(&whole[..shape[0] * shape[1]], shape, &device, dtype)
                     };
                     let long = stored([3 * rows, width]);
                     // Alone; rows of a longer matrix; columns of a wider one; transposed.
@@ -109,11 +104,8 @@ fn rows_wherever_they_lie() {
                         |way: usize| !devices::is_sampled(&device) || (case + case / 4) % 4 == way;
                     let ways = lies.into_iter().enumerate();
                     ways.filter(|(way, _)| turn(*way)).for_each(|(_, x)| of(x));
-                    assert_eq!(elements(long), {
-                        let data =
-                            TensorData::new(whole[..3 * rows * width].to_vec(), [3 * rows, width]);
-                        data.convert_dtype(dtype).iter::<f64>().collect::<Vec<_>>()
-                    });
+                    let unchanged = stored([3 * rows, width]);
+                    assert_eq!(numbers_f64(&long), numbers_f64(&unchanged));
                 }
             }
         }
@@ -146,8 +138,8 @@ fn layers_of_few_and_many_rows() {
                         let bias = uniform_f64(3, bias);
                         let expected = expected(&product, &bias, width, activation, gated);
                         let actual = activated_linear(
-                            matrix(&x, [rows, depth], &device, dtype),
-                            matrix(&weight, [depth, width], &device, dtype),
+                            tensor(&x, [rows, depth], &device, dtype),
+                            tensor(&weight, [depth, width], &device, dtype),
                             vector(&bias, &device, dtype),
                             activation,
                             gated,
@@ -155,8 +147,7 @@ fn layers_of_few_and_many_rows() {
                         let what = format!(
                             "{rows} rows by {depth} × {width}, {activation:?}, gated {gated}, {device:?} in {dtype:?}"
                         );
-                        let off = difference_to_largest(&elements(actual), &expected);
-                        assert!(off <= tolerance, "{what} is off by {off:e}");
+                        assert_near(&what, &numbers_f64(&actual), &expected, tolerance);
                     }
                 }
             }
@@ -182,7 +173,7 @@ fn empty_input_passes_a_layer() {
                 assert_eq!(y.dims(), [rows, columns]);
                 // A sum of nothing is the bias.
                 let value = if gated { 4.0 } else { 2.0 };
-                assert_eq!(elements(y), vec![value; rows * columns]);
+                assert_eq!(numbers_f64(&y), vec![value; rows * columns]);
             }
         }
     }

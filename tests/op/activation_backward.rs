@@ -1,8 +1,14 @@
 //! The gradients of activations, against differences of the formulas in f64.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use burn_attn::ops::{Activation, activate, activated_linear};
-use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
+use burn_attn_tests::{
+    compare::{assert_near, numbers_f64},
+    devices,
+    numbers::uniform_f64,
+};
+
+use crate::{case::tensor, option_tensors::gradient};
 
 const ALL: [Activation; 8] = [
     Activation::Identity,
@@ -86,30 +92,17 @@ fn differences(
     gradient
 }
 
-fn tensor<const D: usize>(
-    values: &[f64],
-    shape: [usize; D],
-    device: &Device,
-    dtype: DType,
-) -> Tensor<D> {
-    let data = TensorData::new(values.to_vec(), shape).convert_dtype(dtype);
-    Tensor::from_data(data, (device, dtype))
-}
-
-fn elements<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
-    tensor.into_data().iter().collect()
+/// Uniform numbers up to this size.
+fn scaled(seed: u64, count: usize, size: f64) -> Vec<f64> {
+    let numbers = uniform_f64(seed, count).into_iter();
+    numbers.map(|x| size * x).collect()
 }
 
 #[test]
 fn gradients_are_those_of_the_formulas() {
     let [rows, width] = [3, 34];
     // Beyond the limits of clamped functions.
-    let scaled = |seed, count| -> Vec<f64> {
-        uniform_f64(seed, count)
-            .into_iter()
-            .map(|x| 9.0 * x)
-            .collect()
-    };
+    let scaled = |seed, count| scaled(seed, count, 9.0);
     for (dtype, tolerance) in PRECISIONS {
         let devices = devices::named().into_iter();
         // The results of wgpu in f64 are wrong.
@@ -145,18 +138,17 @@ fn gradients_are_those_of_the_formulas() {
                         false => tolerance,
                     };
                     let check = |what: &str, actual: Vec<f64>, expected: &[f64]| {
-                        let off = difference_to_largest(&actual, expected);
-                        assert!(
-                            off <= tolerance,
-                            "{what} of {activation:?}, gated {gated}, {device:?} in {dtype:?} is off by {off:e}"
+                        let what = format!(
+                            "{what} of {activation:?}, gated {gated}, {device:?} in {dtype:?}"
                         );
+                        assert_near(&what, &actual, expected, tolerance);
                     };
-                    check("x", elements(tracked.grad(&gradients).unwrap()), &expected);
+                    check("x", gradient(&tracked, &gradients), &expected);
                     if let Some(bias) = of_bias {
                         let sums =
                             (0..width).map(|at| expected.iter().skip(at).step_by(width).sum());
                         let sums: Vec<f64> = sums.collect();
-                        check("bias", elements(bias.grad(&gradients).unwrap()), &sums);
+                        check("bias", gradient(&bias, &gradients), &sums);
                     }
                 }
             }
@@ -173,16 +165,10 @@ fn a_layer_may_train_its_bias_or_its_weight_alone() {
         let gradients = |train_weight: bool, train_bias: bool| {
             let weight = tensor::<2>(&of(2, 30), [5, 6], &device, DType::F32);
             let bias = tensor::<1>(&of(3, 6), [6], &device, DType::F32);
-            let weight = if train_weight {
-                weight.require_grad()
-            } else {
-                weight
-            };
-            let bias = if train_bias {
-                bias.require_grad()
-            } else {
-                bias
-            };
+            let (weight, bias) = (
+                weight.set_require_grad(train_weight),
+                bias.set_require_grad(train_bias),
+            );
             let y = activated_linear(
                 x.clone(),
                 weight.clone(),
@@ -192,8 +178,8 @@ fn a_layer_may_train_its_bias_or_its_weight_alone() {
             );
             let gradients = y.sum().backward();
             (
-                weight.grad(&gradients).map(elements),
-                bias.grad(&gradients).map(elements),
+                weight.grad(&gradients).as_ref().map(numbers_f64),
+                bias.grad(&gradients).as_ref().map(numbers_f64),
             )
         };
         let both = gradients(true, true);
@@ -235,8 +221,7 @@ fn gradients_wherever_things_lie() {
                 };
                 let gradient = |loss: &dyn Fn(Tensor<2>) -> Tensor<1>, x: Tensor<2>| {
                     let x = x.require_grad();
-                    let gradients = loss(x.clone()).backward();
-                    elements(x.grad(&gradients).expect("a gradient"))
+                    gradient(&x, &loss(x.clone()).backward())
                 };
                 let simple = gradient(
                     &|x| (result(x) * weights.clone()).sum(),
@@ -244,11 +229,8 @@ fn gradients_wherever_things_lie() {
                 );
                 let check = |what: &str, actual: Vec<f64>, factor: f64| {
                     let expected: Vec<f64> = simple.iter().map(|x| factor * x).collect();
-                    let off = difference_to_largest(&actual, &expected);
-                    assert!(
-                        off <= 1e-6,
-                        "{what}, {activation:?}, gated {gated}, {name}: off by {off:e}"
-                    );
+                    let what = format!("{what}, {activation:?}, gated {gated}, {name}");
+                    assert_near(&what, &actual, &expected, 1e-6);
                 };
                 // x and the gradient as columns of others.
                 let transposed = gradient(
@@ -259,7 +241,7 @@ fn gradients_wherever_things_lie() {
                     of(1, [rows, width]).transpose().add_scalar(0.0),
                 );
                 let back = tensor::<2>(&transposed, [width, rows], &device, DType::F32);
-                check("transposed", elements(back.transpose()), 1.0);
+                check("transposed", numbers_f64(&back.transpose()), 1.0);
                 // A result that is used twice, and two results whose gradient is one tensor.
                 let twice = |x: Tensor<2>| {
                     let y = result(x);
@@ -279,14 +261,10 @@ fn gradients_wherever_things_lie() {
 fn half_precision_rounds_once() {
     let [rows, width] = [3, 34];
     let device = Device::flex().autodiff();
-    let scaled = |seed, count| -> Vec<f64> {
-        let numbers = uniform_f64(seed, count).into_iter();
-        numbers.map(|x| 4.0 * x).collect()
-    };
     for dtype in [DType::F16, DType::BF16] {
         for activation in ALL {
             for gated in [false, true] {
-                let x = scaled(1, rows * width);
+                let x = scaled(1, rows * width, 4.0);
                 let x: Tensor<2> = tensor(&x, [rows, width], &device, dtype);
                 let step = |x: Tensor<2>| {
                     let x = x.detach().require_grad();
@@ -299,8 +277,8 @@ fn half_precision_rounds_once() {
                 for (actual, expected) in actual.into_iter().zip(expected) {
                     assert_eq!(actual.dtype(), dtype);
                     assert_eq!(
-                        elements(actual),
-                        elements(expected.cast(dtype)),
+                        numbers_f64(&actual),
+                        numbers_f64(&expected.cast(dtype)),
                         "{activation:?}, gated {gated}, {dtype:?}"
                     );
                 }
@@ -332,11 +310,7 @@ fn a_bias_of_another_type_is_cast_and_keeps_its_type_for_its_gradient() {
                 let tracked = bias().require_grad();
                 let actual = of(tracked.clone());
                 assert_eq!(actual.dtype(), dtype, "{case}");
-                assert_eq!(
-                    elements(actual.clone().inner()),
-                    elements(expected.inner()),
-                    "{case}"
-                );
+                assert_eq!(numbers_f64(&actual), numbers_f64(&expected), "{case}");
                 let gradient = tracked.grad(&actual.sum().backward()).expect("a gradient");
                 assert_eq!(gradient.dtype(), of_bias, "{case}");
                 // A layer casts it as well.
@@ -346,7 +320,7 @@ fn a_bias_of_another_type_is_cast_and_keeps_its_type_for_its_gradient() {
                 let layer = |bias| {
                     let y =
                         activated_linear(x.clone(), weight.clone(), Some(bias), activation, gated);
-                    elements(y.inner())
+                    numbers_f64(&y)
                 };
                 let expected = layer(of_layer.clone().cast(dtype));
                 assert_eq!(layer(of_layer), expected, "{case}");

@@ -5,18 +5,24 @@ use burn_attn::{
     AttentionBias, AttentionOptions, RelativeBuckets,
     ops::{attention, attention_weights, attention_with_logsumexp},
 };
-use burn_attn_tests::{compare::difference, devices, numbers::uniform_f64};
+use burn_attn_tests::{
+    compare::{difference, numbers_f64},
+    devices,
+    numbers::uniform_f64,
+};
 
-use crate::{case::Case, properties::output_with};
+use crate::{
+    case::Case,
+    option_tensors::gradient,
+    properties::{output, output_with},
+};
 
 const F32: DType = DType::F32;
 
 fn weights(case: &Case, device: &Device, bias: AttentionBias) -> Vec<f64> {
     let options = AttentionOptions::default().bias(bias);
-    attention_weights(case.query(device, F32), case.key(device, F32), options)
-        .into_data()
-        .iter()
-        .collect()
+    let [query, key, _] = case.operands(device, F32);
+    numbers_f64(&attention_weights(query, key, options))
 }
 
 #[track_caller]
@@ -62,13 +68,9 @@ fn numbers_for_every_distance() {
                 if let Some(offsets) = offsets {
                     options = options.query_offsets(Tensor::from_data(offsets, &device));
                 }
-                let inputs = [case.query(&device, F32), case.key(&device, F32)];
-                let [query, key] = inputs;
-                let output = attention(query, key, case.value(&device, F32), options);
-                let gradients = (output.clone() * tensor(22, output.dims(), &device)).sum();
-                let gradient = numbers.grad(&gradients.backward()).expect("tracked");
-                let to_vec = |data: TensorData| data.iter::<f64>().collect::<Vec<_>>();
-                (to_vec(output.into_data()), to_vec(gradient.into_data()))
+                let output = output_with(&case, &device, options);
+                let loss = (output.clone() * tensor(22, output.dims(), &device)).sum();
+                (numbers_f64(&output), gradient(&numbers, &loss.backward()))
             };
             let (actual, expected) = (run(AttentionBias::distances(numbers.clone())), run(dense()));
             assert_close(&actual.0, &expected.0);
@@ -151,8 +153,8 @@ fn slopes_tables_and_sinks_may_be_more_precise_than_the_query() {
 
 #[test]
 fn nothing_to_attend_to_or_from_takes_every_option() {
-    for device in devices::all() {
-        let device = device.autodiff();
+    for inner in devices::all() {
+        let device = inner.clone().autodiff();
         for sizes in [
             [0, 3, 3, 5, 7, 2, 2],
             [2, 3, 3, 0, 7, 2, 2],
@@ -164,17 +166,16 @@ fn nothing_to_attend_to_or_from_takes_every_option() {
                 .with_alibi()
                 .with_relative(true)
                 .with_sinks();
-            let tensors = (
-                case.query(&device, F32),
-                case.key(&device, F32),
-                case.value(&device, F32),
-            );
+            let zeros = output(&Case::new("empty", sizes), &inner);
+            assert_eq!(zeros.dims(), [batch, heads, len_q, 2]);
+            assert!(numbers_f64(&zeros).iter().all(|&x| x == 0.0));
+
+            let [query, key, value] = case.operands(&device, F32);
             let mut options = case.options(&device, F32);
             let sinks = options.sinks.take().unwrap().require_grad();
             let two = options.bias.clone();
             let options = options.bias(two).sinks(sinks.clone());
-            let (output, logsumexp) =
-                attention_with_logsumexp(tensors.0, tensors.1, tensors.2, options);
+            let (output, logsumexp) = attention_with_logsumexp(query, key, value, options);
             assert_eq!(output.dims(), [batch, heads, len_q, 2]);
             assert_eq!(logsumexp.dims(), [batch, heads, len_q]);
             assert!(output.into_data().iter::<f32>().all(|x| x == 0.0));
@@ -187,10 +188,9 @@ fn nothing_to_attend_to_or_from_takes_every_option() {
             for (row, logsumexp) in rows.iter::<f32>().enumerate() {
                 assert_eq!(logsumexp, expected[row / len_q % heads]);
             }
-            let gradients = logsumexp.sum().backward();
-            let gradient = sinks.grad(&gradients).unwrap().into_data();
-            let rows_of_a_head = (batch * len_q) as f32;
-            assert!(gradient.iter::<f32>().all(|x| x == rows_of_a_head));
+            let of_sinks = gradient(&sinks, &logsumexp.sum().backward());
+            let rows_of_a_head = (batch * len_q) as f64;
+            assert!(of_sinks.iter().all(|&x| x == rows_of_a_head));
         }
     }
 }
@@ -203,10 +203,8 @@ fn a_bias_of_one_query_may_be_a_view() {
             [(21, 1), (22, 13), (23, 13)].map(|(seed, len)| tensor(seed, [2, 3, len, 5], &device));
         let attend = |bias: Tensor<4>| {
             let options = AttentionOptions::default().bias(AttentionBias::dense(bias));
-            attention(query.clone(), key.clone(), value.clone(), options)
-                .into_data()
-                .iter()
-                .collect::<Vec<f64>>()
+            let output = attention(query.clone(), key.clone(), value.clone(), options);
+            numbers_f64(&output)
         };
         let apart = tensor(24, [13, 3], &device);
         let hidden = Tensor::full([1, 3, 1, 1], f32::NEG_INFINITY, &device);

@@ -55,6 +55,22 @@ pub struct Results {
     pub option_gradients: Vec<(&'static str, Vec<f64>)>,
 }
 
+/// A tensor of these numbers, rounded to `dtype`.
+pub fn tensor<const D: usize>(
+    data: &[f64],
+    shape: [usize; D],
+    device: &Device,
+    dtype: DType,
+) -> Tensor<D> {
+    let data = TensorData::new(data.to_vec(), shape).convert_dtype(dtype);
+    Tensor::from_data(data, (device, dtype))
+}
+
+/// A tensor of these bools.
+pub fn bools(data: Vec<bool>, shape: [usize; 4], device: &Device) -> Tensor<4, Bool> {
+    Tensor::from_data(TensorData::new(data, shape), device)
+}
+
 impl Case {
     /// Prime sizes, so that a swapped axis fails; nothing masked.
     pub fn new(
@@ -211,41 +227,15 @@ impl Case {
         }
     }
 
-    fn tensor<const D: usize>(
-        data: &[f64],
-        shape: [usize; D],
-        device: &Device,
-        dtype: DType,
-    ) -> Tensor<D> {
-        let data = TensorData::new(data.to_vec(), shape).convert_dtype(dtype);
-        Tensor::from_data(data, (device, dtype))
-    }
-
-    pub fn query(&self, device: &Device, dtype: DType) -> Tensor<4> {
-        let p = self.problem;
-        let shape = [p.batch, p.heads_q, p.len_q, p.dim_qk];
-        Self::tensor(&self.query, shape, device, dtype)
-    }
-
-    pub fn key(&self, device: &Device, dtype: DType) -> Tensor<4> {
-        let p = self.problem;
-        let shape = [p.batch, p.heads_kv, p.len_kv, p.dim_qk];
-        Self::tensor(&self.key, shape, device, dtype)
-    }
-
-    pub fn value(&self, device: &Device, dtype: DType) -> Tensor<4> {
-        let p = self.problem;
-        let shape = [p.batch, p.heads_kv, p.len_kv, p.dim_v];
-        Self::tensor(&self.value, shape, device, dtype)
-    }
-
     /// Query, key and value.
     pub fn operands(&self, device: &Device, dtype: DType) -> [Tensor<4>; 3] {
+        let p = self.problem;
         [
-            self.query(device, dtype),
-            self.key(device, dtype),
-            self.value(device, dtype),
+            (&self.query, [p.batch, p.heads_q, p.len_q, p.dim_qk]),
+            (&self.key, [p.batch, p.heads_kv, p.len_kv, p.dim_qk]),
+            (&self.value, [p.batch, p.heads_kv, p.len_kv, p.dim_v]),
         ]
+        .map(|(data, shape)| tensor(data, shape, device, dtype))
     }
 
     pub fn mask(&self, device: &Device) -> AttentionMask {
@@ -276,22 +266,17 @@ impl Case {
             mask = mask.and(first(lengths));
         }
         if let Some((queries, keys)) = &self.segments {
-            let tensor = |ids: &Vec<i64>, len| {
+            let [queries, keys] = [(queries, p.len_q), (keys, p.len_kv)].map(|(ids, len)| {
                 Tensor::<2, Int>::from_data(TensorData::new(ids.clone(), [p.batch, len]), device)
-            };
-            mask = mask.and(AttentionMask::segments(
-                tensor(queries, p.len_q),
-                tensor(keys, p.len_kv),
-            ));
+            });
+            mask = mask.and(AttentionMask::segments(queries, keys));
         }
         if let Some((shape, data, size)) = &self.visible_blocks {
-            let table = Tensor::<4, Bool>::from_data(TensorData::new(data.clone(), *shape), device);
+            let table = bools(data.clone(), *shape, device);
             mask = mask.and(AttentionMask::visible_blocks(table, *size));
         }
         if let Some((shape, data)) = &self.masked {
-            let masked =
-                Tensor::<4, Bool>::from_data(TensorData::new(data.clone(), *shape), device);
-            mask = mask.and(AttentionMask::masked(masked));
+            mask = mask.and(AttentionMask::masked(bools(data.clone(), *shape, device)));
         }
         mask
     }
@@ -299,16 +284,16 @@ impl Case {
     /// The tensors among the options.
     pub fn option_tensors(&self, device: &Device, dtype: DType) -> OptionTensors {
         let heads = self.problem.heads_q;
-        let of_heads = |data: &Vec<f64>| Self::tensor::<1>(data, [heads], device, dtype);
+        let of_heads = |data: &Vec<f64>| tensor::<1>(data, [heads], device, dtype);
         OptionTensors {
             bias: self
                 .bias
                 .as_ref()
-                .map(|(shape, data)| Self::tensor(data, *shape, device, dtype)),
+                .map(|(shape, data)| tensor(data, *shape, device, dtype)),
             alibi: self.alibi.as_ref().map(of_heads),
             relative: self.relative.as_ref().map(|(table, buckets)| {
                 let shape = [buckets.buckets, heads];
-                (Self::tensor(table, shape, device, dtype), *buckets)
+                (tensor(table, shape, device, dtype), *buckets)
             }),
             sinks: self.sinks.as_ref().map(of_heads),
         }
@@ -357,8 +342,8 @@ impl Case {
         let weights = ops::attention_weights(query.clone(), key.clone(), options.clone());
         let operands = [query.clone(), key.clone(), value.clone()];
         let (output, logsumexp) = body.attend(operands, options);
-        let of_output = Self::tensor(&self.output_gradient, output.dims(), &device, dtype);
-        let of_logsumexp = Self::tensor(
+        let of_output = tensor(&self.output_gradient, output.dims(), &device, dtype);
+        let of_logsumexp = tensor(
             &self.logsumexp_gradient,
             logsumexp.dims(),
             &device,

@@ -10,19 +10,16 @@ use burn_attn_tests::{devices, numbers::uniform_f64};
 use proptest::prelude::*;
 
 use crate::{
-    case::Case,
+    case::{Case, bools},
     properties::{bits, output, output_with},
 };
 
 #[test]
 fn visible_is_the_opposite_of_masked() {
     let device = &devices::any();
-    let hidden = uniform_f64(4, 22)
-        .iter()
-        .map(|&x| x > 0.0)
-        .collect::<Vec<_>>();
-    let shown = hidden.iter().map(|x| !x).collect::<Vec<_>>();
-    let tensor = |data| Tensor::<4, Bool>::from_data(TensorData::new(data, [2, 1, 1, 11]), device);
+    let hidden: Vec<bool> = uniform_f64(4, 22).iter().map(|&x| x > 0.0).collect();
+    let shown = hidden.iter().map(|x| !x).collect();
+    let tensor = |data| bools(data, [2, 1, 1, 11], device);
     let case = Case::usual("dense mask");
     let run = |mask| {
         let options = AttentionOptions::default().mask(mask);
@@ -148,8 +145,7 @@ fn tables_of_blocks_compose_whatever_their_sizes() {
                         .fold(0, |flat, (at, len)| flat * len + at);
                     *hidden |= !visible[entry];
                 }
-                let visible = TensorData::new(visible, shape);
-                let visible = Tensor::<4, Bool>::from_data(visible, &device);
+                let visible = bools(visible, shape, &device);
                 mask = mask.and(AttentionMask::visible_blocks(visible, size));
             }
             assert!(hidden.contains(&true) && hidden.contains(&false) && !mask.is_none());
@@ -168,7 +164,7 @@ fn a_table_may_be_a_view() {
     for device in devices::all() {
         let case = Case::usual("blocks").with_blocks([3, 4], [false; 4]);
         let (shape, data, size) = case.visible_blocks.clone().unwrap();
-        let table = Tensor::<4, Bool>::from_data(TensorData::new(data, shape), &device);
+        let table = bools(data, shape, &device);
         let turned = table.swap_dims(2, 3).into_data();
         let view = Tensor::<4, Bool>::from_data(turned, &device).swap_dims(2, 3);
         let options = AttentionOptions::default().mask(AttentionMask::visible_blocks(view, size));

@@ -5,68 +5,42 @@ use burn_attn::{
     AttentionOptions,
     ops::{attention, next_dropout_seed},
 };
-use burn_attn_kernels_cpu::AttentionDropout;
-use burn_attn_tests::{devices, numbers::uniform};
+use burn_attn_tests::{compare::numbers, devices, numbers::uniform};
 
-use crate::case::Case;
+use crate::{case::Case, properties::output_with};
 
-fn output(case: &Case, device: &Device, dropout: Option<AttentionDropout>) -> Vec<f32> {
-    let mut options = AttentionOptions::default();
-    options.dropout = dropout;
-    let tensors = (
-        case.query(device, DType::F32),
-        case.key(device, DType::F32),
-        case.value(device, DType::F32),
-    );
-    attention(tensors.0, tensors.1, tensors.2, options)
-        .into_data()
-        .iter()
-        .collect()
+/// The output of the usual case with dropout of this probability and seed.
+fn output(device: &Device, dropout: Option<(f64, u64)>) -> Vec<f32> {
+    let options = AttentionOptions::default();
+    let options = match dropout {
+        Some((probability, seed)) => options.dropout(probability, seed),
+        None => options,
+    };
+    numbers(&output_with(&Case::usual("dropout"), device, options))
 }
 
 #[test]
 fn probability_zero_is_no_dropout() {
     for device in devices::all() {
-        let case = Case::usual("dropout");
-        let zero = Some(AttentionDropout {
-            probability: 0.0,
-            seed: 1,
-        });
-        assert_eq!(output(&case, &device, zero), output(&case, &device, None));
+        assert_eq!(output(&device, Some((0.0, 1))), output(&device, None));
     }
 }
 
 #[test]
 fn the_seed_decides_and_nothing_else() {
     for device in devices::all() {
-        let case = Case::usual("dropout");
-        let with = |seed| {
-            output(
-                &case,
-                &device,
-                Some(AttentionDropout {
-                    probability: 0.5,
-                    seed,
-                }),
-            )
-        };
+        let with = |seed| output(&device, Some((0.5, seed)));
         assert_eq!(with(5), with(5));
         assert_ne!(with(5), with(6));
-        assert_ne!(with(5), output(&case, &device, None));
+        assert_ne!(with(5), output(&device, None));
     }
 }
 
 /// What two layers, or two steps, take from the stream of seeds.
 #[test]
 fn seeds_of_two_calls_drop_other_weights() {
-    let (case, device) = (Case::usual("seeds"), devices::any());
-    let [first, second] = [(); 2].map(|()| {
-        let dropout = AttentionDropout {
-            probability: 0.5,
-            seed: next_dropout_seed(),
-        };
-        output(&case, &device, Some(dropout))
-    });
+    let device = devices::any();
+    let [first, second] = [(); 2].map(|()| output(&device, Some((0.5, next_dropout_seed()))));
     assert_ne!(first, second);
 }
 

@@ -26,25 +26,10 @@ pub fn every_case() -> Vec<Case> {
     };
     let mut cases = vec![
         usual("nothing masked"),
-        Case {
-            causal: Some(BottomRight),
-            ..usual("causal")
-        },
-        Case {
-            causal: Some(TopLeft),
-            ..usual("causal top-left")
-        },
-        Case {
-            causal: Some(BottomRight),
-            ..Case::new("causal, more queries than keys", [2, 3, 3, 11, 5, 7, 2])
-        },
-        Case {
-            causal: Some(TopLeft),
-            ..Case::new(
-                "causal top-left, more queries than keys",
-                [2, 3, 3, 11, 5, 7, 2],
-            )
-        },
+        causal(usual("causal"), BottomRight),
+        causal(usual("causal top-left"), TopLeft),
+        causal(tall("causal, more queries than keys"), BottomRight),
+        causal(tall("causal top-left, more queries than keys"), TopLeft),
         Case {
             window: window(Some(2), Some(1)),
             ..usual("window")
@@ -161,14 +146,11 @@ pub fn every_case() -> Vec<Case> {
             ..usual("dropout")
         },
         Case::new("grouped heads", [2, 6, 3, 7, 11, 5, 13]),
-        Case {
-            causal: Some(BottomRight),
-            ..Case::new("one key/value head", [3, 5, 1, 7, 11, 2, 3])
-        },
-        Case {
-            causal: Some(BottomRight),
-            ..Case::new("one query", [2, 3, 3, 1, 13, 5, 7])
-        },
+        causal(
+            Case::new("one key/value head", [3, 5, 1, 7, 11, 2, 3]),
+            BottomRight,
+        ),
+        causal(Case::new("one query", [2, 3, 3, 1, 13, 5, 7]), BottomRight),
         Case::new("one query and blocks", [2, 6, 3, 1, 13, 5, 7]).with_blocks([1, 2], [false; 4]),
         Case::new("one of everything", [1, 1, 1, 1, 1, 1, 1]),
         Case {

@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Tensor};
 use burn_attn::{AttentionOptions, ops::attention_steps};
 use burn_attn_tests::{
-    compare::{difference_to_largest, numbers},
+    compare::{assert_near, numbers},
     devices,
 };
 
@@ -21,18 +21,13 @@ fn check(case: &Case, bodies: fn(Body) -> bool) {
         }
         for (name, expected, actual) in pairs(case.oracle(), case.run_by(body, &device, DType::F32))
         {
-            let size = if name == "logsumexp" {
-                1
-            } else {
-                expected.len()
+            let what = format!("{name} of '{}' by {body:?} on {device:?}", case.name);
+            let size = match name {
+                "logsumexp" => 1,
+                _ => expected.len(),
             };
             for (actual, expected) in actual.chunks(size).zip(expected.chunks(size)) {
-                let error = difference_to_largest(actual, expected);
-                assert!(
-                    error <= TOLERANCE_OF_F32,
-                    "{name} of '{}' by {body:?} on {device:?} is off by {error:e}",
-                    case.name
-                );
+                assert_near(&what, actual, expected, TOLERANCE_OF_F32);
             }
         }
     }

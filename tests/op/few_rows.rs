@@ -1,10 +1,14 @@
 //! `linear` of 1 to 17 rows, one more than its kernel takes, in every memory layout, against the product in f64.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use burn_attn::ops::linear;
-use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
+use burn_attn_tests::{
+    compare::{assert_near, numbers_f64},
+    devices,
+    numbers::uniform_f64,
+};
 
-use crate::option_tensors::gradient;
+use crate::{case::tensor, option_tensors::gradient};
 
 /// `[depth, columns]`: as large as the kernel wants them, and larger; a power of two, and not.
 const SIZES: [[usize; 2]; 4] = [[64, 64], [64, 128], [127, 67], [61, 193]];
@@ -67,11 +71,8 @@ impl Matrix {
 
     fn through(&self, (_, view): View, device: &Device, dtype: DType) -> Tensor<2> {
         let [rows, columns] = self.shape;
-        let data = TensorData::new(self.around.clone(), [rows + 6, columns + 6]);
-        let matrix = view(Tensor::from_data(
-            data.convert_dtype(dtype),
-            (device, dtype),
-        ));
+        let around = tensor(&self.around, [rows + 6, columns + 6], device, dtype);
+        let matrix = view(around);
         assert_eq!(matrix.dims(), self.shape);
         matrix
     }
@@ -93,10 +94,6 @@ fn product(x: &Matrix, weight: &Matrix, bias: Option<&[f64]>) -> Vec<f64> {
     (0..rows * columns)
         .map(|at| element(at / columns, at % columns))
         .collect()
-}
-
-fn elements<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
-    tensor.into_data().iter().collect()
 }
 
 #[test]
@@ -129,8 +126,7 @@ fn a_few_rows_times_a_matrix_wherever_it_lies() {
                                 "{rows} rows ({}) times {depth} × {columns} ({}) on {device:?} in {dtype:?}",
                                 of_x.0, of_weight.0
                             );
-                            let off = difference_to_largest(&elements(actual), &expected);
-                            assert!(off <= tolerance, "{what} is off by {off:e}");
+                            assert_near(&what, &numbers_f64(&actual), &expected, tolerance);
                         }
                     }
                 }
@@ -158,8 +154,7 @@ fn gradients_of_a_few_rows() {
                 for view in VIEWS {
                     let of_x = x.through(view, &device, dtype).require_grad();
                     let of_weight = weight.through(view, &device, dtype).require_grad();
-                    let of_bias = TensorData::new(bias.clone(), [columns]).convert_dtype(dtype);
-                    let of_bias = Tensor::<1>::from_data(of_bias, (&device, dtype)).require_grad();
+                    let of_bias = tensor(&bias, [columns], &device, dtype).require_grad();
                     let output = linear(of_x.clone(), of_weight.clone(), Some(of_bias.clone()));
                     let loss = output.clone() * upstream.through(VIEWS[0], &device, dtype);
                     let gradients = loss.sum().backward();
@@ -177,7 +172,7 @@ fn gradients_of_a_few_rows() {
                         (
                             "output",
                             product(&x, &weight, Some(&bias)),
-                            elements(output),
+                            numbers_f64(&output),
                         ),
                         (
                             "gradient of x",
@@ -201,8 +196,7 @@ fn gradients_of_a_few_rows() {
                     ];
                     for (name, expected, actual) in expected {
                         let what = format!("{name}, {rows} rows ({}) on {device:?}", view.0);
-                        let off = difference_to_largest(&actual, &expected);
-                        assert!(off <= tolerance, "{what} is off by {off:e}");
+                        assert_near(&what, &actual, &expected, tolerance);
                     }
                 }
             }

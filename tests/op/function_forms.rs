@@ -1,10 +1,10 @@
 //! Score functions in every form: of blocks, of single numbers, and written out for all scores.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use burn_attn::{Captured, CausalAlignment, Pairs, ScoreFunction};
 
 use crate::{
-    case::Case,
+    case::{Case, tensor},
     scalar_forms::{Factor, Indices, Penalty, Product, Same},
 };
 
@@ -28,8 +28,7 @@ impl Grid {
                 let (head, query) = (row / len_q, row % len_q);
                 number([head / heads, head % heads, query, key])
             });
-            let data = TensorData::new(numbers.collect::<Vec<_>>(), shape);
-            Tensor::<4>::from_data(data.convert_dtype(dtype), (device, dtype))
+            tensor(&numbers.collect::<Vec<_>>(), shape, device, dtype)
         };
         let first = |batch_item: usize| match (&case.query_offsets, case.causal) {
             (Some(offsets), _) => offsets[batch_item] as f64,

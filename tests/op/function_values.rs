@@ -1,19 +1,23 @@
 //! Score and mask functions against files made with FlexAttention, and with NaN in padding.
 
-use burn::tensor::{Bool, DType, Device, FloatDType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use burn_attn::{
     AttentionMask, AttentionOptions, Captured, CausalAlignment, MaskFunction, ScoreFunction,
 };
 use burn_attn_tests::{
-    compare::difference_to_largest, devices, golden::GoldenFile, numbers::uniform,
+    compare::{assert_near, numbers_f64},
+    devices,
+    golden::GoldenFile,
+    numbers::uniform,
 };
 
 use crate::{
     body::Body,
-    case::Case,
+    case::{Case, bools, tensor},
     functions::results,
     golden,
     mask_functions::SIZES,
+    option_tensors::gradient,
     oracle::{TOLERANCE_OF_F32, assert_is_of_oracle, implementations},
     scalar_forms::OfKeys,
 };
@@ -79,9 +83,8 @@ fn functions_compute_what_flex_attention_computes() {
                         1 => shape[1] = data.shape()[0],
                         _ => shape = data.shape().dims(),
                     }
-                    let data = TensorData::new(data.iter::<f64>().collect(), shape);
-                    Tensor::<4>::from_data(data.convert_dtype(dtype), (&device, dtype))
-                        .require_grad()
+                    let numbers: Vec<f64> = data.iter().collect();
+                    tensor(&numbers, shape, &device, dtype).require_grad()
                 });
                 let leaves: Vec<_> = leaves.collect();
                 let mut options = AttentionOptions::default();
@@ -101,11 +104,9 @@ fn functions_compute_what_flex_attention_computes() {
                 let names = names.map(str::to_owned).into_iter();
                 let names = names.chain(captured.iter().map(|name| format!("grad.{name}")));
                 for (of, actual) in names.zip(actual) {
-                    let off = difference_to_largest(&actual, &golden::read::<f64>(&file, &of));
-                    assert!(
-                        off <= tolerance,
-                        "{of} of '{name}' by {body:?} on {device:?} in {dtype:?} is off by {off:e}"
-                    );
+                    let expected: Vec<f64> = golden::read(&file, &of);
+                    let what = format!("{of} of '{name}' by {body:?} on {device:?} in {dtype:?}");
+                    assert_near(&what, &actual, &expected, tolerance);
                 }
             }
         }
@@ -178,28 +179,22 @@ fn nan_in_padding_stays_there() {
     let run = |(body, is_scalar): (Body, bool), device: &Device, poison: f32| {
         let device = device.clone().autodiff();
         let [query, key, value] = case.operands(&device, DType::F32);
+        let is_padding = |at: usize| at % 11 >= [9, 4][at / 11];
         let poisoned = |x: Tensor<4>| {
-            let padding = (0..2 * 11).map(|at| at % 11 >= [9, 4][at / 11]);
-            let padding = TensorData::new(padding.collect::<Vec<_>>(), [2, 1, 11, 1]);
-            let padding = Tensor::<4, Bool>::from_data(padding, &device);
+            let padding = bools(
+                (0..2 * 11).map(is_padding).collect(),
+                [2, 1, 11, 1],
+                &device,
+            );
             let dims = x.dims();
             x.mask_fill(padding.expand(dims), poison).require_grad()
         };
         let [key, value] = [key, value].map(poisoned);
         let query = query.require_grad();
-        let of_keys: Vec<f32> = uniform(30, 2 * 11)
-            .iter()
-            .enumerate()
-            .map(|(at, &x)| {
-                if at % 11 >= [9, 4][at / 11] {
-                    poison
-                } else {
-                    x
-                }
-            })
-            .collect();
-        let of_keys =
-            Tensor::<2>::from_data(TensorData::new(of_keys, [2, 11]), &device).require_grad();
+        let of_keys = uniform(30, 2 * 11).into_iter().enumerate();
+        let of_keys = of_keys.map(|(at, x)| if is_padding(at) { poison } else { x });
+        let of_keys = TensorData::new(of_keys.collect::<Vec<_>>(), [2, 11]);
+        let of_keys = Tensor::<2>::from_data(of_keys, &device).require_grad();
         let factors =
             Tensor::<1>::from_data([0.5, 0.4, 0.3, 0.2, 0.1, 0.6], &device).require_grad();
         let function = ScoreFunction::new("poisoned", |scores, pairs| {
@@ -216,15 +211,15 @@ fn nan_in_padding_stays_there() {
         let operands = [query.clone(), key.clone(), value.clone()];
         let (output, _) = body.attend(operands, options);
         let gradients = output.clone().powi_scalar(2).sum().backward();
-        let mut all = vec![output.into_data()];
+        let mut all = numbers_f64(&output);
         all.extend(
-            [query, key, value].map(|x| x.grad(&gradients).expect("a gradient").into_data()),
+            [query, key, value]
+                .iter()
+                .flat_map(|x| gradient(x, &gradients)),
         );
-        all.push(of_keys.grad(&gradients).expect("a gradient").into_data());
-        all.push(factors.grad(&gradients).expect("a gradient").into_data());
-        all.into_iter()
-            .flat_map(|data| data.iter::<f32>().map(f32::to_bits).collect::<Vec<_>>())
-            .collect::<Vec<_>>()
+        all.extend(gradient(&of_keys, &gradients));
+        all.extend(gradient(&factors, &gradients));
+        all.into_iter().map(f64::to_bits).collect::<Vec<_>>()
     };
     for (_, device) in devices::cpu() {
         for body in [
@@ -234,7 +229,7 @@ fn nan_in_padding_stays_there() {
             (Body::Blockwise(7), false),
         ] {
             let clean = run(body, &device, 0.0);
-            assert!(clean.iter().all(|&bits| f32::from_bits(bits).is_finite()));
+            assert!(clean.iter().all(|&bits| f64::from_bits(bits).is_finite()));
             for poison in [f32::NAN, f32::INFINITY] {
                 assert!(
                     run(body, &device, poison) == clean,

@@ -1,12 +1,16 @@
 //! Score functions against the same formulas written out for all scores, differentiated by Burn.
 
-use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData, activation::softmax};
+use burn::tensor::{DType, Device, Int, Tensor, activation::softmax};
 use burn_attn::{CausalAlignment, ScoreFunction};
-use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
+use burn_attn_tests::{
+    compare::{difference_to_largest, numbers_f64},
+    devices,
+    numbers::uniform_f64,
+};
 
 use crate::{
     body::Body,
-    case::Case,
+    case::{Case, bools, tensor},
     function_forms::{Form, Grid, forms},
     oracle::{TOLERANCE_OF_F32, implementations},
 };
@@ -56,8 +60,7 @@ fn captured(case: &Case, form: &Form, device: &Device, dtype: DType) -> Vec<Tens
     let tensors = shapes.map(|(index, &(mut shape, _))| {
         shape[0] = shape[0].min(case.problem.batch);
         let numbers = uniform_f64(20 + index as u64, shape.iter().product());
-        let data = TensorData::new(numbers, shape).convert_dtype(dtype);
-        Tensor::from_data(data, (device, dtype)).require_grad()
+        tensor(&numbers, shape, device, dtype).require_grad()
     });
     tensors.collect()
 }
@@ -69,29 +72,18 @@ pub fn results(
     logsumexp: Tensor<3>,
     leaves: Vec<Tensor<4>>,
 ) -> Results {
-    let device = output.device();
-    let weights = |numbers: &[f64], shape: &[usize], dtype: DType| {
-        TensorData::new(numbers.to_vec(), shape.to_vec()).convert_dtype(dtype)
-    };
-    let of_output = weights(&case.output_gradient, &output.dims(), output.dtype());
-    let of_output = Tensor::from_data(of_output, (&device, output.dtype()));
-    let of_rows = weights(
-        &case.logsumexp_gradient,
-        &logsumexp.dims(),
-        logsumexp.dtype(),
-    );
-    let of_rows = Tensor::from_data(of_rows, (&device, logsumexp.dtype()));
+    let (device, dtype) = (output.device(), output.dtype());
+    let of_output = tensor(&case.output_gradient, output.dims(), &device, dtype);
+    let dtype = logsumexp.dtype();
+    let of_rows = tensor(&case.logsumexp_gradient, logsumexp.dims(), &device, dtype);
     let loss = (output.clone() * of_output).sum()
         + (logsumexp.clone() * of_rows).sum().cast(output.dtype());
     let gradients = loss.backward();
-    let numbers = |data: TensorData| data.iter::<f64>().collect::<Vec<_>>();
-    let gradients = leaves.iter().map(|leaf| {
-        let gradient = leaf.grad(&gradients);
-        gradient.map_or(vec![0.0; leaf.shape().num_elements()], |x| {
-            numbers(x.into_data())
-        })
+    let gradients = leaves.iter().map(|leaf| match leaf.grad(&gradients) {
+        Some(gradient) => numbers_f64(&gradient),
+        None => vec![0.0; leaf.shape().num_elements()],
     });
-    let forward = [numbers(output.into_data()), numbers(logsumexp.into_data())];
+    let forward = [numbers_f64(&output), numbers_f64(&logsumexp)];
     forward.into_iter().chain(gradients).collect()
 }
 
@@ -131,9 +123,7 @@ fn written_out(case: &Case, form: &Form) -> Results {
         None => scores,
     };
     let scores = match &case.bias {
-        Some((shape, bias)) => {
-            scores + Tensor::from_data(TensorData::new(bias.clone(), *shape), (&device, dtype))
-        }
+        Some((shape, bias)) => scores + tensor(bias, *shape, &device, dtype),
         None => scores,
     };
     let hidden: Vec<bool> = Case {
@@ -145,17 +135,14 @@ fn written_out(case: &Case, form: &Form) -> Results {
     .iter()
     .map(|&weight| weight == 0.0)
     .collect();
-    let hidden = Tensor::<4, Bool>::from_data(TensorData::new(hidden, shape), &device);
+    let hidden = bools(hidden, shape, &device);
     // As far as f64 can tell, a weight of a row that sees something is 0 exactly there.
     let scores = scores.mask_fill(hidden.clone(), f64::NEG_INFINITY);
     let sinks = case
         .sinks
         .clone()
         .unwrap_or(vec![f64::NEG_INFINITY; p.heads_q]);
-    let sinks = Tensor::<4>::from_data(
-        TensorData::new(sinks, [1, p.heads_q, 1, 1]),
-        (&device, dtype),
-    );
+    let sinks = tensor(&sinks, [1, p.heads_q, 1, 1], &device, dtype);
     let all = Tensor::cat(
         vec![scores, sinks.expand([p.batch, p.heads_q, p.len_q, 1])],
         3,

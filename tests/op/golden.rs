@@ -3,11 +3,12 @@
 use burn::tensor::{DType, Element};
 use burn_attn::{CausalAlignment, RelativeBuckets, alibi_slopes};
 use burn_attn_kernels_cpu::Window;
-use burn_attn_tests::{
-    compare::difference_to_largest, devices, golden::GoldenFile, numbers::uniform_f64,
-};
+use burn_attn_tests::{compare::assert_near, devices, golden::GoldenFile, numbers::uniform_f64};
 
-use crate::case::{Case, Results};
+use crate::{
+    case::{Case, Results},
+    oracle::TOLERANCE_OF_F32,
+};
 
 const FILES: [&str; 16] = [
     "grouped_heads",
@@ -124,8 +125,9 @@ fn check(what: &str, file: &GoldenFile, actual: Results, tolerance: f64) {
     let gradients = file.names().filter(|name| name.starts_with("grad."));
     assert_eq!(gradients.count() + 2, pairs.len(), "{what}");
     for (name, actual) in pairs {
-        let off = difference_to_largest(&actual, &read(file, name));
-        assert!(off <= tolerance, "{name} of '{what}' is off by {off:e}");
+        let expected: Vec<f64> = read(file, name);
+        let what = format!("{name} of '{what}'");
+        assert_near(&what, &actual, &expected, tolerance);
     }
 }
 
@@ -141,10 +143,7 @@ fn the_operation_computes_what_pytorch_computes() {
         };
         weights(7, "loss.output");
         weights(8, "loss.logsumexp");
-        for (dtype, tolerance) in [
-            (DType::F64, 1e-13),
-            (DType::F32, 16.0 * f64::from(f32::EPSILON)),
-        ] {
+        for (dtype, tolerance) in [(DType::F64, 1e-13), (DType::F32, TOLERANCE_OF_F32)] {
             let mut devices = devices::with(dtype);
             // There the operation agrees with the oracle, and the oracle with these files.
             devices.retain(|device| !devices::is_sampled(device));
@@ -170,6 +169,5 @@ fn slopes_are_those_of_bloom() {
     let slopes: Vec<f64> = read(&open("alibi"), "slopes");
     let ours = alibi_slopes(slopes.len());
     // Bloom computes its slopes in f32.
-    let off = difference_to_largest(&ours, &slopes);
-    assert!(off <= f64::from(f32::EPSILON), "off by {off:e}");
+    assert_near("a slope", &ours, &slopes, f32::EPSILON.into());
 }

@@ -1,15 +1,15 @@
 //! Functions that have no number, or no finite derivative, where a pair is hidden.
 
-use burn::tensor::{DType, Device, FloatDType, Tensor, TensorData};
+use burn::tensor::{DType, Device, FloatDType, Tensor};
 use burn_attn::{
     AttentionMask, AttentionOptions, Captured, CausalAlignment, Number, Pair, Pairs, ScoreForm,
     ScoreFunction,
 };
-use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
+use burn_attn_tests::{compare::assert_near, devices, numbers::uniform_f64};
 
 use crate::{
     body::Body,
-    case::Case,
+    case::{Case, tensor},
     function_forms::Blocks,
     functions::{Results, results},
     mask_functions::SIZES,
@@ -30,8 +30,7 @@ fn leaves(case: &Case, alignment: CausalAlignment, poison: f64, device: &Device)
             true => poison,
             false => x + 2.0,
         });
-        let data = TensorData::new(numbers.collect::<Vec<_>>(), shape);
-        Tensor::from_data(data, (device, DType::F64)).require_grad()
+        tensor(&numbers.collect::<Vec<_>>(), shape, device, DType::F64).require_grad()
     };
     let distances = len_q + len_kv - 1;
     let zero = len_kv - 1 - first;
@@ -143,11 +142,10 @@ fn hidden_pairs_reach_no_gradient() {
                     let leaves = operands.into_iter().chain(leaves).collect();
                     let actual = results(&case, output, logsumexp, leaves);
                     for (index, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
-                        let off = difference_to_largest(actual, expected);
-                        assert!(
-                            off <= 1e-13,
-                            "result {index} of '{name}' with {poison} in {alignment:?} by {body:?} on {device:?} is off by {off:e}"
+                        let what = format!(
+                            "result {index} of '{name}' with {poison} in {alignment:?} by {body:?} on {device:?}"
                         );
+                        assert_near(&what, actual, expected, 1e-13);
                     }
                 }
             }
@@ -180,8 +178,8 @@ fn hidden_pairs_reach_no_gradient_of_scalar_forms() {
         let run = |body: Body| {
             let device = device.clone().autodiff();
             let operands = case.operands(&device, DType::F64).map(Tensor::require_grad);
-            let factors = TensorData::new(uniform_f64(40, 6), [1, 6, 1, 1]);
-            let factors = Tensor::<4>::from_data(factors, (&device, DType::F64)).require_grad();
+            let factors = tensor(&uniform_f64(40, 6), [1, 6, 1, 1], &device, DType::F64);
+            let factors = factors.require_grad();
             let function = ScoreFunction::new("a logarithm of the distance", |scores, pairs| {
                 let [factor] = pairs.floats();
                 let dtype = scores.dtype().into();
@@ -198,8 +196,7 @@ fn hidden_pairs_reach_no_gradient_of_scalar_forms() {
         let expected = run(Body::Composed);
         for body in [Body::Backend, Body::Blockwise(7)] {
             for (actual, expected) in run(body).iter().zip(&expected) {
-                let off = difference_to_largest(actual, expected);
-                assert!(off <= 1e-13, "{body:?} on {device:?} is off by {off:e}");
+                assert_near(&format!("{body:?} on {device:?}"), actual, expected, 1e-13);
             }
         }
     }

@@ -200,10 +200,7 @@ fn functions_combine_as_masks_do() {
 fn steps_show_functions() {
     let device = devices::any();
     let case = Case::new("steps", SIZES);
-    let (query, key) = (
-        case.query(&device, DType::F32),
-        case.key(&device, DType::F32),
-    );
+    let [query, key, _] = case.operands(&device, DType::F32);
     let options = AttentionOptions::default()
         .mask(AttentionMask::function((forms()[1].function)(&device)))
         .score_function(ScoreFunction::new("twice", |scores, _| scores * 2.0))
@@ -320,32 +317,29 @@ fn functions_that_cannot_be_are_refused() {
             }),
             "attention: the function 'mine' reads 2 tensors of floats, but has captured 0"
         );
-        let nan = score(|scores, pairs| {
-            let dims = scores.dims();
+        let with_nan = |scores: Tensor<4>, pairs: &Pairs| {
             let third = (pairs.queries() * 11 + pairs.keys()).equal_elem(3 * 11 + 5);
+            let dims = scores.dims();
             scores.mask_fill(third.expand(dims), f32::NAN)
-        });
-        assert!(
-            nan.starts_with(
-                "attention: the score function 'mine' returned NaN for query 3 and key 5 of batch item 0 in head 0, whose score is "
-            ),
-            "{nan}"
-        );
+        };
         // A NaN in what the function captures of another key does not conceal the function's NaN.
         let of_keys = Tensor::<2>::ones([1, 11], &device).slice_fill([0..1, 4..5], f32::NAN);
-        let function = ScoreFunction::new("mine", |scores, pairs| {
+        let beside_another = ScoreFunction::new("mine", move |scores, pairs| {
             let [of_key] = pairs.floats();
-            let third = (pairs.queries() * 11 + pairs.keys()).equal_elem(3 * 11 + 5);
-            let dims = scores.dims();
-            (scores * of_key).mask_fill(third.expand(dims), f32::NAN)
+            with_nan(scores * of_key, pairs)
         });
-        let nan = refused(function.capture(Captured::per_key(of_keys)), &device);
-        assert!(
-            nan.starts_with(
-                "attention: the score function 'mine' returned NaN for query 3 and key 5 of batch item 0 in head 0, whose score is "
-            ),
-            "{nan}"
-        );
+        for function in [
+            ScoreFunction::new("mine", with_nan),
+            beside_another.capture(Captured::per_key(of_keys)),
+        ] {
+            let nan = refused(function, &device);
+            assert!(
+                nan.starts_with(
+                    "attention: the score function 'mine' returned NaN for query 3 and key 5 of batch item 0 in head 0, whose score is "
+                ),
+                "{nan}"
+            );
+        }
         let bias = Tensor::<4>::zeros([1, 6, 7, 10], &device);
         let function = ScoreFunction::new("mine", |scores, _| scores);
         assert_eq!(

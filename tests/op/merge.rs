@@ -1,19 +1,22 @@
 //! Attention over parts of the keys, merged, is attention over all of them.
 
-use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use burn_attn::{
     AttentionMask, AttentionOptions, CausalAlignment,
     ops::{attention_with_logsumexp, merge_partial},
 };
 use burn_attn_tests::{
-    compare::{difference, difference_to_largest},
+    compare::{assert_near, difference, numbers_f64},
     devices,
     numbers::uniform_f64,
     sentence,
 };
 use proptest::prelude::*;
 
-use crate::{case::Case, option_tensors::gradient};
+use crate::{
+    case::{Case, bools, tensor},
+    option_tensors::gradient,
+};
 
 type Part = (Tensor<4>, Tensor<3>);
 
@@ -38,8 +41,8 @@ fn options(
         })
         .collect();
     let shape = [p.batch, p.heads_q, p.len_q, count];
-    let masked = Tensor::<4, Bool>::from_data(TensorData::new(masked, shape), device);
-    let mut options = AttentionOptions::default().mask(AttentionMask::masked(masked));
+    let masked = AttentionMask::masked(bools(masked, shape, device));
+    let mut options = AttentionOptions::default().mask(masked);
     options.sinks = sinks;
     options.softcap = case.softcap;
     options
@@ -55,14 +58,9 @@ fn merged(case: &Case, cuts: &[usize], device: &Device, dtype: DType) -> Results
         cuts.dedup();
     }
     let device = &device.clone().autodiff();
-    let query = case.query(device, dtype).require_grad();
-    let key = case.key(device, dtype).require_grad();
-    let value = case.value(device, dtype).require_grad();
-    let sinks = Tensor::<1>::from_data(
-        TensorData::new(case.sinks.clone().unwrap(), [case.problem.heads_q]),
-        (device, dtype),
-    )
-    .require_grad();
+    let [query, key, value] = case.operands(device, dtype).map(Tensor::require_grad);
+    let sinks = case.sinks.as_ref().expect("the case has sinks");
+    let sinks = tensor(sinks, [sinks.len()], device, dtype).require_grad();
     let mut first = 0;
     let parts: Vec<Part> = cuts
         .iter()
@@ -89,8 +87,8 @@ fn merged(case: &Case, cuts: &[usize], device: &Device, dtype: DType) -> Results
     let loss = loss(&output, &logsumexp);
     let gradients = loss.backward();
     [
-        output.into_data().iter().collect(),
-        logsumexp.into_data().iter().collect(),
+        numbers_f64(&output),
+        numbers_f64(&logsumexp),
         gradient(&query, &gradients),
         gradient(&key, &gradients),
         gradient(&value, &gradients),
@@ -100,25 +98,19 @@ fn merged(case: &Case, cuts: &[usize], device: &Device, dtype: DType) -> Results
 
 /// A loss that uses every number of both results with another weight, and the logsumexp of no row that sees nothing.
 fn loss(output: &Tensor<4>, logsumexp: &Tensor<3>) -> Tensor<1> {
-    let weights = |seed, dims: &[usize]| {
-        let data = TensorData::new(uniform_f64(seed, dims.iter().product()), dims.to_vec());
-        (data, (output.device(), output.dtype()))
-    };
-    let (data, options) = weights(7, &output.dims());
-    let of_output = Tensor::<4>::from_data(data, (&options.0, options.1));
-    let (data, options) = weights(8, &logsumexp.dims());
-    let of_logsumexp = Tensor::<3>::from_data(data, (&options.0, options.1));
+    fn weights<const D: usize>(seed: u64, of: &Tensor<D>) -> Tensor<D> {
+        let numbers = uniform_f64(seed, of.shape().num_elements());
+        tensor(&numbers, of.dims(), &of.device(), of.dtype())
+    }
+    let (of_output, of_logsumexp) = (weights(7, output), weights(8, logsumexp));
     let finite = logsumexp.clone().mask_fill(logsumexp.clone().is_inf(), 0.0);
     (output.clone() * of_output).sum() + (finite * of_logsumexp).sum()
 }
 
 fn assert_close(expected: &Results, actual: &Results, tolerance: f64, what: &str) {
     for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-        let error = difference_to_largest(actual, expected);
-        assert!(
-            error <= tolerance,
-            "{what}: result {index} is off by {error:e}"
-        );
+        let what = format!("{what}: result {index}");
+        assert_near(&what, actual, expected, tolerance);
     }
 }
 
@@ -190,16 +182,15 @@ fn rows_that_no_part_shows_anything_are_zero_and_have_no_gradient() {
 fn a_part_that_saw_nothing_gives_nothing_whatever_its_output() {
     for device in devices::all() {
         let device = device.autodiff();
-        let tensor =
+        let value =
             |numbers: [f32; 2]| Tensor::<4>::from_data([[[numbers]]], &device).require_grad();
         let row = |x: f32| Tensor::<3>::from_data([[[x]]], &device).require_grad();
-        let (seen, unseen) = (tensor([1.5, -2.0]), tensor([f32::NAN, f32::INFINITY]));
+        let (seen, unseen) = (value([1.5, -2.0]), value([f32::NAN, f32::INFINITY]));
         let (one, none) = (row(0.25), row(f32::NEG_INFINITY));
         let (output, logsumexp) =
             merge_partial(&[(unseen.clone(), none.clone()), (seen.clone(), one.clone())]);
-        let numbers = |x: TensorData| x.iter::<f64>().collect::<Vec<_>>();
-        assert_eq!(numbers(output.to_data()), [1.5, -2.0]);
-        assert_eq!(numbers(logsumexp.to_data()), [0.25]);
+        assert_eq!(numbers_f64(&output), [1.5, -2.0]);
+        assert_eq!(numbers_f64(&logsumexp), [0.25]);
         let gradients = (output.sum() + logsumexp.sum()).backward();
         assert_eq!(gradient(&unseen, &gradients), [0.0, 0.0]);
         assert_eq!(gradient(&none, &gradients), [0.0]);
@@ -214,9 +205,8 @@ fn one_part_is_merged_as_several_are() {
         let output = Tensor::<4>::from_data([[[[f32::NAN], [3.0]]]], &device);
         let logsumexp = Tensor::<3>::from_data([[[f32::NEG_INFINITY, 0.5]]], &device);
         let (output, logsumexp) = merge_partial(&[(output, logsumexp)]);
-        let numbers = |data: TensorData| data.iter::<f32>().collect::<Vec<_>>();
-        assert_eq!(numbers(output.into_data()), [0.0, 3.0]);
-        assert_eq!(numbers(logsumexp.into_data()), [f32::NEG_INFINITY, 0.5]);
+        assert_eq!(numbers_f64(&output), [0.0, 3.0]);
+        assert_eq!(numbers_f64(&logsumexp), [f64::NEG_INFINITY, 0.5]);
     }
 }
 
@@ -283,17 +273,20 @@ fn parts_that_do_not_fit() {
         message(&[good(), (output, logsumexp.cast(DType::F64))]),
         "merge_partial: part 0 is [F32, F32] (output, logsumexp) but part 1 is [F32, F64]"
     );
-    let elsewhere = devices::cpu().into_iter().find(|(_, it)| it != device);
-    if let Some((_, second)) = elsewhere {
-        let (output, logsumexp) = good();
-        let moved = (output, logsumexp.to_device(&second));
-        assert_eq!(
-            message(&[good(), moved]),
-            format!(
-                "merge_partial: part 0 has an output on {device:?} but part 1 is on {second:?}"
-            )
-        );
-    }
+}
+
+#[cfg(all(feature = "flex", feature = "ndarray"))]
+#[test]
+fn parts_on_two_devices() {
+    let [first, second] = devices::two();
+    let part = |of_rows: &Device| -> Part {
+        let output = Tensor::zeros([2, 3, 5, 7], &first);
+        (output, Tensor::zeros([2, 3, 5], of_rows))
+    };
+    assert_eq!(
+        sentence(|| merge_partial(&[part(&first), part(&second)])),
+        format!("merge_partial: part 0 has an output on {first:?} but part 1 is on {second:?}")
+    );
 }
 
 #[cfg(feature = "flex")]
@@ -302,16 +295,11 @@ fn half_precision_is_merged_in_f32() {
     let device = Device::flex();
     let case = case([2, 6, 2, 7, 11, 3, 5], true);
     let whole = merged(&case, &[11], &device, DType::F32);
-    let query = case.query(&device, DType::F16);
     let part = |first, count, sinks| {
         let options = options(&case, first, count, sinks, &device);
-        let of_part = |x: Tensor<4>| x.narrow(2, first, count);
-        attention_with_logsumexp(
-            query.clone(),
-            of_part(case.key(&device, DType::F16)),
-            of_part(case.value(&device, DType::F16)),
-            options,
-        )
+        let [query, key, value] = case.operands(&device, DType::F16);
+        let [key, value] = [key, value].map(|x| x.narrow(2, first, count));
+        attention_with_logsumexp(query, key, value, options)
     };
     let sinks = Tensor::from_data(case.sinks.clone().unwrap().as_slice(), &device);
     let (output, logsumexp) = merge_partial(&[part(0, 4, Some(sinks)), part(4, 7, None)]);
@@ -319,6 +307,5 @@ fn half_precision_is_merged_in_f32() {
         (output.dtype(), logsumexp.dtype()),
         (DType::F16, DType::F32)
     );
-    let output: Vec<f64> = output.into_data().iter().collect();
-    assert!(difference(&output, &whole[0]) < 4e-3);
+    assert!(difference(&numbers_f64(&output), &whole[0]) < 4e-3);
 }

@@ -3,9 +3,11 @@
 use burn::tensor::{DType, Device, Element, Int, Tensor, TensorData};
 use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions, CausalAlignment,
-    ops::{attention, attention_weights, split_heads},
+    ops::{attention, split_heads},
 };
 use burn_attn_tests::{compare::assert_close, devices, golden::GoldenFile};
+
+use crate::properties::seen;
 
 const FILES: [&str; 6] = [
     "past",
@@ -90,36 +92,22 @@ fn the_operation_computes_what_onnx_computes() {
     }
 }
 
-/// Which keys each query sees, in order, for a window of 1 token before it and none after it.
-fn seen(
-    [len_q, len_kv]: [usize; 2],
-    options: impl Fn(AttentionOptions) -> AttentionOptions,
-) -> Vec<Vec<usize>> {
-    let device = devices::any();
-    let [query, key] = [len_q, len_kv].map(|len| Tensor::<4>::ones([1, 1, len, 3], &device));
-    let window = AttentionOptions::default().mask(AttentionMask::window(1, 0));
-    let weights = attention_weights(query, key, options(window)).into_data();
-    let weights: Vec<f32> = weights.iter().collect();
-    let rows = weights.chunks(len_kv);
-    let rows = rows.map(|row| (0..len_kv).filter(|&key| row[key] > 0.0).collect());
-    rows.collect()
-}
-
 /// The expected keys are those of the reference evaluator's window, opset 25, written out by hand.
 #[test]
 fn a_window_counts_from_the_past_or_the_keys_that_are_no_padding() {
     let device = devices::any();
     let ints = |number: i64| Tensor::<1, Int>::from_data([number], &device);
+    let seen = |lengths, first: i64, mask: AttentionMask| {
+        let options = AttentionOptions::default().mask(AttentionMask::window(1, 0).and(mask));
+        seen(lengths, options.query_offsets(ints(first)), &device)
+    };
     // Without a past: from the first key, whatever the lengths.
-    let none = seen([5, 3], |options| options.query_offsets(ints(0)));
+    let none = seen([5, 3], 0, AttentionMask::none());
     assert_eq!(none, [vec![0], vec![0, 1], vec![1, 2], vec![2], vec![]]);
     // With 3 keys that are no padding.
-    let padded = seen([2, 5], |options| {
-        let lengths = AttentionMask::key_lengths(ints(3));
-        options.mask(lengths).query_offsets(ints(3 - 2))
-    });
+    let padded = seen([2, 5], 3 - 2, AttentionMask::key_lengths(ints(3)));
     assert_eq!(padded, [[0, 1], [1, 2]]);
     // With a past of 2 tokens, and 3 new keys.
-    let past = seen([2, 5], |options| options.query_offsets(ints(2)));
+    let past = seen([2, 5], 2, AttentionMask::none());
     assert_eq!(past, [[1, 2], [2, 3]]);
 }

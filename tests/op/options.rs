@@ -6,20 +6,17 @@ use burn_attn::{
     ops::{attention, attention_with_logsumexp, backend::composed_attention, merge_partial},
 };
 use burn_attn_tests::{
-    compare::{assert_close, difference},
+    compare::{assert_close, difference, numbers_f64},
     devices,
     numbers::uniform,
 };
 
-use crate::case::Case;
+use crate::{case::Case, properties::output_with};
 
 const F32: DType = DType::F32;
 
 fn run(case: &Case, device: &Device, options: AttentionOptions) -> Vec<f64> {
-    let operands = [case.query(device, F32), case.key(device, F32)];
-    let [query, key] = operands;
-    let output = attention(query, key, case.value(device, F32), options);
-    output.into_data().iter().collect()
+    numbers_f64(&output_with(case, device, options))
 }
 
 #[test]
@@ -90,9 +87,8 @@ fn key_lengths_may_be_of_a_type_too_narrow_to_count_the_keys() {
                 let lengths = TensorData::from([100_i64, 7]).convert_dtype(dtype);
                 let lengths = Tensor::<1, Int>::from_data(lengths, (&device, dtype));
                 let options = AttentionOptions::default().mask(AttentionMask::key_lengths(lengths));
-                let [query, key] = [case.query(&device, F32), case.key(&device, F32)];
-                let (output, _) = attention(query, key, case.value(&device, F32), options);
-                output.into_data().iter::<f32>().collect::<Vec<_>>()
+                let [query, key, value] = case.operands(&device, F32);
+                numbers_f64(&attention(query, key, value, options).0)
             };
             let expected = run(DType::I32);
             for dtype in [DType::U8, DType::I8, DType::I16] {
@@ -112,13 +108,7 @@ fn key_lengths_of_two_types_are_both_kept() {
         if !types.iter().all(|&dtype| device.supports_dtype(dtype)) {
             continue;
         }
-        let run = |mask| {
-            let [query, key] = [case.query(&device, F32), case.key(&device, F32)];
-            let options = AttentionOptions::default().mask(mask);
-            let (output, _) =
-                attention_with_logsumexp(query, key, case.value(&device, F32), options);
-            output.into_data().iter::<f32>().collect::<Vec<_>>()
-        };
+        let run = |mask| run(&case, &device, AttentionOptions::default().mask(mask));
         let lengths = |lengths: [i64; 2], dtype| {
             let lengths = TensorData::from(lengths).convert_dtype(dtype);
             AttentionMask::key_lengths(Tensor::from_data(lengths, (&device, dtype)))
@@ -135,36 +125,22 @@ fn key_lengths_of_two_types_are_both_kept() {
 fn scores_below_every_f32_are_scores_in_f64() {
     let case = Case::usual("far below");
     for device in devices::with(DType::F64) {
-        let tensors = || {
-            let [query, key] = [
-                case.query(&device, DType::F64),
-                case.key(&device, DType::F64),
-            ];
-            (query, key, case.value(&device, DType::F64))
-        };
+        let operands = || case.operands(&device, DType::F64);
         // One bias for all keys changes no weight.
         let bias = Tensor::<4>::full([1, 1, 1, 1], -1e60, (&device, DType::F64));
         let far = AttentionOptions::default().bias(AttentionBias::dense(bias));
-        let numbers = |x: Tensor<4>| x.into_data().iter::<f64>().collect::<Vec<_>>();
         // At −1e60 the differences of the scores are gone: every key has the same weight.
         let alike = AttentionOptions::default().scale(0.0);
         for attention in [attention_with_logsumexp, composed_attention] {
-            let (query, key, value) = tensors();
-            let (expected, _) = attention(query, key, value, alike.clone());
-            let expected = numbers(expected);
-            let (query, key, value) = tensors();
+            let [query, key, value] = operands();
+            let expected = numbers_f64(&attention(query, key, value, alike.clone()).0);
+            let [query, key, value] = operands();
             let (output, logsumexp) = attention(query, key, value, far.clone());
-            assert!(
-                logsumexp
-                    .clone()
-                    .into_data()
-                    .iter::<f64>()
-                    .all(|x| x == -1e60)
-            );
+            assert!(numbers_f64(&logsumexp).iter().all(|&x| x == -1e60));
             let part = (output.clone(), logsumexp);
             let (merged, _) = merge_partial(&[part.clone(), part]);
-            for actual in [numbers(output), numbers(merged)] {
-                assert!(difference(&actual, &expected) < 1e-13);
+            for actual in [output, merged] {
+                assert!(difference(&numbers_f64(&actual), &expected) < 1e-13);
             }
         }
     }

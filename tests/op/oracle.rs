@@ -2,7 +2,10 @@
 
 use burn::tensor::{DType, Device, TensorData};
 use burn_attn::{AttentionDropout, CausalAlignment};
-use burn_attn_tests::{compare::difference_to_largest, devices};
+use burn_attn_tests::{
+    compare::{assert_near, difference_to_largest},
+    devices,
+};
 
 use crate::{
     body::Body,
@@ -63,8 +66,7 @@ pub fn pairs(expected: Results, actual: Results) -> Vec<(&'static str, Vec<f64>,
 /// Panics unless everything that was computed is within a tolerance of what was expected.
 pub fn assert_is_of_oracle(expected: Results, actual: Results, tolerance: f64, what: &str) {
     for (name, expected, actual) in pairs(expected, actual) {
-        let off = difference_to_largest(&actual, &expected);
-        assert!(off <= tolerance, "{name} {what} is off by {off:e}");
+        assert_near(&format!("{name} {what}"), &actual, &expected, tolerance);
     }
 }
 
@@ -146,16 +148,12 @@ fn half_precision_has_f32_statistics() {
             for body in [Body::Backend].into_iter().chain(GENERAL) {
                 let actual = case.run_by(body, &Device::flex(), dtype);
                 for (name, expected, actual) in pairs(case.oracle(), actual) {
-                    let error = difference_to_largest(&actual, &expected);
                     let tolerance = match name {
                         "logsumexp" => 1e-5,
                         _ => epsilon,
                     };
-                    assert!(
-                        error <= tolerance,
-                        "{name} of '{}' by {body:?} in {dtype:?} is off by {error:e}",
-                        case.name
-                    );
+                    let what = format!("{name} of '{}' by {body:?} in {dtype:?}", case.name);
+                    assert_near(&what, &actual, &expected, tolerance);
                 }
             }
         }

@@ -3,11 +3,14 @@
 use burn::tensor::{Bool, DType, Device, Int, Tensor};
 use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment,
-    ops::{self, attention},
+    ops::{attention, attention_weights},
 };
-use burn_attn_tests::{compare::difference, devices};
+use burn_attn_tests::{
+    compare::{difference, numbers_f64},
+    devices,
+};
 
-use crate::{case::Case, every_case::every_case};
+use crate::{body::Body, case::Case, every_case::every_case, option_tensors::gradient};
 
 const F32: DType = DType::F32;
 
@@ -25,28 +28,30 @@ pub fn output_with(case: &Case, device: &Device, options: AttentionOptions) -> T
     attention(query, key, value, options)
 }
 
+/// The keys that each query sees, in order.
+pub fn seen(
+    [len_q, len_kv]: [usize; 2],
+    options: AttentionOptions,
+    device: &Device,
+) -> Vec<Vec<usize>> {
+    let [query, key] = [len_q, len_kv].map(|len| Tensor::<4>::ones([1, 1, len, 3], (device, F32)));
+    let weights = numbers_f64(&attention_weights(query, key, options));
+    let rows = weights.chunks(len_kv);
+    let rows = rows.map(|row| (0..len_kv).filter(|&key| row[key] > 0.0).collect());
+    rows.collect()
+}
+
 /// How far two outputs are apart, at most.
 fn apart(first: Tensor<4>, second: Tensor<4>) -> f64 {
-    let [first, second] = [first, second].map(|x| x.into_data().iter::<f64>().collect::<Vec<_>>());
-    difference(&first, &second)
+    difference(&numbers_f64(&first), &numbers_f64(&second))
 }
 
 #[test]
 fn what_is_no_sink_has_no_gradient_whatever_arrives() {
-    type Attention = fn([Tensor<4>; 3], AttentionOptions) -> (Tensor<4>, Tensor<3>);
-    let bodies: [Attention; 2] = [
-        |[q, k, v], options| ops::attention_with_logsumexp(q, k, v, options),
-        |[q, k, v], options| ops::backend::blockwise_attention(q, k, v, options, Some(12)),
-    ];
     for device in devices::all() {
         let device = device.autodiff();
-        for body in bodies {
-            let case = Case::usual("sinks");
-            let operands = [
-                case.query(&device, F32),
-                case.key(&device, F32),
-                case.value(&device, F32),
-            ];
+        for body in [Body::Backend, Body::Blockwise(6)] {
+            let operands = Case::usual("sinks").operands(&device, F32);
             let sinks = [f32::NEG_INFINITY, 1.0, f32::NEG_INFINITY, 0.0, -1.0];
             let sinks = Tensor::<1>::from_floats(sinks, &device).require_grad();
             // The second batch item sees nothing: without a sink its logsumexp is −∞, and so is what arrives there.
@@ -54,19 +59,11 @@ fn what_is_no_sink_has_no_gradient_whatever_arrives() {
             let options = AttentionOptions::default()
                 .mask(AttentionMask::key_lengths(lengths))
                 .sinks(sinks.clone());
-            let (_, logsumexp) = body(operands, options);
-            let gradients = logsumexp.powi_scalar(2).sum().backward();
-            let gradient = sinks.grad(&gradients).expect("the sinks are tracked");
-            let gradient: Vec<f32> = gradient.into_data().iter().collect();
-            assert_eq!(
-                [gradient[0], gradient[2]],
-                [0.0; 2],
-                "{gradient:?} on {device:?}"
-            );
-            assert!(
-                gradient.iter().all(|x| x.is_finite()),
-                "{gradient:?} on {device:?}"
-            );
+            let (_, logsumexp) = body.attend(operands, options);
+            let gradient = gradient(&sinks, &logsumexp.powi_scalar(2).sum().backward());
+            let what = format!("{gradient:?} by {body:?} on {device:?}");
+            assert_eq!([gradient[0], gradient[2]], [0.0; 2], "{what}");
+            assert!(gradient.iter().all(|x| x.is_finite()), "{what}");
         }
     }
 }
@@ -78,19 +75,9 @@ fn permuting_key_value_pairs_changes_nothing() {
         let order = Tensor::<1, Int>::from_data([3, 0, 10, 7, 1, 9, 4, 2, 8, 6, 5], &device);
         let permuted = |x: Tensor<4>| x.select(2, order.clone());
         let [query, key, value] = case.operands(&device, F32);
-        let plain = attention(
-            query.clone(),
-            key.clone(),
-            value.clone(),
-            AttentionOptions::default(),
-        );
-        let other = attention(
-            query,
-            permuted(key),
-            permuted(value),
-            AttentionOptions::default(),
-        );
-        assert!(apart(plain, other) < 1e-6);
+        let (key, value) = (permuted(key), permuted(value));
+        let other = attention(query, key, value, AttentionOptions::default());
+        assert!(apart(output(&case, &device), other) < 1e-6);
     }
 }
 
@@ -204,11 +191,11 @@ fn a_masked_key_never_wins() {
                 .scale(1.0)
         };
         let plain = attention(query.clone(), key.clone(), value.clone(), mask());
-        assert_eq!(plain.into_data().iter::<f32>().collect::<Vec<_>>(), [2.0]);
+        assert_eq!(numbers_f64(&plain), [2.0]);
         // Nor does the largest bias bring a hidden key back.
         let bias = Tensor::<4>::from_data([[[[f32::INFINITY, 0.0, f32::NAN]]]], &device);
         let biased = attention(query, key, value, mask().bias(AttentionBias::dense(bias)));
-        assert_eq!(biased.into_data().iter::<f32>().collect::<Vec<_>>(), [2.0]);
+        assert_eq!(numbers_f64(&biased), [2.0]);
     }
 }
 
@@ -232,43 +219,16 @@ fn batch_items_do_not_see_each_other() {
 }
 
 #[test]
-fn nothing_to_attend_to_or_from_is_no_accident() {
-    for device in devices::all() {
-        for sizes in [
-            [0, 3, 3, 5, 7, 2, 2],
-            [2, 3, 3, 0, 7, 2, 2],
-            [2, 3, 3, 5, 0, 2, 2],
-        ] {
-            let case = Case::new("empty", sizes);
-            let output = output(&case, &device);
-            assert_eq!(output.dims(), [sizes[0], sizes[1], sizes[3], sizes[6]]);
-            assert!(output.into_data().iter::<f32>().all(|x| x == 0.0));
-        }
-    }
-}
-
-#[test]
 fn strided_inputs_give_what_contiguous_ones_give() {
     for device in devices::all() {
         let case = Case::new("strided", [2, 3, 3, 5, 7, 11, 11]);
-        let [query, key, value] = case.operands(&device, F32);
         // The layout of a projection before the heads are split: [batch, len, heads, dim].
         let strided = |x: Tensor<4>| {
             let data = x.swap_dims(1, 2).into_data();
             Tensor::<4>::from_data(data, &device).swap_dims(1, 2)
         };
-        let plain = attention(
-            query.clone(),
-            key.clone(),
-            value.clone(),
-            AttentionOptions::default(),
-        );
-        let other = attention(
-            strided(query),
-            strided(key),
-            strided(value),
-            AttentionOptions::default(),
-        );
-        assert!(apart(plain, other) < 1e-6);
+        let [query, key, value] = case.operands(&device, F32).map(strided);
+        let other = attention(query, key, value, AttentionOptions::default());
+        assert!(apart(output(&case, &device), other) < 1e-6);
     }
 }

@@ -2,7 +2,12 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn::ops::{RotaryLayout, rotate, split_heads};
-use burn_attn_tests::{compare::difference, devices, numbers::uniform_f64, sentence};
+use burn_attn_tests::{
+    compare::{difference, numbers_f64},
+    devices,
+    numbers::uniform_f64,
+    sentence,
+};
 
 use crate::option_tensors::gradient;
 
@@ -87,10 +92,6 @@ fn rotated(
     rotate(x, cos, sin, offsets.to_vec(), layout)
 }
 
-fn values(x: Tensor<4>) -> Vec<f64> {
-    x.into_data().iter().collect()
-}
-
 #[track_caller]
 fn assert_close(what: &str, actual: &[f64], expected: &[f64], dtype: DType) {
     // Sums of two products of numbers below 1, and a few such sums in gradients.
@@ -118,7 +119,8 @@ fn every_layout_width_and_offset() {
                             let actual = rotated(x.clone(), tables.clone(), offsets, layout);
                             assert_eq!((actual.dims(), actual.dtype()), (SHAPE, dtype), "{what}");
                             let expected = witness(x.clone(), tables.clone(), offsets, layout);
-                            assert_close(&what, &values(actual), &values(expected), dtype);
+                            let [actual, expected] = [&actual, &expected].map(numbers_f64);
+                            assert_close(&what, &actual, &expected, dtype);
                         }
                     }
                 }
@@ -200,7 +202,7 @@ fn views_are_rotated_as_their_copies() {
                     // The tables are views as well.
                     let tables = tables(pairs, &device, DType::F32)
                         .map(|table| Tensor::cat(vec![table.clone(), table], 0).narrow(0, 5, LEN));
-                    let of = |x| values(rotated(x, tables.clone(), &[0], layout));
+                    let of = |x| numbers_f64(&rotated(x, tables.clone(), &[0], layout));
                     assert_eq!(
                         of(view.clone()),
                         of(Tensor::clone(&copy)),
@@ -223,15 +225,10 @@ fn the_result_merges_as_it_lies() {
             let actual = rotated(x.clone(), tables.clone(), &[2, 0], layout);
             let merged = actual.clone().swap_dims(1, 2).reshape([2, 1031, 7 * 22]);
             let expected = witness(x.clone(), tables.clone(), &[2, 0], layout);
-            assert_close(
-                "heads",
-                &values(actual),
-                &values(expected.clone()),
-                DType::F32,
-            );
-            let expected = values(expected.swap_dims(1, 2));
-            let merged: Vec<f64> = merged.into_data().iter().collect();
-            assert_close("merged", &merged, &expected, DType::F32);
+            let [heads, of_heads] = [&actual, &expected].map(numbers_f64);
+            assert_close("heads", &heads, &of_heads, DType::F32);
+            let expected = numbers_f64(&expected.swap_dims(1, 2));
+            assert_close("merged", &numbers_f64(&merged), &expected, DType::F32);
         }
     }
 }
@@ -251,11 +248,8 @@ fn nothing_to_rotate() {
                 }
                 let x = tensor(SHAPE, 1, &device, DType::F32);
                 let none = [(); 2].map(|()| Tensor::zeros([POSITIONS, 0], &device));
-                assert_eq!(
-                    values(rotated(x.clone(), none, &[0], layout)),
-                    values(x),
-                    "no pairs"
-                );
+                let same = rotated(x.clone(), none, &[0], layout);
+                assert_eq!(numbers_f64(&same), numbers_f64(&x), "no pairs");
             }
         }
     }

@@ -1,13 +1,18 @@
 //! Training as models do it: several tiles and threads, operands that are views, an upstream gradient that is one too.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 use burn_attn::{AttentionBias, AttentionOptions, CausalAlignment, ops};
 use burn_attn_kernels_cpu::Window;
-use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
+use burn_attn_tests::{
+    compare::{assert_near, numbers_f64},
+    devices,
+    numbers::uniform_f64,
+};
 
 use crate::{
-    case::{Case, Results},
+    case::{Case, Results, tensor},
     option_tensors::gradient,
+    oracle::TOLERANCE_OF_F32,
 };
 
 /// A tile has 128 queries; blocks of keys have 192 forward and 128 backward.
@@ -93,7 +98,7 @@ fn scenario(
     for (at, view) in views.iter().enumerate() {
         let seen = (view.view)(leaf(at, view, &plain, DType::F64));
         let shape = seen.dims();
-        let numbers: Vec<f64> = seen.into_data().iter().collect();
+        let numbers = numbers_f64(&seen);
         match at {
             0 => case.query = numbers,
             1 => case.key = numbers,
@@ -111,8 +116,7 @@ fn scenario(
 /// What the operand at this place is a view of.
 fn leaf(at: usize, view: &View, device: &Device, dtype: DType) -> Tensor<4> {
     let numbers = uniform_f64(at as u64 + 21, view.of.iter().product());
-    let data = TensorData::new(numbers, view.of).convert_dtype(dtype);
-    Tensor::from_data(data, (device, dtype))
+    tensor(&numbers, view.of, device, dtype)
 }
 
 fn scenarios() -> Vec<Scenario> {
@@ -193,12 +197,9 @@ const LEAVES: [&str; 4] = ["query", "key", "value", "bias"];
 impl Scenario {
     fn run(&self, device: &Device, dtype: DType) -> Named {
         let device = device.clone().autodiff();
-        let leaves: Vec<Tensor<4>> = self
-            .views
-            .iter()
-            .enumerate()
-            .map(|(at, view)| leaf(at, view, &device, dtype).require_grad())
-            .collect();
+        let views = self.views.iter().enumerate();
+        let leaves = views.map(|(at, view)| leaf(at, view, &device, dtype).require_grad());
+        let leaves: Vec<Tensor<4>> = leaves.collect();
         let operand = |at: usize| (self.views[at].view)(leaves[at].clone());
         let mut options: AttentionOptions = Case {
             bias: None,
@@ -214,8 +215,8 @@ impl Scenario {
         // The suite's weights of the loss, read through the view.
         let [batch, heads, len, dim] = output.dims();
         let of = |seed, shape: [usize; 4], dtype| {
-            let data = TensorData::new(uniform_f64(seed, shape.iter().product()), shape);
-            Tensor::<4>::from_data(data.convert_dtype(dtype), (&device, dtype))
+            let numbers = uniform_f64(seed, shape.iter().product());
+            tensor(&numbers, shape, &device, dtype)
         };
         let weights = (self.upstream)(of(7, [batch, heads, len, dim], dtype));
         // A copy, so that the gradient of the output alone is the view.
@@ -226,8 +227,8 @@ impl Scenario {
         let gradients = (of_output + of_logsumexp).backward();
 
         let mut found = vec![
-            ("output", output.into_data().iter().collect()),
-            ("logsumexp", logsumexp.into_data().iter().collect()),
+            ("output", numbers_f64(&output)),
+            ("logsumexp", numbers_f64(&logsumexp)),
         ];
         let leaves = LEAVES.into_iter().zip(&leaves);
         found.extend(leaves.map(|(name, leaf)| (name, gradient(leaf, &gradients))));
@@ -254,8 +255,7 @@ impl Scenario {
         for (at, of_view) in gradients.enumerate() {
             let leaf = leaf(at, &self.views[at], &device, DType::F64).require_grad();
             let seen = (self.views[at].view)(leaf.clone());
-            let of_view = TensorData::new(of_view, seen.dims());
-            let of_view = Tensor::<4>::from_data(of_view, (&device, DType::F64));
+            let of_view = tensor(&of_view, seen.dims(), &device, DType::F64);
             let gradients = (seen * of_view).sum().backward();
             expected.push((LEAVES[at], gradient(&leaf, &gradients)));
         }
@@ -274,16 +274,12 @@ fn views_of_many_tiles_on_several_threads() {
     for scenario in scenarios() {
         let expected = scenario.expected();
         for (backend, device) in devices::cpu() {
-            for (dtype, tolerance) in [
-                (DType::F32, 16.0 * f64::from(f32::EPSILON)),
-                (DType::F64, 1e-13),
-            ] {
+            for (dtype, tolerance) in [(DType::F32, TOLERANCE_OF_F32), (DType::F64, 1e-13)] {
                 let alone = on_threads(1, || scenario.run(&device, dtype));
                 assert_eq!(alone.len(), expected.len());
                 let what = format!("'{}' on {backend} in {dtype:?}", scenario.case.name);
                 for ((name, expected), (_, actual)) in expected.iter().zip(&alone) {
-                    let off = difference_to_largest(actual, expected);
-                    assert!(off <= tolerance, "{name} of {what} is off by {off:e}");
+                    assert_near(&format!("{name} of {what}"), actual, expected, tolerance);
                 }
                 for threads in [2, 4] {
                     let together = on_threads(threads, || scenario.run(&device, dtype));

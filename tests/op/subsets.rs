@@ -1,59 +1,48 @@
 //! Whichever inputs have a gradient, it is what it is when all have one.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
-use burn_attn::{
-    CausalAlignment,
-    ops::{attention_with_logsumexp, backend::blockwise_attention},
+use burn::tensor::{DType, Device, Tensor};
+use burn_attn::CausalAlignment;
+use burn_attn_tests::{
+    compare::{assert_near, numbers_f64},
+    devices,
 };
-use burn_attn_tests::{compare::difference_to_largest, devices};
 
-use crate::{case::Case, option_tensors::OptionTensors};
+use crate::{
+    body::Body,
+    case::{Case, tensor},
+    option_tensors::OptionTensors,
+    oracle::TOLERANCE_OF_F32,
+};
 
 const F32: DType = DType::F32;
 
 /// The gradients of the inputs that `tracked` names, by the names of the oracle's.
-fn gradients(case: &Case, tracked: [bool; 6], device: &Device, blockwise: bool) -> Vec<Vec<f64>> {
-    fn leaf<const D: usize>(tensor: Tensor<D>, tracked: bool) -> Tensor<D> {
-        match tracked {
-            true => tensor.require_grad(),
-            false => tensor,
-        }
-    }
-    let query = leaf(case.query(device, F32), tracked[0]);
-    let key = leaf(case.key(device, F32), tracked[1]);
-    let value = leaf(case.value(device, F32), tracked[2]);
+fn gradients(case: &Case, tracked: [bool; 6], device: &Device, body: Body) -> Vec<Vec<f64>> {
+    let [query, key, value] = case.operands(device, F32);
+    let operands = [(query, tracked[0]), (key, tracked[1]), (value, tracked[2])];
+    let operands = operands.map(|(operand, tracked)| operand.set_require_grad(tracked));
     let tensors = case.option_tensors(device, F32);
     let tensors = OptionTensors {
-        bias: tensors.bias.map(|bias| leaf(bias, tracked[3])),
-        alibi: tensors.alibi.map(|slopes| leaf(slopes, tracked[4])),
-        sinks: tensors.sinks.map(|sinks| leaf(sinks, tracked[5])),
+        bias: tensors.bias.map(|x| x.set_require_grad(tracked[3])),
+        alibi: tensors.alibi.map(|x| x.set_require_grad(tracked[4])),
+        sinks: tensors.sinks.map(|x| x.set_require_grad(tracked[5])),
         ..tensors
     };
     let options = case.options_of(device, &tensors);
-    let (q, k, v) = (query.clone(), key.clone(), value.clone());
-    let (output, logsumexp) = match blockwise {
-        true => blockwise_attention(q, k, v, options, Some(12)),
-        false => attention_with_logsumexp(q, k, v, options),
-    };
-    let weights = |data: &[f64]| TensorData::new(data.to_vec(), [data.len()]).convert_dtype(F32);
-    let of_output = Tensor::<1>::from_data(weights(&case.output_gradient), device);
-    let of_logsumexp = Tensor::<1>::from_data(weights(&case.logsumexp_gradient), device);
-    let loss = (output.flatten::<1>(0, 3) * of_output).sum()
-        + (logsumexp.flatten::<1>(0, 2) * of_logsumexp).sum();
+    let (output, logsumexp) = body.attend(operands.clone(), options);
+    let of_output = tensor(&case.output_gradient, output.dims(), device, F32);
+    let of_logsumexp = tensor(&case.logsumexp_gradient, logsumexp.dims(), device, F32);
+    let loss = (output * of_output).sum() + (logsumexp * of_logsumexp).sum();
     let gradients = loss.backward();
-    let numbers = |data: Option<TensorData>| -> Vec<f64> {
-        data.map_or(Vec::new(), |data| data.iter().collect())
-    };
-    let of_four = |x: &Tensor<4>| numbers(x.grad(&gradients).map(Tensor::into_data));
-    let of_heads = |x: &Tensor<1>| numbers(x.grad(&gradients).map(Tensor::into_data));
-    vec![
-        of_four(&query),
-        of_four(&key),
-        of_four(&value),
+    let of_four = |x: &Tensor<4>| x.grad(&gradients).as_ref().map_or(Vec::new(), numbers_f64);
+    let of_heads = |x: &Tensor<1>| x.grad(&gradients).as_ref().map_or(Vec::new(), numbers_f64);
+    let mut all: Vec<_> = operands.iter().map(of_four).collect();
+    all.extend([
         of_four(&tensors.bias.unwrap()),
         of_heads(&tensors.alibi.unwrap()),
         of_heads(&tensors.sinks.unwrap()),
-    ]
+    ]);
+    all
 }
 
 #[test]
@@ -71,26 +60,20 @@ fn every_subset_of_the_inputs_gets_its_gradients() {
     }
     for device in devices::all() {
         let bodies = match devices::is_sampled(&device) {
-            true => &[false][..],
-            false => &[false, true],
+            true => &[Body::Backend][..],
+            false => &[Body::Backend, Body::Blockwise(6)],
         };
         let device = device.autodiff();
         for subset in 1..1_usize << expected.len() {
-            for &blockwise in bodies {
+            for &body in bodies {
                 let tracked = std::array::from_fn(|input| subset >> input & 1 == 1);
-                let actual = gradients(&case, tracked, &device, blockwise);
-                let what = format!("{subset:06b} on {device:?}, blockwise {blockwise}");
+                let actual = gradients(&case, tracked, &device, body);
+                let what = format!("a gradient of {subset:06b} on {device:?} by {body:?}");
                 for ((expected, actual), tracked) in expected.iter().zip(&actual).zip(tracked) {
-                    if !tracked {
-                        assert!(actual.is_empty(), "{what}");
-                        continue;
+                    match tracked {
+                        true => assert_near(&what, actual, expected, TOLERANCE_OF_F32),
+                        false => assert!(actual.is_empty(), "{what}"),
                     }
-                    let error = difference_to_largest(actual, expected);
-                    let tolerance = 16.0 * f64::from(f32::EPSILON);
-                    assert!(
-                        error <= tolerance,
-                        "a gradient of {what} is off by {error:e}"
-                    );
                 }
             }
         }

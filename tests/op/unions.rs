@@ -2,12 +2,11 @@
 
 use std::time::Instant;
 
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, ops};
 use burn_attn_tests::{compare::numbers, devices, numbers::uniform, sentence};
 
-use crate::case::Case;
-use burn::tensor::DType;
+use crate::case::{Case, bools};
 
 type Mask = Box<dyn Fn(&Device) -> AttentionMask>;
 
@@ -16,14 +15,9 @@ fn boxed(mask: impl Fn(&Device) -> AttentionMask + 'static) -> Mask {
 }
 
 fn dense(seed: u64, shape: [usize; 4], device: &Device) -> AttentionMask {
-    let hidden: Vec<bool> = uniform(seed, shape.iter().product())
-        .iter()
-        .map(|&x| x > 0.0)
-        .collect();
-    AttentionMask::masked(Tensor::<4, Bool>::from_data(
-        TensorData::new(hidden, shape),
-        device,
-    ))
+    let numbers = uniform(seed, shape.iter().product());
+    let hidden = numbers.iter().map(|&x| x > 0.0).collect();
+    AttentionMask::masked(bools(hidden, shape, device))
 }
 
 /// For two batch items, five heads, 7 queries and 11 keys.
@@ -60,12 +54,8 @@ fn masks() -> Vec<(&'static str, Mask)> {
         (
             "blocks",
             boxed(|device| {
-                let table = uniform(9, 3 * 3)
-                    .iter()
-                    .map(|&x| x > 0.0)
-                    .collect::<Vec<_>>();
-                let table = TensorData::new(table, [1, 1, 3, 3]);
-                AttentionMask::visible_blocks(Tensor::from_data(table, device), [3, 4])
+                let table = uniform(9, 3 * 3).iter().map(|&x| x > 0.0).collect();
+                AttentionMask::visible_blocks(bools(table, [1, 1, 3, 3], device), [3, 4])
             }),
         ),
         ("queries", boxed(|device| dense(1, [1, 1, 7, 1], device))),
@@ -73,19 +63,21 @@ fn masks() -> Vec<(&'static str, Mask)> {
     ]
 }
 
+/// The mask of this name.
+fn named(name: &str, device: &Device) -> AttentionMask {
+    let found = masks().into_iter().find(|(other, _)| *other == name);
+    found.expect("a mask of this name").1(device)
+}
+
 /// Whether each weight is more than 0, for queries at the given offset.
 fn seen(mask: AttentionMask, offset: Option<i64>, device: &Device) -> Vec<bool> {
-    let case = Case::usual("unions");
-    let (query, key) = (case.query(device, DType::F32), case.key(device, DType::F32));
+    let [query, key, _] = Case::usual("unions").operands(device, DType::F32);
     let mut options = AttentionOptions::default().mask(mask);
     if let Some(offset) = offset {
         options = options.query_offsets(Tensor::from_data([offset; 2], device));
     }
-    let weights = ops::attention_weights(query, key, options);
-    numbers(&weights)
-        .iter()
-        .map(|&weight| weight > 0.0)
-        .collect()
+    let weights = numbers(&ops::attention_weights(query, key, options)).into_iter();
+    weights.map(|weight| weight > 0.0).collect()
 }
 
 #[test]
@@ -141,11 +133,7 @@ fn an_alignment_in_a_union() {
     };
     let top_left = || AttentionMask::causal_aligned(CausalAlignment::TopLeft);
     for other in ["first keys", "queries"] {
-        let (_, other) = masks()
-            .into_iter()
-            .find(|(name, _)| *name == other)
-            .expect("one");
-        let other = other(&device);
+        let other = named(other, &device);
         for mask in [
             top_left().or(other.clone()),
             top_left().or(other.clone()).and(AttentionMask::causal()),
@@ -163,17 +151,13 @@ fn an_alignment_in_a_union() {
             sentence(|| top_left().or(first.clone())),
             sentence(|| top_left().or(other.clone()).and(first.clone())),
             sentence(|| first.clone().and(top_left().or(other.clone()))),
+            sentence(|| top_left().and(second)),
         ] {
             assert!(
                 refused.starts_with("a mask has one causal alignment"),
                 "{refused}"
             );
         }
-        let refused = sentence(|| top_left().and(second.clone()));
-        assert!(
-            refused.starts_with("a mask has one causal alignment"),
-            "{refused}"
-        );
     }
 }
 
@@ -181,26 +165,16 @@ fn an_alignment_in_a_union() {
 #[test]
 fn unions_of_unions() {
     for (_, device) in devices::cpu() {
-        let [window, keys, queries] = ["window", "first keys", "queries"].map(|name| {
-            let (_, mask) = masks()
-                .into_iter()
-                .find(|(other, _)| *other == name)
-                .expect("one");
-            mask(&device)
-        });
-        let parts = [&window, &keys, &queries].map(|mask| seen((*mask).clone(), None, &device));
+        let seen = |mask: AttentionMask| seen(mask, None, &device);
+        let names = ["window", "first keys", "queries"];
+        let [window, keys, queries] = names.map(|name| named(name, &device));
+        let parts = [&window, &keys, &queries].map(|mask| seen(mask.clone()));
         let expected: Vec<bool> = (0..parts[0].len())
             .map(|at| parts.iter().any(|part| part[at]))
             .collect();
-        assert_eq!(
-            seen(
-                window.clone().or(keys.clone()).or(queries.clone()),
-                None,
-                &device
-            ),
-            expected
-        );
-        assert_eq!(seen(queries.or(keys.or(window)), None, &device), expected);
+        let of_two = window.clone().or(keys.clone());
+        assert_eq!(seen(of_two.or(queries.clone())), expected);
+        assert_eq!(seen(queries.or(keys.or(window))), expected);
     }
 }
 

@@ -7,6 +7,11 @@ pub fn numbers<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
     tensor.to_data().iter::<f32>().collect()
 }
 
+/// The same in f64, which holds those of every precision.
+pub fn numbers_f64<const D: usize>(tensor: &Tensor<D>) -> Vec<f64> {
+    tensor.to_data().iter::<f64>().collect()
+}
+
 /// The largest of some errors, and NaN if one of them is NaN, so that no bound holds.
 fn largest(errors: impl Iterator<Item = f64>) -> f64 {
     errors.fold(0.0, |largest: f64, error| {
@@ -41,6 +46,13 @@ pub fn difference(actual: &[f64], expected: &[f64]) -> f64 {
 #[track_caller]
 pub fn difference_to_largest(actual: &[f64], expected: &[f64]) -> f64 {
     difference(actual, expected) / magnitude(expected.iter().copied(), 1.0)
+}
+
+/// Panics unless the [`difference_to_largest`] is at most `tolerance`.
+#[track_caller]
+pub fn assert_near(what: &str, actual: &[f64], expected: &[f64], tolerance: f64) {
+    let off = difference_to_largest(actual, expected);
+    assert!(off <= tolerance, "{what} is off by {off:e}");
 }
 
 /// The largest `|actual − expected|`, relative to `1 + |expected|` or to the largest number expected, whichever is smaller: small

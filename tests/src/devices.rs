@@ -16,6 +16,15 @@ pub fn cpu() -> Vec<Named> {
     .into()
 }
 
+/// The CPU backends, each without autodiff and with it.
+pub fn with_and_without_autodiff() -> Vec<(String, Device)> {
+    let both = cpu().into_iter().flat_map(|(name, device)| {
+        let tracked = (format!("{name}, autodiff"), device.clone().autodiff());
+        [(name.to_owned(), device), tracked]
+    });
+    both.collect()
+}
+
 /// The CPU backend that a test uses when one is enough.
 pub fn any() -> Device {
     let (_, device) = cpu()
@@ -23,6 +32,12 @@ pub fn any() -> Device {
         .next()
         .expect("the suite needs feature flex or ndarray");
     device
+}
+
+/// Both CPU backends, for tests that need two devices.
+#[cfg(all(feature = "flex", feature = "ndarray"))]
+pub fn two() -> [Device; 2] {
+    [Device::flex(), ndarray()]
 }
 
 /// The CPU backends, and the other backends of this build but a remote server; wgpu where this machine has an adapter. The others fail in Burn where their
@@ -104,7 +119,7 @@ fn libtorch() -> Device {
 #[cfg(feature = "wgpu")]
 const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
 
-/// The wgpu device of this machine; `None` where there is no adapter and `BURN_ATTN_ALLOW_NO_ADAPTER` is 1.
+/// The wgpu device of this machine; `None`, which it prints, where there is no adapter and `BURN_ATTN_ALLOW_NO_ADAPTER` is 1.
 ///
 /// Panics without an adapter otherwise: a suite that was asked to test wgpu and cannot must not pass. OpenGL, to which wgpu falls back, is no adapter here:
 /// many machines without a GPU have OpenGL in software, which would conceal that Vulkan's driver is missing.
@@ -135,7 +150,12 @@ pub fn wgpu() -> Option<Device> {
         }
     });
     match device {
-        Ok(device) => device.clone(),
+        Ok(device) => {
+            if device.is_none() {
+                println!("skipped: no adapter");
+            }
+            device.clone()
+        }
         Err(error) => {
             panic!("the tests on wgpu need a Vulkan, Metal or DirectX 12 adapter: {error}")
         }

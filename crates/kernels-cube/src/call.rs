@@ -49,9 +49,9 @@ impl<'a> Call<'a> {
         check::inputs(inputs, &problem);
         let elem = inputs.query.elem;
         let (mask, optional) = (inputs.mask_elem(), inputs.optional());
-        let distance_bias = inputs.distance_bias.is_some();
+        let distance_gradient = pass != Pass::Forward && inputs.distance_bias.is_some();
         assert!(
-            supports(client, &problem, elem, mask, optional, distance_bias),
+            supports(client, &problem, elem, mask, optional, distance_gradient),
             "these kernels cannot compute attention of {elem} with {problem:?}, {optional} optional tensors besides sinks{} on this device",
             mask.map(|mask| format!(" and masks of {mask}"))
                 .unwrap_or_default()

@@ -59,8 +59,8 @@ pub fn supports_scalars(scale: f64, softcap: Option<f64>) -> bool {
 }
 
 /// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `mask` is
-/// [`Inputs::mask_elem`](crate::Inputs::mask_elem), `optional` is [`Inputs::optional`](crate::Inputs::optional), and `distance_bias` says whether one of
-/// these is a distance bias, whose gradient needs memory.
+/// [`Inputs::mask_elem`](crate::Inputs::mask_elem), `optional` is [`Inputs::optional`](crate::Inputs::optional), and `distance_gradient` asks for the
+/// gradient of a distance bias too, which needs memory: [`backward`](crate::backward) asks for it in every call that has such a bias.
 ///
 /// Shapes of other tensors and all strides are unknown here: a call that is supported panics if the index of an element of an operand exceeds 2³¹ − 1.
 #[must_use]
@@ -70,7 +70,7 @@ pub fn supports(
     elem: ElemType,
     mask: Option<ElemType>,
     optional: usize,
-    distance_bias: bool,
+    distance_gradient: bool,
 ) -> bool {
     let hardware = &client.properties().hardware;
     let float = matches!(
@@ -103,7 +103,7 @@ pub fn supports(
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
         && problem.heads_q.is_multiple_of(problem.heads_kv)
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
-        && (!distance_bias || diagonals <= LARGEST_TENSOR)
+        && (!distance_gradient || diagonals <= LARGEST_TENSOR)
         && longest <= FARTHEST
         && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
         && problem.batch.saturating_mul(problem.heads_q)

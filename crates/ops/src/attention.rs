@@ -1,7 +1,7 @@
 //! Attention: the public functions, which check, unwrap the tensors, dispatch and wrap the results.
 
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::FloatTensor},
+    backend::{Dispatch, tensor::FloatTensor},
     tensor::{DType, Tensor},
 };
 use burn_attn_kernels_cpu::DistanceAxis;
@@ -51,7 +51,7 @@ use crate::{
 /// | mask, block table | two types of bools, or one that the device lacks |
 /// | a tensor, the output included | empty, or of 2³¹ elements or more |
 /// | `2 · batch · heads_q · len_q` | 2³¹ or more |
-/// | `2 · batch · heads_q · (len_q + len_kv + 128)` | 2³¹ or more, with a bias by distance |
+/// | `2 · batch · heads_q · (len_q + len_kv + 128)` | 2³¹ or more, with a bias by distance, in the backward pass |
 /// | `len_q`, `len_kv` | 2²⁹ or more, or over 32 times the cubes of a launch in its first dimension |
 /// | `batch · heads_q` | more than the cubes of a launch in its other two dimensions |
 /// | softcap | below 2⁻⁶⁰ or above 2⁶⁰ |
@@ -140,10 +140,7 @@ pub fn blockwise_attention(
     block_area: Option<usize>,
 ) -> (Tensor<4>, Tensor<3>) {
     let body = |mut inputs: ScoreInputs<Dispatch>, value| {
-        inputs.scalars.body = match block_area {
-            Some(area) => Body::BlocksOf(area),
-            None => Body::Blockwise,
-        };
+        inputs.scalars.body = Body::Blockwise(block_area);
         <Dispatch as AttentionOps>::fused_attention(inputs, value)
     };
     attention_by(body, [query, key, value], options)
@@ -207,7 +204,7 @@ pub(crate) fn score_inputs(
     });
     let (mask, first_keys) = mask.resolved(&Place {
         scores: [batch, heads, len_q, len_kv],
-        device: query.clone().into_dispatch().device(),
+        device: query.device(),
         query_offsets: query_offsets.as_ref(),
     });
     let alignment = match &query_offsets {

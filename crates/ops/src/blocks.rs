@@ -10,6 +10,14 @@ use burn_attn_kernels_cpu::BlockSize;
 
 use crate::composed::{of_device, part::narrow_bool, position::both};
 
+/// Panics unless a block of a mask has queries and keys.
+pub(crate) fn check_size(BlockSize { queries, keys }: BlockSize) {
+    assert!(
+        queries > 0 && keys > 0,
+        "a block of a mask needs at least 1 query and 1 key, but has {queries} and {keys}"
+    );
+}
+
 /// Which blocks of queries and keys are visible.
 #[derive(Clone, Debug)]
 pub(crate) struct VisibleBlocks {

@@ -7,7 +7,7 @@ use burn::{
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::{
-    blocks::{VisibleBlocks, of_nothing},
+    blocks::{VisibleBlocks, check_size, of_nothing},
     combined::{are_one, broadcast_dims},
     composed::{of_device, position::either},
     function::{MaskFunction, captured::with_ones_behind},
@@ -206,12 +206,8 @@ impl AttentionMask {
     /// let mask = AttentionMask::visible_blocks(visible, 64).and(AttentionMask::causal());
     /// ```
     pub fn visible_blocks(visible: Tensor<4, Bool>, size: impl Into<BlockSize>) -> Self {
-        let size @ BlockSize { queries, keys } = size.into();
-        assert!(
-            queries > 0 && keys > 0,
-            "a block of a mask needs at least 1 query and 1 key, but has {queries} and {keys}"
-        );
-        let table = visible;
+        let (table, size) = (visible, size.into());
+        check_size(size);
         Self {
             visible_blocks: vec![VisibleBlocks { table, size }],
             ..Self::default()
@@ -248,6 +244,8 @@ impl AttentionMask {
         self.visible_blocks.extend(other.visible_blocks);
         self.padding.extend(other.padding);
         self.dense_segments.extend(other.dense_segments);
+        self.functions.extend(other.functions);
+        self.unions.extend(other.unions);
         let (segments, second_segments) = match (self.segments, other.segments) {
             (None, one) | (one, None) => (one, None),
             (first, second) => (first, second),
@@ -279,12 +277,8 @@ impl AttentionMask {
                 first.cast(dtype).min_pair(second.cast(dtype))
             }),
             segments,
-            visible_blocks: self.visible_blocks,
             masked: merge(dense, second_segments, either_hides),
-            padding: self.padding,
-            dense_segments: self.dense_segments,
-            functions: self.functions.into_iter().chain(other.functions).collect(),
-            unions: self.unions.into_iter().chain(other.unions).collect(),
+            ..self
         }
     }
 

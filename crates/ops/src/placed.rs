@@ -87,11 +87,7 @@ impl AttentionOptions {
         let has_function = self.score_function.is_some();
         let by_formula = !is_masked && !has_numbers && !has_function && offsets.len() == 1;
         if offsets.iter().all(is_near) && !by_formula {
-            let offsets = match offsets {
-                [offset] => vec![*offset; batch],
-                _ => offsets.to_vec(),
-            };
-            return self.query_offsets(Tensor::from_data(offsets.as_slice(), counting(&device)));
+            return self.at_offsets(offsets, batch, &device);
         }
         assert!(
             !has_numbers,
@@ -134,13 +130,18 @@ impl AttentionOptions {
         [batch, len_q, len_kv]: [usize; 3],
         device: &Device,
     ) -> Self {
-        let nearest = |offset: &i64| *offset.max(&-(len_q as i64)).min(&(len_kv as i64));
+        let nearest = |offset: &i64| (*offset).clamp(-(len_q as i64), len_kv as i64);
         let beyond: Vec<i64> = offsets.iter().map(|it| it - nearest(it)).collect();
         self.set_beyond(&beyond);
         let offsets: Vec<i64> = offsets.iter().map(nearest).collect();
-        let offsets = match offsets[..] {
-            [offset] => vec![offset; batch],
-            _ => offsets,
+        self.at_offsets(&offsets, batch, device)
+    }
+
+    /// With these query offsets: one for all batch items, or one for each.
+    fn at_offsets(self, offsets: &[i64], batch: usize, device: &Device) -> Self {
+        let offsets = match offsets {
+            [offset] => vec![*offset; batch],
+            _ => offsets.to_vec(),
         };
         self.query_offsets(Tensor::from_data(offsets.as_slice(), counting(device)))
     }

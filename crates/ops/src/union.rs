@@ -1,8 +1,8 @@
 //! Masks of which one has to show a key.
 
 use burn::{
-    backend::{Dispatch, TensorMetadata, tensor::Device},
-    tensor::{Bool, Int, Tensor},
+    backend::Dispatch,
+    tensor::{Bool, Device, Int, Tensor},
 };
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
@@ -28,7 +28,7 @@ pub(crate) struct FirstKeys {
 pub(crate) struct Place<'a> {
     /// `[batch, heads_q, len_q, len_kv]`
     pub(crate) scores: [usize; 4],
-    pub(crate) device: Device<Dispatch>,
+    pub(crate) device: Device,
     pub(crate) query_offsets: Option<&'a Tensor<1, Int>>,
 }
 
@@ -44,7 +44,7 @@ impl AttentionMask {
         devices::of_mask(&like.device(), &self);
         let place = Place {
             scores,
-            device: like.clone().into_dispatch().device(),
+            device: like.device(),
             query_offsets: None,
         };
         let mut is_free = self.by_position.window.is_none();
@@ -153,7 +153,7 @@ impl AttentionMask {
         first_keys: Option<FirstKeys>,
         query_offsets: Option<Tensor<1, Int>>,
         lengths @ [len_q, len_kv]: [usize; 2],
-        device: &burn::tensor::Device,
+        device: &Device,
     ) -> (MaskInputs<Dispatch>, AttentionScalars) {
         let (first_keys, are_causal) = first_keys.map(|it| (it.counts, it.are_causal)).unzip();
         let segments = self.segments.map(Segments::of_one_type);
@@ -209,23 +209,21 @@ impl AttentionMask {
     fn hidden(self, place: &Place<'_>) -> Option<Tensor<4, Bool>> {
         let [batch, heads, len_q, len_kv] = place.scores;
         let (mask, first_keys) = self.resolved(place);
-        let offsets = place.query_offsets.cloned();
-        let device = burn::tensor::Device::new(place.device.clone());
-        let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv], &device);
+        let (offsets, device) = (place.query_offsets.cloned(), &place.device);
+        let (inputs, scalars) = mask.into_inputs(first_keys, offsets, [len_q, len_kv], device);
         let part = Part::whole(len_q, len_kv);
         let offsets = inputs.query_offsets.as_ref();
         let by_functions = function::hidden::<Dispatch>(&inputs.functions, &part, |frame| {
             let sizes = [batch, heads];
-            function::block::<Dispatch>(frame, sizes, &part, offsets, scalars.by_position, &device)
+            function::block::<Dispatch>(frame, sizes, &part, offsets, scalars.by_position, device)
         });
-        let by_tensors = [None, None];
         let hidden = Hidden::<Dispatch>::new(
-            &place.device,
+            device.as_dispatch(),
             batch,
             &part,
             (inputs, by_functions),
             &scalars,
-            by_tensors,
+            [None, None],
         );
         hidden.into_tensor().map(Tensor::from_dispatch)
     }

@@ -7,7 +7,10 @@ use super::{
     device::{F32, client, floats, read, unwritten},
     refused::sentence,
 };
-use crate::{Inputs, call::Call, forward, supports, supports::Pass, tile::Tile};
+use crate::{
+    Gradients, Inputs, Operand, Upstream, backward, call::Call, forward, supports, supports::Pass,
+    tile::Tile,
+};
 
 /// Equal weights of three values whose sum f32 holds. Twice the sum of two of them overflows.
 #[test]
@@ -42,11 +45,27 @@ fn kept_weights_are_scaled_once_they_are_summed() {
 }
 
 #[test]
-fn memory_for_diagonals_is_wanted_for_a_distance_bias_alone() {
+fn memory_for_diagonals_is_wanted_for_the_gradient_of_a_distance_bias_alone() {
     let Some(client) = client() else { return };
     let problem = Case::new([128, 64, 1, 1, 131_072, 1, 1]).problem;
-    let can = |distance_bias| supports(&client, &problem, F32, None, 1, distance_bias);
+    let can = |distance_gradient| supports(&client, &problem, F32, None, 1, distance_gradient);
     assert_eq!([false, true].map(can), [true, false]);
+    // One item's keys for all.
+    let keys = || Operand {
+        shape: vec![128, 1, 131_072, 1],
+        strides: vec![0, 131_072, 1, 1],
+        ..unwritten(&client, F32, &[1, 1, 131_072, 1])
+    };
+    let query = unwritten(&client, F32, &[128, 64, 1, 1]);
+    let inputs = Inputs {
+        distance_bias: Some(unwritten(&client, F32, &[64, 131_072])),
+        ..Inputs::new(query, keys(), keys(), 1.0)
+    };
+    let splits = |pass| Call::new(&client, &inputs, pass).splits;
+    assert!(splits(Pass::Forward) > 0);
+    let said = sentence(|| splits(Pass::Query));
+    let expected = "these kernels cannot compute attention of f32 with Problem {";
+    assert!(said.starts_with(expected), "{said}");
 }
 
 #[test]
@@ -71,6 +90,26 @@ fn sums_of_more_tiles_than_can_be_counted_are_refused() {
     let call = of_bias(1 << 22);
     let said = sentence(|| call.check_sums(&bias));
     let expected = "each number of the gradient of a bias of shape [1, 1, 1, 1] is the sum of ";
+    assert!(said.starts_with(expected), "{said}");
+
+    // So many splits that not one tile can be counted: the backward pass asks before it takes memory for them.
+    let rows = || unwritten(&client, F32, &[1; 3]);
+    let upstream = Upstream {
+        output: tensor(),
+        logsumexp: rows(),
+        output_gradient: tensor(),
+        logsumexp_gradient: rows(),
+    };
+    let gradients = Gradients {
+        bias: Some(bias.clone()),
+        ..Gradients::default()
+    };
+    let split = Case {
+        splits: Some(usize::MAX),
+        ..Case::new([1; 7])
+    };
+    let call = || sentence(|| backward(&client, &inputs, &upstream, &gradients));
+    let said = split.forced(call);
     assert!(said.starts_with(expected), "{said}");
 }
 

@@ -8,6 +8,7 @@ mod operands;
 pub use crate::{
     attention::{blockwise_attention, composed_attention},
     check::in_host_memory,
+    composed::counting,
     distance::bias_at_positions,
 };
 pub use attention_ops::AttentionOps;

@@ -20,10 +20,11 @@ use crate::function::{BlockTable, MaskFunction, ScoreFunction};
 macro_rules! optional {
     ($name:ident, $tensor:ident, $doc:literal) => {
         #[doc = $doc]
-        #[derive(Clone, Debug, ExtensionType)]
+        #[derive(Clone, Debug, Default, ExtensionType)]
         #[extension_type(fusion: cfg(feature = "cube"))]
         pub enum $name<B: Backend> {
             /// No tensor was given.
+            #[default]
             Absent,
             /// The tensor.
             Present($tensor<B>),
@@ -92,10 +93,9 @@ pub enum Body {
     /// The backend's kernels if they support the call, otherwise the blockwise body.
     #[default]
     Fastest,
-    /// The blockwise body.
-    Blockwise,
-    /// The blockwise body in blocks of about this many scores per head, or of one query with all its keys if those are more.
-    BlocksOf(usize),
+    /// The blockwise body, in blocks of about this many scores per head, or of one query with all its keys if those are more. Without a number, it
+    /// chooses their size.
+    Blockwise(Option<usize>),
 }
 
 /// The inputs of the weights: all inputs but the value.
@@ -215,7 +215,7 @@ fn constant<K: Autodiff>(tensor: DispatchTensor) -> DispatchTensor {
 }
 
 /// The tensors that hide keys or place queries. None has a gradient.
-#[derive(Clone, Debug, ExtensionType)]
+#[derive(Clone, Debug, Default, ExtensionType)]
 #[extension_type(fusion: cfg(feature = "cube"))]
 pub struct MaskInputs<B: Backend> {
     /// True shows a block of queries and keys; broadcastable to `[batch, heads_q, blocks of queries, blocks of keys]`.

@@ -79,8 +79,8 @@ impl Sizes {
             dim: p.dim_qk.max(p.dim_v),
             reach: Reach::new(&inputs.scalars, &inputs.mask, p.len_q, p.len_kv),
             block_area: match inputs.scalars.body {
-                Body::BlocksOf(area) => Some(area),
-                Body::Fastest | Body::Blockwise => None,
+                Body::Blockwise(area) => area,
+                Body::Fastest => None,
             },
         };
         // Not their product, which 32 bits may not hold.

@@ -12,8 +12,8 @@ use burn_flex::{Flex, FlexDevice};
 use burn_wgpu::{WgpuDevice, WgpuSetup};
 
 use crate::backend::{
-    AttentionOps, AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
-    SavedAndGrads, ScoreInputs,
+    AttentionOps, AttentionScalars, Body, MaskInputs, OptionalFloat, OptionalInt, SavedAndGrads,
+    ScoreInputs,
 };
 
 /// Output, logsumexp, and the gradients of query, key, value, dense bias, distance bias and sinks.
@@ -33,15 +33,8 @@ fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
         captured: OptionalFloat::Absent,
         score_function: None,
         mask: MaskInputs {
-            functions: Vec::new(),
-            tables: Vec::new(),
-            visible_blocks: OptionalBool::Absent,
-            masked: OptionalBool::Absent,
             key_lengths: OptionalInt::Present(B::int_from_data(lengths, device)),
-            first_keys: OptionalInt::Absent,
-            query_offsets: OptionalInt::Absent,
-            query_segments: OptionalInt::Absent,
-            key_segments: OptionalInt::Absent,
+            ..MaskInputs::default()
         },
         scalars: AttentionScalars {
             scale: 0.5,
@@ -50,7 +43,7 @@ fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
             first_keys_are_causal: false,
             block_size: None,
             dropout: None,
-            body: Body::BlocksOf(20),
+            body: Body::Blockwise(Some(20)),
         },
     };
     let value = tensor(6, &[batch, heads_kv, len_kv, dim_v]);

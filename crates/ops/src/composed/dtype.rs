@@ -26,8 +26,9 @@ pub(crate) fn counting_dtype<B: Backend>(device: &Device<B>) -> IntDType {
     }
 }
 
-/// Where tensors of such integers are made.
-pub(crate) fn counting(device: &tensor::Device) -> (&tensor::Device, DType) {
+/// The `device` and the integers in which positions are counted on it, for making tensors: signed ones of 32 or 64 bits, whatever the device's
+/// default is.
+pub fn counting(device: &tensor::Device) -> (&tensor::Device, DType) {
     let dtype = counting_dtype::<Dispatch>(device.as_dispatch());
     (device, dtype.into())
 }

@@ -21,6 +21,7 @@ pub(crate) use attention::{
     forward, forward_in, of_part, weights, weights_of_part, without_scores,
 };
 pub(crate) use dropout::DropoutRows;
+pub use dtype::counting;
 pub(crate) use dtype::{
-    cast, counting, float_dtype, is_minus_infinity, least, of_device, reshape, statistics_dtype,
+    cast, float_dtype, is_minus_infinity, least, of_device, reshape, statistics_dtype,
 };

@@ -71,10 +71,6 @@ impl Part {
             distance_bias: inputs
                 .distance_bias
                 .map(|bias| narrow::<B>(bias, 2, &distances)),
-            sinks: inputs.sinks,
-            // Functions find the part's entries themselves.
-            captured: inputs.captured,
-            score_function: inputs.score_function,
             mask: MaskInputs {
                 visible_blocks: mask.visible_blocks.map(blocks),
                 masked: mask.masked.map(|it| bools(it, &self.queries, &self.keys)),
@@ -82,7 +78,8 @@ impl Part {
                 key_segments: mask.key_segments.map(|it| ints(it, &self.keys)),
                 ..mask
             },
-            scalars,
+            // Functions find the part's entries in what they have captured themselves.
+            ..inputs
         }
     }
 }

@@ -11,7 +11,9 @@ use burn_attn_kernels_cpu::{BlockSize, PositionMask};
 
 use super::table::BlockTable;
 use crate::{
-    AttentionMask, MaskFunction, check,
+    AttentionMask, MaskFunction,
+    blocks::check_size,
+    check,
     composed::{
         function::{self, block},
         part::Part,
@@ -72,11 +74,8 @@ impl MaskFunction {
         size: impl Into<BlockSize>,
         device: &Device,
     ) -> Self {
-        let size @ BlockSize { queries, keys } = size.into();
-        assert!(
-            queries > 0 && keys > 0,
-            "a block of a mask needs at least 1 query and 1 key, but has {queries} and {keys}"
-        );
+        let size = size.into();
+        check_size(size);
         self.table = None;
         let [batch, heads, len_q, len_kv] = scores;
         check::captured(&self.captures, scores, true);

@@ -28,10 +28,11 @@ use crate::{
     blockwise,
 };
 
-/// Whether the kernels support this call, from shapes and dtypes alone: fusion asks before the tensors exist.
+/// Whether the kernels support the forward or the `backward` pass of this call, from shapes and dtypes alone: fusion asks before the tensors exist.
 pub(super) fn supports<B: Backend<Device = CubeDevice>>(
     inputs: &ScoreInputs<B>,
     value: &FloatTensor<B>,
+    backward: bool,
 ) -> bool {
     let query = &inputs.query;
     readable(inputs, value).is_some_and(|(optional, bools)| {
@@ -41,7 +42,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
             dtype_to_elem_type(query.dtype()),
             bools.map(dtype_to_elem_type),
             optional,
-            inputs.distance_bias.as_ref().is_some(),
+            backward && inputs.distance_bias.as_ref().is_some(),
         )
     })
 }
@@ -106,7 +107,7 @@ fn indexable(shape: &Shape) -> bool {
 /// Without fusion. Burn's `Tensor` goes through fusion: see `fusion.rs`.
 impl AttentionOps for CubeBackend {
     fn fused_attention(inputs: ScoreInputs<Self>, value: CubeTensor) -> Results<Self> {
-        match supports(&inputs, &value) {
+        match supports(&inputs, &value, false) {
             true => forward(&inputs, &value).unwrap_or_else(|refusal| panic!("{refusal}")),
             false => blockwise::forward(inputs, value),
         }
@@ -118,7 +119,7 @@ impl AttentionOps for CubeBackend {
         saved: SavedAndGrads<Self>,
         required: RequiredGrads,
     ) -> Vec<FloatTensor<Self>> {
-        match supports(&inputs, &value) {
+        match supports(&inputs, &value, true) {
             true => backward(&inputs, &value, saved, required)
                 .unwrap_or_else(|refusal| panic!("{refusal}")),
             false => blockwise::backward(inputs, value, saved, required),

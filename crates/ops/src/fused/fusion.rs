@@ -30,7 +30,7 @@ type Handles = HandleContainer<CubeFusionHandle>;
 
 impl AttentionOps for Fusion<CubeBackend> {
     fn fused_attention(inputs: ScoreInputs<Self>, value: Tensor) -> Results<Self> {
-        if !supports(&inputs, &value) {
+        if !supports(&inputs, &value, false) {
             return blockwise::forward(inputs, value);
         }
         let p = inputs.problem(&value);
@@ -52,7 +52,7 @@ impl AttentionOps for Fusion<CubeBackend> {
         saved: SavedAndGrads<Self>,
         required: RequiredGrads,
     ) -> Vec<Tensor> {
-        if !supports(&inputs, &value) {
+        if !supports(&inputs, &value, true) {
             return blockwise::backward(inputs, value, saved, required);
         }
         let tensors = inputs.differentiable(&value, required);

@@ -1,6 +1,6 @@
 //! The operations by this workspace's kernels, forward and backward, and their gradient rules.
 //!
-//! A backend's kernels take some calls, forward and backward alike; the blockwise body takes the others.
+//! A backend's kernels take some calls; the blockwise body takes the others, and the backward pass of a call whose gradients need too much memory.
 
 #[cfg(feature = "autodiff")]
 mod autodiff;

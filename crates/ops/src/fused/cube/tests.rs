@@ -59,15 +59,13 @@ fn call() -> (ScoreInputs<CubeBackend>, CubeTensor) {
         captured: OptionalFloat::Absent,
         score_function: None,
         mask: MaskInputs {
-            functions: Vec::new(),
-            tables: Vec::new(),
-            visible_blocks: OptionalBool::Absent,
             masked: OptionalBool::Present(bools(masked)),
             key_lengths: ints(&[2], IntDType::I32),
             first_keys: ints(&[2], IntDType::I32),
             query_offsets: ints(&[2], IntDType::I8),
             query_segments: ints(&[2, 17], IntDType::U16),
             key_segments: ints(&[2, 23], IntDType::I16),
+            ..MaskInputs::default()
         },
         scalars: AttentionScalars {
             scale: 0.5,
@@ -99,8 +97,8 @@ fn calls_that_the_kernels_cannot_read_are_left_to_the_blockwise_body() {
     };
     assert!(readable_after(|_, _| ()));
     let unreadable: [fn(&mut ScoreInputs<CubeBackend>, &mut CubeTensor); 13] = [
-        |inputs, _| inputs.scalars.body = Body::Blockwise,
-        |inputs, _| inputs.scalars.body = Body::BlocksOf(17),
+        |inputs, _| inputs.scalars.body = Body::Blockwise(None),
+        |inputs, _| inputs.scalars.body = Body::Blockwise(Some(17)),
         |inputs, _| inputs.query.dtype = DType::F32,
         |inputs, _| inputs.key.dtype = DType::BF16,
         |_, value| value.dtype = DType::F32,
@@ -221,17 +219,7 @@ fn small<B: Backend>(device: &B::Device) -> (ScoreInputs<B>, FloatTensor<B>) {
         sinks: OptionalFloat::Absent,
         captured: OptionalFloat::Absent,
         score_function: None,
-        mask: MaskInputs {
-            functions: Vec::new(),
-            tables: Vec::new(),
-            visible_blocks: OptionalBool::Absent,
-            masked: OptionalBool::Absent,
-            key_lengths: OptionalInt::Absent,
-            first_keys: OptionalInt::Absent,
-            query_offsets: OptionalInt::Absent,
-            query_segments: OptionalInt::Absent,
-            key_segments: OptionalInt::Absent,
-        },
+        mask: MaskInputs::default(),
         scalars: call().0.scalars,
     };
     (inputs, ones(&[1, 2, 11, 3]))
@@ -253,7 +241,7 @@ fn what_the_device_refuses_is_an_error_and_no_panic() {
         assert!(why.contains("was not computed: "), "{why}");
     };
     let (inputs, value) = small::<CubeBackend>(&device);
-    assert!(supports(&inputs, &value));
+    assert!(supports(&inputs, &value, false));
     let refusal = forward(&inputs, &value).expect_err("the device refuses cubes of 256 units");
     says(&refusal.to_string());
 
@@ -267,6 +255,27 @@ fn what_the_device_refuses_is_an_error_and_no_panic() {
 }
 
 #[test]
+fn memory_for_the_gradient_of_a_distance_bias_is_wanted_backward_alone() {
+    if !finds_adapter() {
+        println!("skipped: no adapter");
+        return;
+    }
+    let keys = || {
+        let one_item = counted(&[1, 1, 131_072, 1]);
+        CubeBackend::float_expand(one_item, Shape::new([128, 1, 131_072, 1]))
+    };
+    let (inputs, _) = small::<CubeBackend>(&device());
+    let inputs = ScoreInputs {
+        query: floats(&[128, 64, 1, 1], FloatDType::F32),
+        key: keys(),
+        distance_bias: OptionalFloat::Present(floats(&[64, 131_072], FloatDType::F32)),
+        ..inputs
+    };
+    assert!(supports(&inputs, &keys(), false));
+    assert!(!supports(&inputs, &keys(), true));
+}
+
+#[test]
 fn masks_of_a_type_that_the_device_lacks_are_left_to_the_blockwise_body() {
     if !finds_adapter() {
         println!("skipped: no adapter");
@@ -277,7 +286,7 @@ fn masks_of_a_type_that_the_device_lacks_are_left_to_the_blockwise_body() {
         let mut masked = bools(Shape::new([1, 1, 1, 11]));
         masked.dtype = DType::Bool(dtype);
         inputs.mask.masked = OptionalBool::Present(masked);
-        supports(&inputs, &value)
+        supports(&inputs, &value, false)
     };
     assert!(with(BoolDType::U32));
     let elem = dtype_to_elem_type(DType::Bool(BoolDType::U8));

@@ -184,13 +184,12 @@ impl<B: Host> Readable<B> {
                 distance_bias: operands.distance_bias.map(row_major),
                 sinks: operands.sinks.map(row_major),
                 captured: operands.captured.map(row_major),
-                score_function: operands.score_function,
                 mask: MaskInputs {
                     visible_blocks: mask.visible_blocks.map(readable_bools::<B>),
                     masked: mask.masked.map(readable_bools::<B>),
                     ..mask
                 },
-                scalars: operands.scalars,
+                ..operands
             },
         }
     }

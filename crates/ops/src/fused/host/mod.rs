@@ -34,15 +34,14 @@ const PACKED_ROWS: usize = 128;
 
 impl<B: Host> AttentionOps for B {
     fn fused_attention(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
-        let forward = match (inputs.scalars.body, inputs.query.dtype()) {
-            _ if inputs.needs_tensor_form() => return blockwise::forward(inputs, value),
-            (Body::Fastest, DType::F64) => attention::forward::<B, f64>,
-            (Body::Fastest, DType::F32) => attention::forward::<B, f32>,
-            (Body::Fastest, DType::F16) => attention::forward::<B, f16>,
-            (Body::Fastest, DType::BF16) => attention::forward::<B, bf16>,
-            _ => return blockwise::forward(inputs, value),
-        };
-        forward(&inputs, &value)
+        let ours = is_ours(&inputs);
+        match inputs.query.dtype() {
+            DType::F64 if ours => attention::forward::<B, f64>(&inputs, &value),
+            DType::F32 if ours => attention::forward::<B, f32>(&inputs, &value),
+            DType::F16 if ours => attention::forward::<B, f16>(&inputs, &value),
+            DType::BF16 if ours => attention::forward::<B, bf16>(&inputs, &value),
+            _ => blockwise::forward(inputs, value),
+        }
     }
 
     fn fused_attention_backward(
@@ -51,17 +50,14 @@ impl<B: Host> AttentionOps for B {
         saved: SavedAndGrads<B>,
         required: RequiredGrads,
     ) -> Vec<FloatTensor<B>> {
-        let backward = match (inputs.scalars.body, inputs.query.dtype()) {
-            _ if inputs.needs_tensor_form() => {
-                return blockwise::backward(inputs, value, saved, required);
-            }
-            (Body::Fastest, DType::F64) => attention::backward::<B, f64>,
-            (Body::Fastest, DType::F32) => attention::backward::<B, f32>,
-            (Body::Fastest, DType::F16) => attention::backward::<B, f16>,
-            (Body::Fastest, DType::BF16) => attention::backward::<B, bf16>,
-            _ => return blockwise::backward(inputs, value, saved, required),
-        };
-        backward(&inputs, &value, saved, required)
+        let ours = is_ours(&inputs);
+        match inputs.query.dtype() {
+            DType::F64 if ours => attention::backward::<B, f64>(&inputs, &value, saved, required),
+            DType::F32 if ours => attention::backward::<B, f32>(&inputs, &value, saved, required),
+            DType::F16 if ours => attention::backward::<B, f16>(&inputs, &value, saved, required),
+            DType::BF16 if ours => attention::backward::<B, bf16>(&inputs, &value, saved, required),
+            _ => blockwise::backward(inputs, value, saved, required),
+        }
     }
 
     /// By Burn's product where the kernels do not support the call.
@@ -176,6 +172,11 @@ impl<B: Host> AttentionOps for B {
     fn dropout_factors(like: FloatTensor<B>, dropout: AttentionDropout) -> FloatTensor<B> {
         composed::dropout::factors_of_host::<B>(like, dropout)
     }
+}
+
+/// Whether the kernels compute attention, in the dtypes that they have.
+fn is_ours<B: Host>(inputs: &ScoreInputs<B>) -> bool {
+    inputs.scalars.body == Body::Fastest && !inputs.needs_tensor_form()
 }
 
 /// The numbers of a bias, none without a bias; `None` if they cannot be read in place as f32.
