@@ -11,9 +11,20 @@ use super::{
 use crate::{
     cache::{Appended, KvCache, KvCacheConfig},
     positions::{Position, Positions, indices},
+    trace::Recorder,
 };
 
 pub(super) const NO_KEYS: &str = "SelfAttention: a layer that shares keys and values was called without those of another layer, which a stack gives it";
+
+/// The keys and values that a layer leaves to those that have none.
+#[derive(Debug, Default)]
+pub(crate) struct SharedKeyValue {
+    /// Whether a later layer needs them.
+    pub(crate) is_wanted: bool,
+    /// Prepared, of a whole sequence.
+    pub(super) whole: Option<KeyValue>,
+    pub(super) cached: Option<CachedKeys>,
+}
 
 impl AttentionContext {
     /// Panics, in the name of `module`, unless it is causal, and on an offset or a mask aligned top-left by name, which a cache does not
@@ -75,27 +86,31 @@ impl Heads {
         KvCache::new(batch, [keys, values], place, window, config)
     }
 
-    /// The operands and options of causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache,
-    /// and the attention to its shared prefix. The keys and values of these tokens are added to the cache, and described by `keys`.
-    /// Without them, those that `keys` describes are read, which another module has added. `values_in_keys` says whether values are the last
-    /// numbers of keys.
-    pub(super) fn prepare_cached(
+    /// The merged heads of causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache. The keys and
+    /// values of these tokens are added to the cache, and left in `shared` if they are wanted. Without them, those in `shared` are read,
+    /// which another module has added. `values_in_keys` says whether values are the last numbers of keys.
+    pub(super) fn attend_cached(
         &self,
         (query, key_value): (Tensor<4>, Option<KeyValue>),
         context: AttentionContext,
         (window, values_in_keys): (Option<usize>, bool),
         cache: &mut KvCache,
-        keys: &mut Option<CachedKeys>,
-    ) -> (Projected, AttentionOptions, Option<Partial>) {
+        shared: &mut SharedKeyValue,
+    ) -> Tensor<3> {
         let position = context.position.as_ref().unwrap_or(&self.position);
         let options = self.options(context.mask, context.bias, context.score_function);
         if let Some(key_value) = key_value {
             let tokens = (context.positions, context.lengths);
             let kind = (window, values_in_keys);
-            *keys = Some(self.append(key_value, tokens, &options, (position, kind), cache));
+            shared.cached = Some(self.append(key_value, tokens, &options, (position, kind), cache));
         }
-        let keys = keys.as_ref().expect(NO_KEYS);
-        self.over_cache(query, options, (position, window), cache, keys)
+        let keys = shared.cached.as_ref().expect(NO_KEYS);
+        let (operands, options, prefix) =
+            self.over_cache(query, options, (position, window), cache, keys);
+        if !shared.is_wanted {
+            shared.cached = None;
+        }
+        self.attend(operands, options, prefix, &mut Recorder::default())
     }
 
     /// Adds the first `lengths[b]` tokens of each sequence `b` (default: all) to the cache, at these positions (default: after its tokens).
@@ -144,11 +159,8 @@ impl Heads {
         }
         let is_empty = batch == 0 || len_q == 0;
         let in_order = |cache: &KvCache| Positions::padded(cache.next_positions(), counts.clone());
-        // Beside sink tokens, tokens have moved first.
-        let positions = match (positions, drops_oldest) {
-            (None, true) => None,
-            (positions, _) => Some(positions.unwrap_or_else(|| in_order(cache))),
-        };
+        // Beside sink tokens no positions are given: tokens have moved first.
+        let positions = (!drops_oldest).then(|| positions.unwrap_or_else(|| in_order(cache)));
         // Not after the cache has changed: tokens that are refused decide nothing.
         let key = match &positions {
             Some(positions) if !is_empty => self.prepare_key(key, position, positions),

@@ -9,6 +9,7 @@ use burn_attn_derive::Config;
 use burn_attn_ops::split_heads;
 
 use super::{
+    cached::SharedKeyValue,
     context::AttentionContext,
     heads::{Heads, Sizes, merge},
     heads_config::HeadsConfig,
@@ -351,11 +352,9 @@ impl LatentAttention {
         let key = Tensor::cat(vec![latents.rotary_key, value.clone()], 3);
         // They are rotated already.
         context.position = Some(Position::default());
-        let heads = &self.heads;
         let projected = (query, Some([key, value]));
-        let (operands, options, prefix) =
-            heads.prepare_cached(projected, context, (None, true), cache, &mut None);
-        let merged = heads.attend(operands, options, prefix, &mut Recorder::default());
+        let shared = &mut SharedKeyValue::default();
+        let merged = (self.heads).attend_cached(projected, context, (None, true), cache, shared);
         let [mixed] = split_heads(merged, [n_heads]);
         merge(mixed.matmul(of_value))
     }

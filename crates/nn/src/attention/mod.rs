@@ -17,6 +17,7 @@ mod self_attention;
 mod shared_prefix;
 mod traced;
 
+pub(crate) use cached::SharedKeyValue;
 pub use context::AttentionContext;
 pub(crate) use context::{context_builders, refuse};
 pub use cross_attention::{CrossAttention, CrossAttentionConfig, CrossAttentionInput};
@@ -29,5 +30,4 @@ pub use memory::{CrossMemory, ProjectedMemory};
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 pub use projections::ProjectionBias;
 pub use qk_norm::{QkNorm, QkNormConfig};
-pub(crate) use self_attention::SharedKeyValue;
 pub use self_attention::{SelfAttention, SelfAttentionConfig, SelfAttentionInput};

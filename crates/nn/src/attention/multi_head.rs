@@ -8,6 +8,7 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
+    cached::SharedKeyValue,
     context::{AttentionContext, context_builders},
     heads::{Heads, Projected, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
@@ -65,16 +66,13 @@ impl MultiHeadAttentionConfig {
 
     fn sizes(&self) -> Result<Sizes, ConfigError> {
         const NAME: &str = "MultiHeadAttentionConfig";
-        let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
+        let heads = self.heads.directed(self.causal);
+        let sizes = heads.sizes(NAME, self.d_model, self.n_heads)?;
         let [d_key_in, d_value_in] = self.widths_in();
         let widths = [("d_key_in", d_key_in), ("d_value_in", d_value_in)];
         ConfigError::check_positive(NAME, &widths)?;
         ConfigError::check_dropout(NAME, self.dropout)?;
         Ok(sizes)
-    }
-
-    fn directed(&self) -> HeadsConfig {
-        self.heads.directed(self.causal)
     }
 
     fn widths_in(&self) -> [usize; 2] {
@@ -96,7 +94,7 @@ impl MultiHeadAttentionConfig {
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             gate: (self.heads.gate)
                 .then(|| linear(self.d_model, &[sizes.merged()], self.bias.query)),
-            heads: self.directed().init(sizes, self.dropout, device),
+            heads: (self.heads.directed(self.causal)).init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
         }
@@ -235,14 +233,12 @@ impl MultiHeadAttention {
             "{NAME}: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and {len_kv} keys"
         );
         let gate = self.gate.as_ref().map(|gate| (gate, input.query.clone()));
-        let sequences = [input.query, input.key, input.value];
         let recorder = &mut Recorder::default();
-        let [query, key, value] = self.project(sequences, recorder);
-        let (heads, context) = (&self.heads, input.context);
+        let [query, key, value] = self.project([input.query, input.key, input.value], recorder);
         let projected = (query, Some([key, value]));
-        let (operands, options, prefix) =
-            heads.prepare_cached(projected, context, (self.window, false), cache, &mut None);
-        let merged = heads.attend(operands, options, prefix, recorder);
+        let kind = (self.window, false);
+        let shared = &mut SharedKeyValue::default();
+        let merged = (self.heads).attend_cached(projected, input.context, kind, cache, shared);
         output(&self.output, merged, gate, recorder)
     }
 

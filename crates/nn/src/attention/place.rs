@@ -1,7 +1,7 @@
 //! Attention between two sequences, and the offset of the queries among the keys, by the rule that [`QueryOffset`] documents.
 
 use burn::tensor::{Int, Tensor};
-use burn_attn_ops::{AttentionMask, AttentionOptions, CausalAlignment};
+use burn_attn_ops::{AttentionMask, AttentionOptions, CausalAlignment, backend::counting};
 
 use super::{context::AttentionContext, heads::Heads, masks::hide_padding};
 use crate::positions::{Positions, QueryOffset, ResolvedOffset};
@@ -145,13 +145,8 @@ fn default_offset(
     match lengths {
         (Some(lengths), _) => ResolvedOffset::Host(lengths.iter().copied().map(newest).collect()),
         (None, Some(lengths)) => {
-            let dtype = lengths.device().settings().int_dtype;
-            // Cast only where needed: Burn 0.22.1's remote servers cannot cast integers.
-            let lengths = match lengths.dtype() == dtype.into() {
-                true => lengths.clone(),
-                false => lengths.clone().cast(dtype),
-            };
-            ResolvedOffset::OnDevice(lengths - len_q as i64)
+            let (_, dtype) = counting(&lengths.device());
+            ResolvedOffset::OnDevice(lengths.clone().cast(dtype) - len_q as i64)
         }
         (None, None) => ResolvedOffset::Host(vec![newest(len_kv)]),
     }

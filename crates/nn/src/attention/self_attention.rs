@@ -9,7 +9,7 @@ use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionMask, AttentionOptions};
 
 use super::{
-    cached::{CachedKeys, NO_KEYS},
+    cached::{NO_KEYS, SharedKeyValue},
     context::{AttentionContext, context_builders},
     heads::{Heads, KeyValue, Sizes, split},
     heads_config::{HeadsConfig, heads_builders},
@@ -25,16 +25,6 @@ use crate::{
 };
 
 const NAME: &str = "SelfAttention";
-
-/// The keys and values that a layer leaves to those that have none.
-#[derive(Debug, Default)]
-pub(crate) struct SharedKeyValue {
-    /// Whether a later layer needs them.
-    pub(crate) is_wanted: bool,
-    /// Prepared, of a whole sequence.
-    whole: Option<KeyValue>,
-    cached: Option<CachedKeys>,
-}
 
 /// Configuration of [`SelfAttention`].
 #[derive(Config, Debug)]
@@ -77,13 +67,10 @@ impl SelfAttentionConfig {
     /// The sizes, and whether the projection of query, key and value has a bias.
     fn parts(&self) -> Result<(Sizes, bool), ConfigError> {
         const NAME: &str = "SelfAttentionConfig";
-        let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
+        let heads = self.heads.directed(self.causal);
+        let sizes = heads.sizes(NAME, self.d_model, self.n_heads)?;
         ConfigError::check_dropout(NAME, self.dropout)?;
         Ok((sizes, self.bias.of_one_input(NAME)?))
-    }
-
-    fn directed(&self) -> HeadsConfig {
-        self.heads.directed(self.causal)
     }
 
     /// Builds the module, or panics with the sentence of [`validate`](Self::validate).
@@ -103,7 +90,7 @@ impl SelfAttentionConfig {
             query_key_value: linear(self.d_model, &widths[..own], bias),
             output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             gate: (self.heads.gate).then(|| linear(self.d_model, &[sizes.merged()], bias)),
-            heads: self.directed().init(sizes, self.dropout, device),
+            heads: (self.heads.directed(self.causal)).init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
             shared_key_value,
@@ -248,13 +235,8 @@ impl SelfAttention {
         let embedding = input.query_key_position_embedding;
         let recorder = &mut Recorder::default();
         let projected = self.project(input.x, embedding, recorder);
-        let (heads, keys) = (&self.heads, &mut shared.cached);
-        let (operands, options, prefix) =
-            heads.prepare_cached(projected, input.context, (self.window, false), cache, keys);
-        if !shared.is_wanted {
-            shared.cached = None;
-        }
-        let merged = heads.attend(operands, options, prefix, recorder);
+        let kind = (self.window, false);
+        let merged = (self.heads).attend_cached(projected, input.context, kind, cache, shared);
         output(&self.output, merged, gate, recorder)
     }
 

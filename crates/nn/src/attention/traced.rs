@@ -3,10 +3,11 @@
 use burn_attn_ops::StatisticsOptions;
 
 use super::{
+    cached::SharedKeyValue,
     cross_attention::{CrossAttention, CrossAttentionInput},
     heads::AttentionOutput,
     multi_head::{MultiHeadAttention, MultiHeadAttentionInput},
-    self_attention::{SelfAttention, SelfAttentionInput, SharedKeyValue},
+    self_attention::{SelfAttention, SelfAttentionInput},
 };
 use crate::trace::{Kept, Recorder, Trace};
 

@@ -5,7 +5,7 @@ use core::ops::Range;
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic};
 
 use super::CacheStorage;
-use crate::parameter::{bytes, is_same_device};
+use crate::parameter::bytes;
 
 /// Room for rows of all sequences.
 #[derive(Clone, Debug)]
@@ -26,13 +26,6 @@ pub(super) struct Layout {
     pub(super) dtype: DType,
     pub(super) device: Device,
     pub(super) storage: CacheStorage,
-}
-
-impl Layout {
-    /// Whether tensors of the buffer are on `device`.
-    pub(super) fn is_on(&self, device: &Device) -> bool {
-        is_same_device(device, &self.device)
-    }
 }
 
 /// `[batch, heads, len, dim]`

@@ -3,6 +3,7 @@
 use burn::tensor::Tensor;
 
 use super::{KvCache, join::contents};
+use crate::parameter::is_same_device;
 
 impl KvCache {
     pub(crate) fn check(
@@ -38,7 +39,7 @@ impl KvCache {
             );
             let (device, own_device) = (tensor.device(), &layout.device);
             assert!(
-                layout.is_on(&device),
+                is_same_device(&device, own_device),
                 "KvCache: {name} on {device:?} do not fit a cache on {own_device:?}"
             );
         }

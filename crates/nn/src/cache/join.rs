@@ -1,6 +1,7 @@
 //! Appending the sequences of another cache.
 
 use super::KvCache;
+use crate::parameter::is_same_device;
 
 impl KvCache {
     /// Appends the sequences of `other`: requests join a running batch. [`reorder`](Self::reorder) lets sequences leave. Both are copied,
@@ -37,17 +38,8 @@ impl KvCache {
         self.grow_to(capacity);
         other.grow_to(capacity);
         if self.positions.is_some() || other.positions.is_some() {
-            let capacity = self.capacity();
-            let mut positions = Vec::new();
-            for cache in [&*self, &other] {
-                let of_cache = cache.kept_positions(0, capacity).into_iter();
-                let stored = of_cache.zip(&cache.tokens).map(|(mut positions, tokens)| {
-                    positions.truncate(tokens.stored);
-                    positions
-                });
-                positions.extend(stored);
-            }
-            self.positions = Some(positions);
+            let positions = [&*self, &other].map(Self::all_positions);
+            self.positions = Some(positions.concat());
         }
         self.keys.join(other.keys);
         self.values.join(other.values);
@@ -90,7 +82,7 @@ impl KvCache {
             ));
         }
         let (own, others) = (&self.keys.layout.device, &other.keys.layout.device);
-        (!self.keys.layout.is_on(others))
+        (!is_same_device(others, own))
             .then(|| format!("KvCache: a cache on {others:?} cannot join one on {own:?}"))
     }
 

@@ -55,12 +55,16 @@ impl KvCache {
         (0..tokens.stored).map(move |row| given.map_or(place + row, |positions| positions[row]))
     }
 
+    /// The positions of the tokens of every sequence in the buffers.
+    pub(super) fn all_positions(&self) -> Vec<Vec<usize>> {
+        let of_sequence = |b| self.stored_positions(b).collect();
+        (0..self.batch()).map(of_sequence).collect()
+    }
+
     /// Adds the positions of the first `counts[b]` new tokens of each sequence `b`, before their keys and values.
     pub(super) fn add_positions(&mut self, new: &[Vec<usize>], counts: &[usize]) {
-        let mut positions = self.positions.take().unwrap_or_else(|| {
-            let of_sequence = |b| self.stored_positions(b).collect();
-            (0..self.batch()).map(of_sequence).collect()
-        });
+        let positions = self.positions.take();
+        let mut positions = positions.unwrap_or_else(|| self.all_positions());
         for ((positions, new), &count) in positions.iter_mut().zip(new).zip(counts) {
             positions.extend(&new[..count]);
         }

@@ -18,6 +18,7 @@
 //! Causality does not: a token sees those that come before it in its row, whatever their positions.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn_attn_ops::backend::counting;
 
 use crate::parameter::{select_rows, wide};
 
@@ -74,5 +75,5 @@ fn fixed_table(numbers: TensorData, device: &Device) -> Tensor<2> {
 /// Indices or counts of tokens or rows, as a tensor.
 pub(crate) fn indices(rows: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
     let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
-    Tensor::from_data(rows.as_slice(), device)
+    Tensor::from_data(rows.as_slice(), counting(device))
 }

@@ -1,6 +1,7 @@
 //! The rule for the positions of queries where queries and keys are two sequences.
 
 use burn::tensor::{Device, Int, Tensor};
+use burn_attn_ops::backend::counting;
 
 /// The position of each sequence's first query on the axis of its keys (tokens): one number for all, or one for each.
 ///
@@ -106,11 +107,12 @@ impl ResolvedOffset {
     /// The positions of `len` queries per sequence, sequence after sequence, or of one sequence that stands for all.
     pub(super) fn positions(&self, len: usize, device: &Device) -> Tensor<1, Int> {
         let first = match self {
-            Self::Host(offsets) => Tensor::from_data(offsets.as_slice(), device),
+            Self::Host(offsets) => Tensor::from_data(offsets.as_slice(), counting(device)),
             Self::OnDevice(offsets) => offsets.clone(),
         };
         let [count] = first.dims();
-        let queries = Tensor::<1, Int>::arange(0..len as i64, device).reshape([1, len]);
+        let queries = Tensor::<1, Int>::arange(0..len as i64, counting(device));
+        let queries = queries.reshape([1, len]);
         let first = first.reshape([count, 1]).expand([count, len]);
         (first + queries.expand([count, len])).reshape([count * len])
     }

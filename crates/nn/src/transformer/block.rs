@@ -1,11 +1,12 @@
 //! How the layers of a stack are built: choices common to encoder, decoder and causal stack.
 
-use burn::{nn::Initializer, tensor::Device};
+use burn::{
+    nn::{DropoutConfig, Initializer},
+    tensor::Device,
+};
 use burn_attn_derive::Config;
 
-use super::{
-    ExpertsConfig, FeedForwardActivation, NormPlacement, SublayerConnection, residual::Parts,
-};
+use super::{ExpertsConfig, FeedForwardActivation, NormPlacement, SublayerConnection};
 use crate::{
     ConfigError, HeadsConfig, NormConfig, ProjectionBias, attention::heads_builders,
     error::expect_valid, linear::kaiming_uniform,
@@ -121,14 +122,22 @@ impl BlockConfig {
         d_model: usize,
         device: &Device,
     ) -> SublayerConnection {
-        let parts = Parts {
-            norm: has_norm.then_some(&self.norm),
+        let norm = || self.norm.init(d_model, device);
+        let is_sandwich = self.norm_placement == NormPlacement::Sandwich;
+        let scale = |value| Initializer::Constant { value }.init([d_model], device);
+        SublayerConnection {
+            norm: has_norm.then(norm),
+            output_norm: (has_norm && is_sandwich).then(norm),
+            scale: self.layer_scale.map(scale),
+            dropout: DropoutConfig::new(dropout).init(),
+            stochastic_depth: DropoutConfig::new(self.stochastic_depth).init(),
             placement: self.norm_placement,
-            dropout,
-            layer_scale: self.layer_scale,
-            stochastic_depth: self.stochastic_depth,
-        };
-        SublayerConnection::new(d_model, parts, device)
+        }
+    }
+
+    /// Whether one residual sum adds both sublayers of a parallel layer.
+    pub(super) fn is_one_sum(&self) -> bool {
+        self.parallel && self.norm_placement != NormPlacement::Pre
     }
 
     pub(super) fn projection_bias(&self) -> ProjectionBias {
@@ -150,12 +159,16 @@ impl BlockConfig {
     /// Fails if a number of the residual sums, or another probability, is out of range.
     pub(super) fn check_residual(&self, config: &'static str) -> Result<(), ConfigError> {
         ConfigError::check_finite_positive(config, &[("layer_scale", self.layer_scale)])?;
-        ConfigError::check_dropout(config, self.dropout)?;
-        let (attention, feed_forward) = (self.attention_dropout(), self.feed_forward_dropout());
-        ConfigError::check_probability(config, "attention_dropout", attention)?;
-        ConfigError::check_probability(config, "feed_forward_dropout", feed_forward)?;
         let residual = self.feed_forward_residual_dropout();
-        ConfigError::check_probability(config, "feed_forward_residual_dropout", residual)?;
-        ConfigError::check_probability(config, "stochastic_depth", self.stochastic_depth)
+        for (field, probability) in [
+            ("dropout", self.dropout),
+            ("attention_dropout", self.attention_dropout()),
+            ("feed_forward_dropout", self.feed_forward_dropout()),
+            ("feed_forward_residual_dropout", residual),
+            ("stochastic_depth", self.stochastic_depth),
+        ] {
+            ConfigError::check_probability(config, field, probability)?;
+        }
+        Ok(())
     }
 }

@@ -7,8 +7,8 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    BlockConfig, ExpertsConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput,
-    MixtureOfExperts, MixtureOfExpertsConfig, NormPlacement, SublayerConnection,
+    BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput, MixtureOfExperts,
+    MixtureOfExpertsConfig, NormPlacement, SublayerConnection,
 };
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCacheConfig, MixerCall, MixerState,
@@ -66,37 +66,27 @@ impl TransformerLayerConfig {
                 "separate_norms is for parallel layers with norm_placement Pre, but parallel is {parallel} and norm_placement {placement:?}"
             )
         })?;
+        let is_one_sum = block.is_one_sum();
         let has_branches = block.layer_scale.is_some() || block.stochastic_depth > 0.0;
-        ConfigError::check(
-            config,
-            !parallel || placement == NormPlacement::Pre || !has_branches,
-            || {
-                format!(
-                    "layer_scale and stochastic_depth are for one sublayer at a time, but parallel layers with norm_placement {placement:?} \
-                     add the sum of two"
-                )
-            },
-        )?;
+        ConfigError::check(config, !is_one_sum || !has_branches, || {
+            format!(
+                "layer_scale and stochastic_depth are for one sublayer at a time, but parallel layers with norm_placement {placement:?} \
+                 add the sum of two"
+            )
+        })?;
         let (dropout, of_network) = (block.dropout, block.feed_forward_residual_dropout());
-        ConfigError::check(
-            config,
-            !parallel || placement == NormPlacement::Pre || of_network == dropout,
-            || {
-                format!(
-                    "feed_forward_residual_dropout {of_network} differs from dropout {dropout}, but parallel layers with norm_placement \
-                     {placement:?} drop from the sum of two"
-                )
-            },
-        )?;
-        ConfigError::check(
-            config,
-            block.attention_norm || !parallel && placement == NormPlacement::Pre,
-            || {
-                format!(
-                    "attention_norm false is for norm_placement Pre without parallel, but parallel is {parallel} and norm_placement {placement:?}"
-                )
-            },
-        )?;
+        ConfigError::check(config, !is_one_sum || of_network == dropout, || {
+            format!(
+                "feed_forward_residual_dropout {of_network} differs from dropout {dropout}, but parallel layers with norm_placement \
+                 {placement:?} drop from the sum of two"
+            )
+        })?;
+        let may_lack_norm = !parallel && placement == NormPlacement::Pre;
+        ConfigError::check(config, may_lack_norm || block.attention_norm, || {
+            format!(
+                "attention_norm false is for norm_placement Pre without parallel, but parallel is {parallel} and norm_placement {placement:?}"
+            )
+        })?;
         if let Some((experts, mixture)) = block.experts.as_ref().zip(self.mixture_of_experts()) {
             if let Some(d_ff) = experts.d_ff {
                 ConfigError::check_positive(config, &[("experts.d_ff", d_ff)])?;
@@ -121,12 +111,9 @@ impl TransformerLayerConfig {
     pub fn init_with<M: TokenMixer>(&self, mixer: M, device: &Device) -> TransformerLayer<M> {
         expect_valid(self.validate());
         let block = &self.block;
-        let is_one_sum = block.parallel && block.norm_placement != NormPlacement::Pre;
         let has_network_norm = !block.parallel || block.separate_norms;
-        let residual = |has_norm, dropout| {
-            self.block
-                .residual_with(has_norm, dropout, self.d_model, device)
-        };
+        let residual =
+            |has_norm, dropout| block.residual_with(has_norm, dropout, self.d_model, device);
         let cross = self.d_memory.map(|d_memory| self.cross_attention(d_memory));
         let network = block.experts.is_none().then(|| self.feed_forward());
         let experts = self.mixture_of_experts();
@@ -137,7 +124,7 @@ impl TransformerLayerConfig {
             cross_attention_residual: cross.map(|_| residual(true, block.dropout)),
             feed_forward: network.map(|network| network.init(device)),
             mixture_of_experts: experts.map(|experts| experts.init(device)),
-            feed_forward_residual: (!is_one_sum)
+            feed_forward_residual: (!block.is_one_sum())
                 .then(|| residual(has_network_norm, block.feed_forward_residual_dropout())),
             parallel: block.parallel,
         }
@@ -191,39 +178,27 @@ impl TransformerLayerConfig {
 
     fn mixture_of_experts(&self) -> Option<MixtureOfExpertsConfig> {
         let block = &self.block;
-        // By name, so that a new field is not forgotten.
-        let &ExpertsConfig {
-            n_experts,
-            top_k,
-            d_ff,
-            norm_topk_prob,
-            router_bias,
-            router_in_f32,
-            sigmoid,
-            expert_bias,
-            routed_scale,
-            d_shared,
-            shared_gate,
-            n_groups,
-            top_k_groups,
-        } = block.experts.as_ref()?;
-        let d_ff = d_ff.unwrap_or(self.d_ff());
-        let config = MixtureOfExpertsConfig::new(self.d_model, d_ff, n_experts, top_k)
-            .with_norm_topk_prob(norm_topk_prob)
-            .with_router_bias(router_bias)
-            .with_router_in_f32(router_in_f32)
-            .with_sigmoid(sigmoid)
-            .with_expert_bias(expert_bias)
-            .with_routed_scale(routed_scale)
-            .with_n_groups(n_groups)
-            .with_top_k_groups(top_k_groups)
-            .with_d_shared(d_shared)
-            .with_shared_gate(shared_gate)
-            .with_activation(block.activation)
-            .with_dropout(block.feed_forward_dropout())
-            .with_bias(block.bias)
-            .with_initializer(block.initializer.clone());
-        Some(config)
+        let experts = block.experts.as_ref()?;
+        Some(MixtureOfExpertsConfig {
+            d_model: self.d_model,
+            d_ff: experts.d_ff.unwrap_or(self.d_ff()),
+            n_experts: experts.n_experts,
+            top_k: experts.top_k,
+            norm_topk_prob: experts.norm_topk_prob,
+            router_bias: experts.router_bias,
+            router_in_f32: experts.router_in_f32,
+            sigmoid: experts.sigmoid,
+            expert_bias: experts.expert_bias,
+            routed_scale: experts.routed_scale,
+            n_groups: experts.n_groups,
+            top_k_groups: experts.top_k_groups,
+            d_shared: experts.d_shared,
+            shared_gate: experts.shared_gate,
+            activation: block.activation,
+            dropout: block.feed_forward_dropout(),
+            bias: block.bias,
+            initializer: block.initializer.clone(),
+        })
     }
 
     fn d_ff(&self) -> usize {

@@ -3,13 +3,13 @@
 use burn::{
     config::Config,
     module::{Module, Param},
-    nn::{Dropout, DropoutConfig, Initializer},
-    tensor::{Device, Tensor, TensorData, assert_shape},
+    nn::Dropout,
+    tensor::{Tensor, TensorData, assert_shape},
 };
 use burn_attn_ops::{AttentionDropout, next_dropout_seed};
 
 use crate::{
-    Norm, NormConfig, dropout,
+    Norm, dropout,
     dropout::is_active,
     normalised,
     parameter::{floats, wide},
@@ -55,36 +55,13 @@ pub struct SublayerConnection {
     pub output_norm: Option<Norm>,
     /// The factor on every number that is added, if there is a layer scale: `[d_model]`.
     pub scale: Option<Param<Tensor<1>>>,
-    dropout: Dropout,
-    stochastic_depth: Dropout,
+    pub(super) dropout: Dropout,
+    pub(super) stochastic_depth: Dropout,
     #[module(skip)]
-    placement: NormPlacement,
-}
-
-/// What a [`SublayerConnection`] is made of.
-pub(super) struct Parts<'a> {
-    pub(super) norm: Option<&'a NormConfig>,
     pub(super) placement: NormPlacement,
-    pub(super) dropout: f64,
-    pub(super) layer_scale: Option<f64>,
-    pub(super) stochastic_depth: f64,
 }
 
 impl SublayerConnection {
-    pub(super) fn new(d_model: usize, parts: Parts<'_>, device: &Device) -> Self {
-        let norm = |norm: &NormConfig| norm.init(d_model, device);
-        let is_sandwich = parts.placement == NormPlacement::Sandwich;
-        let scale = |value| Initializer::Constant { value }.init([d_model], device);
-        Self {
-            norm: parts.norm.map(norm),
-            output_norm: parts.norm.filter(|_| is_sandwich).map(norm),
-            scale: parts.layer_scale.map(scale),
-            dropout: DropoutConfig::new(parts.dropout).init(),
-            stochastic_depth: DropoutConfig::new(parts.stochastic_depth).init(),
-            placement: parts.placement,
-        }
-    }
-
     /// Where the norms are.
     pub fn placement(&self) -> NormPlacement {
         self.placement
@@ -103,11 +80,12 @@ impl SublayerConnection {
     pub fn sum(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
         let [batch, len, d_model] = x.dims();
         assert_shape!(y, [batch, len, d_model]);
-        match (self.placement, &self.output_norm) {
-            (NormPlacement::Post, _) => normalised(&self.norm, x + self.branch(y)),
-            (NormPlacement::PostSublayer, _) => x + self.branch(normalised(&self.norm, y)),
-            (_, Some(norm)) => x + self.branch(norm.forward(y)),
-            (_, None) => x + self.branch(y),
+        match self.placement {
+            NormPlacement::Post => normalised(&self.norm, x + self.branch(y)),
+            NormPlacement::PostSublayer => x + self.branch(normalised(&self.norm, y)),
+            NormPlacement::Pre | NormPlacement::Sandwich => {
+                x + self.branch(normalised(&self.output_norm, y))
+            }
         }
     }
 

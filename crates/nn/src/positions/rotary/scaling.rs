@@ -203,45 +203,40 @@ impl RotaryScaling {
     /// The angle per token of every pair (radians).
     pub(super) fn frequencies(&self, base: f64, rotary_dim: usize) -> Vec<f64> {
         let dim = rotary_dim as f64;
-        let trained =
-            |base: f64| (0..rotary_dim / 2).map(move |pair| base.powf(-2.0 * pair as f64 / dim));
-        match *self {
-            Self::None => trained(base).collect(),
-            Self::Linear { factor } => trained(base).map(|angle| angle / factor).collect(),
-            Self::Ntk { factor } => trained(base * factor.powf(dim / (dim - 2.0))).collect(),
-            Self::Yarn(ref yarn) => {
-                let ramp = yarn.ramp(base, dim);
-                trained(base)
-                    .enumerate()
-                    .map(|(pair, angle)| {
-                        (1.0 - ramp(pair)) * angle + ramp(pair) * angle / yarn.factor
-                    })
-                    .collect()
-            }
-            Self::Llama3 {
-                factor,
-                low_freq_factor,
-                high_freq_factor,
-                original_max_len,
-            } => trained(base)
-                .map(|angle| {
-                    let turns = original_max_len as f64 * angle / TAU;
+        let base = match self {
+            Self::Ntk { factor } => base * factor.powf(dim / (dim - 2.0)),
+            _ => base,
+        };
+        let of_pair = |pair: usize| {
+            let trained = base.powf(-2.0 * pair as f64 / dim);
+            match *self {
+                Self::None | Self::Ntk { .. } => trained,
+                Self::Linear { factor } => trained / factor,
+                Self::Yarn(yarn) => {
+                    let ramp = yarn.ramp(base, dim, pair);
+                    (1.0 - ramp) * trained + ramp * trained / yarn.factor
+                }
+                Self::Llama3 {
+                    factor,
+                    low_freq_factor,
+                    high_freq_factor,
+                    original_max_len,
+                } => {
+                    let turns = original_max_len as f64 * trained / TAU;
                     let kept = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor);
                     let kept = kept.clamp(0.0, 1.0);
-                    kept * angle + (1.0 - kept) * angle / factor
-                })
-                .collect(),
-            Self::LongRope { ref factors, .. } => {
-                let pairs = trained(base).zip(factors);
-                pairs.map(|(angle, factor)| angle / factor).collect()
+                    kept * trained + (1.0 - kept) * trained / factor
+                }
+                Self::LongRope { ref factors, .. } => trained / factors[pair],
             }
-        }
+        };
+        (0..rotary_dim / 2).map(of_pair).collect()
     }
 }
 
 impl YarnScaling {
-    /// How much each pair is interpolated, from 0 to 1.
-    fn ramp(&self, base: f64, dim: f64) -> impl Fn(usize) -> f64 + use<> {
+    /// How much a pair is interpolated, from 0 to 1.
+    fn ramp(&self, base: f64, dim: f64, pair: usize) -> f64 {
         // Solved for the pair, as a real number, that turns this often within the original length.
         let pair_of = |turns: f64| {
             dim * (self.original_max_len as f64 / (turns * TAU)).ln() / (2.0 * base.ln())
@@ -256,7 +251,7 @@ impl YarnScaling {
         let last = last.min(dim - 1.0).max(first);
         // If both ends are the same pair, the ramp is a step.
         let width = if last > first { last - first } else { 0.001 };
-        move |pair| ((pair as f64 - first) / width).clamp(0.0, 1.0)
+        ((pair as f64 - first) / width).clamp(0.0, 1.0)
     }
 }
 
