@@ -14,7 +14,7 @@ use crate::{
             scores::Scoring,
             screened::all_finite,
             softmax::finish,
-            tile::{Queries, prescale},
+            tile::{Queries, prescale, tasks_per_head},
         },
     },
     compiled::{Compiled, Kernel},
@@ -29,16 +29,11 @@ use crate::{
 
 /// Keys of one split, at least, hidden ones included.
 const KEYS_PER_SPLIT: usize = 512;
-/// A call has at least this many tasks, if there are enough keys: a constant, so that the bits do not depend on the number of threads.
-const ENOUGH_TASKS: usize = 8;
 
 /// Number of splits of the keys of a key/value head (Flash-Decoding). It depends only on the problem, and so do the bits of the result.
 fn splits(problem: &Problem) -> usize {
     let heads = problem.batch * problem.heads_kv;
-    ENOUGH_TASKS
-        .div_ceil(heads.max(1))
-        .min(problem.len_kv / KEYS_PER_SPLIT)
-        .max(1)
+    tasks_per_head(heads, problem.len_kv / KEYS_PER_SPLIT)
 }
 
 fn tasks(problem: &Problem) -> usize {

@@ -3,76 +3,35 @@
 use super::*;
 use crate::PositionMask;
 
-/// The buckets of Hugging Face's `T5Attention._relative_position_bucket` in PyTorch, as runs `(first distance, bucket)`, for 32
-/// buckets and a largest distance of 128.
-const ENCODER: [(usize, usize); 16] = [
-    (0, 0),
-    (1, 1),
-    (2, 2),
-    (3, 3),
-    (4, 4),
-    (5, 5),
-    (6, 6),
-    (7, 7),
-    (8, 8),
-    (12, 9),
-    (16, 10),
-    (23, 11),
-    (32, 12),
-    (46, 13),
-    (64, 14),
-    (91, 15),
-];
-const DECODER: [(usize, usize); 16] = [
-    (16, 16),
-    (19, 17),
-    (21, 18),
-    (24, 19),
-    (27, 20),
-    (31, 21),
-    (35, 22),
-    (40, 23),
-    (46, 24),
-    (52, 25),
-    (59, 26),
-    (67, 27),
-    (77, 28),
-    (87, 29),
-    (99, 30),
-    (113, 31),
+/// Hugging Face's `T5Attention._relative_position_bucket` in PyTorch, for 32 buckets and a largest distance of 128: the first distances of
+/// the encoder's buckets 8 to 15.
+const ENCODER: [usize; 8] = [8, 12, 16, 23, 32, 46, 64, 91];
+/// The first distances of the decoder's buckets 16 to 31.
+const DECODER: [usize; 16] = [
+    16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113,
 ];
 
-fn of_runs(runs: &[(usize, usize)], distance: usize) -> usize {
-    let run = runs.iter().rev().find(|&&(first, _)| first <= distance);
-    run.map_or(distance, |&(_, bucket)| bucket)
-}
-
 #[test]
-fn the_buckets_of_the_encoder_are_t5s() {
-    let buckets = RelativeBuckets {
-        buckets: 32,
-        max_distance: 128,
-        bidirectional: true,
-    };
-    for distance in 0..1000 {
-        let expected = of_runs(&ENCODER, distance);
-        assert_eq!(buckets.bucket(-(distance as isize)), expected, "{distance}");
-        let after = if distance == 0 { 0 } else { expected + 16 };
-        assert_eq!(buckets.bucket(distance as isize), after, "{distance}");
-    }
-}
-
-#[test]
-fn the_buckets_of_the_decoder_are_t5s() {
-    let buckets = RelativeBuckets {
-        buckets: 32,
-        max_distance: 128,
-        bidirectional: false,
-    };
-    for distance in 0..1000 {
-        let expected = of_runs(&DECODER, distance);
-        assert_eq!(buckets.bucket(-(distance as isize)), expected, "{distance}");
-        assert_eq!(buckets.bucket(distance as isize), 0, "{distance}");
+fn the_buckets_are_t5s() {
+    for (bidirectional, firsts) in [(true, &ENCODER[..]), (false, &DECODER)] {
+        let buckets = RelativeBuckets {
+            buckets: 32,
+            max_distance: 128,
+            bidirectional,
+        };
+        for distance in 0..1000 {
+            // Below the first of these buckets, each distance has one.
+            let expected = match firsts.iter().filter(|&&first| first <= distance).count() {
+                0 => distance,
+                count => firsts[0] + count - 1,
+            };
+            assert_eq!(buckets.bucket(-(distance as isize)), expected, "{distance}");
+            let after = match bidirectional && distance > 0 {
+                true => expected + 16,
+                false => 0,
+            };
+            assert_eq!(buckets.bucket(distance as isize), after, "{distance}");
+        }
     }
 }
 
@@ -178,59 +137,45 @@ fn problem(len_q: usize, len_kv: usize) -> Problem {
 #[test]
 fn every_score_finds_the_entry_of_its_relative_position() {
     for (len_q, len_kv) in [(1, 1), (5, 7), (7, 5), (1, 11), (11, 1)] {
-        for causal in [
-            None,
-            Some(CausalAlignment::BottomRight),
-            Some(CausalAlignment::TopLeft),
+        // Every offset that is allowed, one per batch item.
+        let offsets: Vec<i64> = (-(len_q as i64)..=len_kv as i64).collect();
+        for (causal, query_offsets) in [
+            (None, None),
+            (Some(CausalAlignment::BottomRight), None),
+            (Some(CausalAlignment::TopLeft), None),
+            (None, Some(&offsets[..])),
+            (Some(CausalAlignment::TopLeft), Some(&offsets[..])),
         ] {
-            let problem = problem(len_q, len_kv);
+            let problem = Problem {
+                batch: query_offsets.map_or(1, <[i64]>::len),
+                ..problem(len_q, len_kv)
+            };
             let mask = Mask {
                 by_position: PositionMask::new(causal, None),
+                query_offsets,
                 ..Mask::default()
             };
             let axis = DistanceAxis::new(&problem, &mask);
             let positions: Vec<isize> = axis.relative_positions().collect();
-            assert_eq!(positions.len(), len_q + len_kv - 1);
+            let len = match query_offsets {
+                None => len_q + len_kv - 1,
+                Some(_) => 2 * (len_q + len_kv) - 1,
+            };
+            assert_eq!(positions.len(), len);
             let mut used = vec![false; axis.len()];
-            for query in 0..len_q {
-                for key in 0..len_kv {
-                    let position = mask.position(&problem, 0, query);
+            for item in 0..problem.batch {
+                for (query, key) in (0..len_q).flat_map(|i| (0..len_kv).map(move |j| (i, j))) {
+                    let position = mask.position(&problem, item, query);
                     let index = axis.index(position, key);
-                    assert_eq!(index, query + len_kv - 1 - key, "{axis:?}");
+                    let entry = match query_offsets {
+                        None => query + len_kv - 1 - key,
+                        Some(offsets) => (query + len_q + len_kv - 1 - key)
+                            .strict_add_signed(offsets[item] as isize),
+                    };
+                    assert_eq!(index, entry, "{axis:?}");
                     used[index] = true;
                     let expected = key as isize - position;
                     assert_eq!(positions[index], expected, "{query} {key} {axis:?}");
-                }
-            }
-            assert!(used.into_iter().all(|used| used), "{axis:?}");
-        }
-        // Every offset that is allowed, one per batch item.
-        let offsets: Vec<i64> = (-(len_q as i64)..=len_kv as i64).collect();
-        let problem = Problem {
-            batch: offsets.len(),
-            ..problem(len_q, len_kv)
-        };
-        for causal in [None, Some(CausalAlignment::TopLeft)] {
-            let mask = Mask {
-                by_position: PositionMask::new(causal, None),
-                query_offsets: Some(&offsets),
-                ..Mask::default()
-            };
-            let axis = DistanceAxis::new(&problem, &mask);
-            let positions: Vec<isize> = axis.relative_positions().collect();
-            assert_eq!(positions.len(), 2 * (len_q + len_kv) - 1);
-            let mut used = vec![false; axis.len()];
-            for (item, &offset) in offsets.iter().enumerate() {
-                for (query, key) in (0..len_q).flat_map(|i| (0..len_kv).map(move |j| (i, j))) {
-                    let index = axis.index(mask.position(&problem, item, query), key);
-                    let entry = offset + (query + len_q + len_kv - 1) as i64 - key as i64;
-                    assert_eq!(index as i64, entry, "{axis:?}");
-                    assert_eq!(
-                        positions[index] as i64,
-                        key as i64 - query as i64 - offset,
-                        "{axis:?}"
-                    );
-                    used[index] = true;
                 }
             }
             assert!(used.into_iter().all(|used| used), "{axis:?}");

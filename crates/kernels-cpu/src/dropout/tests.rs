@@ -5,6 +5,10 @@ use super::*;
 const SAMPLES: usize = 1 << 20;
 const ROW: usize = 1 << 10;
 
+fn dropout(probability: f64, seed: u64) -> AttentionDropout {
+    AttentionDropout { probability, seed }
+}
+
 /// Kept bits of `SAMPLES` weights, the rows numbered from `from`.
 fn pattern(dropout: AttentionDropout, batch_item: usize, head: usize, from: usize) -> Vec<bool> {
     (0..SAMPLES / ROW)
@@ -32,11 +36,7 @@ fn answers_are_pinned_for_other_devices() {
     // Computed by a separate program (Python integers) from the definition in the docs.
     assert_eq!(AttentionDropout::mix(0), 0);
     assert_eq!(AttentionDropout::mix(1), 0x0427_41d6);
-    let row = AttentionDropout {
-        probability: 0.25,
-        seed: 0x0123_4567_89ab_cdef,
-    }
-    .row(2, 3, 5);
+    let row = dropout(0.25, 0x0123_4567_89ab_cdef).row(2, 3, 5);
     assert_eq!(row.state, [0xe98c_139b, 0x75da_5fe7]);
     assert_eq!(row.threshold, 1 << 29);
     assert_eq!(
@@ -71,10 +71,7 @@ fn the_documented_function_is_the_implemented_one() {
                 a = mix(a ^ word);
                 b = mix((b + a) % MODULUS);
             }
-            let dropout = AttentionDropout {
-                probability: 0.3,
-                seed,
-            };
+            let dropout = dropout(0.3, seed);
             let row = dropout.row(batch_item as usize, head as usize, query as usize);
             for key in 0..97 {
                 let bits = key_hash(a, b, key);
@@ -86,22 +83,8 @@ fn the_documented_function_is_the_implemented_one() {
 }
 
 #[test]
-fn one_weight_and_a_row_agree() {
-    let dropout = AttentionDropout {
-        probability: 0.5,
-        seed: 11,
-    };
-    let row = dropout.row(1, 2, 3);
-    assert!((0..200).all(|key| row.keep(key) == dropout.keep(1, 2, 3, key)));
-}
-
-#[test]
 fn a_filled_row_is_the_row() {
-    let row = AttentionDropout {
-        probability: 0.4,
-        seed: 11,
-    }
-    .row(1, 2, 3);
+    let row = dropout(0.4, 11).row(1, 2, 3);
     let mut factors = [7.0; 97];
     row.fill(&mut factors, 2.5);
     for (key, factor) in factors.into_iter().enumerate() {
@@ -111,10 +94,7 @@ fn a_filled_row_is_the_row() {
 
 #[test]
 fn probability_zero_keeps_everything() {
-    let dropout = AttentionDropout {
-        probability: 0.0,
-        seed: 7,
-    };
+    let dropout = dropout(0.0, 7);
     assert!(pattern(dropout, 0, 0, 0).into_iter().all(|kept| kept));
     assert_eq!(dropout.kept_scale(), 1.0);
 }
@@ -122,11 +102,7 @@ fn probability_zero_keeps_everything() {
 #[test]
 fn the_keep_rate_is_within_five_deviations() {
     for (seed, probability) in [0.001, 0.1, 0.25, 0.5, 0.9, 0.999].into_iter().enumerate() {
-        let dropout = AttentionDropout {
-            probability,
-            seed: seed as u64,
-        };
-        let kept = pattern(dropout, 1, 2, 0)
+        let kept = pattern(dropout(probability, seed as u64), 1, 2, 0)
             .into_iter()
             .filter(|&kept| kept)
             .count() as f64;
@@ -143,15 +119,7 @@ fn the_keep_rate_is_within_five_deviations() {
 fn the_rate_of_single_rows_and_columns_varies_as_much_as_chance_allows() {
     // A poor row hash passes the global rate with rows that are all 0.4 or 0.6: look at the variance between rows.
     let probability = 0.3;
-    let kept = pattern(
-        AttentionDropout {
-            probability,
-            seed: 3,
-        },
-        0,
-        0,
-        0,
-    );
+    let kept = pattern(dropout(probability, 3), 0, 0, 0);
     let rows = SAMPLES / ROW;
     let variance = probability * (1.0 - probability);
     let chi_squared = |counts: &[f64], each: f64| {
@@ -181,8 +149,8 @@ fn the_rate_of_single_rows_and_columns_varies_as_much_as_chance_allows() {
 fn neighbours_along_every_axis_are_independent() {
     for probability in [0.1, 0.5] {
         let seed = 0x5eed;
-        let dropout = AttentionDropout { probability, seed };
-        let seeded = |seed| AttentionDropout { probability, seed };
+        let seeded = |seed| dropout(probability, seed);
+        let dropout = seeded(seed);
         let base = pattern(dropout, 0, 0, 0);
         let mut others = vec![
             ("next head", pattern(dropout, 0, 1, 0)),
@@ -212,26 +180,8 @@ fn neighbours_along_every_axis_are_independent() {
 }
 
 #[test]
-fn axes_are_not_interchangeable() {
-    let dropout = AttentionDropout {
-        probability: 0.5,
-        seed: 1,
-    };
-    let row = |batch_item, head, query| dropout.row(batch_item, head, query).state;
-    assert_ne!(row(0, 0, 1), row(0, 1, 0));
-    assert_ne!(row(0, 1, 0), row(1, 0, 0));
-    assert_ne!(row(2, 3, 5), row(5, 3, 2));
-}
-
-#[test]
 fn only_probabilities_below_one_are_valid() {
-    let check = |probability| {
-        AttentionDropout {
-            probability,
-            seed: 0,
-        }
-        .validate()
-    };
+    let check = |probability| dropout(probability, 0).validate();
     for probability in [0.0, 0.5, 1.0_f64.next_down()] {
         assert_eq!(check(probability), Ok(()));
     }
@@ -242,12 +192,6 @@ fn only_probabilities_below_one_are_valid() {
         check(1.5).unwrap_err().to_string(),
         "the dropout probability must be at least 0 and less than 1, but is 1.5"
     );
-    assert_eq!(
-        AttentionDropout {
-            probability: 1.0_f64.next_down(),
-            seed: 0
-        }
-        .threshold(),
-        u32::MAX >> 1
-    );
+    let most = dropout(1.0_f64.next_down(), 0);
+    assert_eq!(most.threshold(), u32::MAX >> 1);
 }

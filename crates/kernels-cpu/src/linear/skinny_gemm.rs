@@ -51,12 +51,6 @@ impl<T: Element> SkinnyGemm<'_, T> {
         slice.checked_sub(1).map_or(0, end)..end(slice)
     }
 
-    fn workers(&self, execution: Execution) -> usize {
-        // A number of the matrix counts as several operations, because it comes from memory.
-        let operations = (self.rows + 8) as f64 * self.depth as f64 * self.columns as f64;
-        execution.workers(ENDS.len(), operations)
-    }
-
     /// Row stride of the sums. A power of two would cause L1 set conflicts.
     fn sums_rs(&self) -> usize {
         elements([self.columns.div_ceil(MAX_LANES) + 1, MAX_LANES])
@@ -91,8 +85,10 @@ impl<T: Element> SkinnyGemm<'_, T> {
 
     /// The sums of each slice.
     fn sum_slices(&self, sums: &mut [T::Real], execution: Execution) {
+        // A number of the matrix counts as several operations, because it comes from memory.
+        let operations = (self.rows + 8) as f64 * self.depth as f64 * self.columns as f64;
         for_each(
-            self.workers(execution),
+            execution.workers(ENDS.len(), operations),
             DEPTH * MAX_LANES,
             sums.chunks_exact_mut(self.sums()).enumerate(),
             |(slice, sums), rest| {

@@ -42,38 +42,21 @@ fn empty_batches_and_lengths_are_legal() {
 
 #[test]
 fn errors_name_the_offending_values() {
-    let message = |problem: Problem| problem.validate().unwrap_err().to_string();
+    let message = |set: fn(&mut Problem)| {
+        let mut problem = PRIMES;
+        set(&mut problem);
+        problem.validate().unwrap_err().to_string()
+    };
     assert_eq!(
-        message(Problem {
-            heads_kv: 4,
-            ..PRIMES
-        }),
+        message(|problem| problem.heads_kv = 4),
         "heads_kv must divide heads_q, but heads_q is 15 and heads_kv is 4"
     );
-    let zero = "must be at least 1, but is 0";
-    assert_eq!(
-        message(Problem {
-            heads_q: 0,
-            ..PRIMES
-        }),
-        format!("heads_q {zero}")
-    );
-    assert_eq!(
-        message(Problem {
-            heads_kv: 0,
-            ..PRIMES
-        }),
-        format!("heads_kv {zero}")
-    );
-    assert_eq!(
-        message(Problem {
-            dim_qk: 0,
-            ..PRIMES
-        }),
-        format!("dim_qk {zero}")
-    );
-    assert_eq!(
-        message(Problem { dim_v: 0, ..PRIMES }),
-        format!("dim_v {zero}")
-    );
+    for (name, message) in [
+        ("heads_q", message(|problem| problem.heads_q = 0)),
+        ("heads_kv", message(|problem| problem.heads_kv = 0)),
+        ("dim_qk", message(|problem| problem.dim_qk = 0)),
+        ("dim_v", message(|problem| problem.dim_v = 0)),
+    ] {
+        assert_eq!(message, format!("{name} must be at least 1, but is 0"));
+    }
 }

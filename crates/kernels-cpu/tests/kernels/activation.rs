@@ -2,7 +2,7 @@
 
 use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions};
 
-use crate::run::INSTRUCTIONS;
+use crate::run::{executions, sentence};
 
 pub const ALL: [Activation; 8] = [
     Activation::Identity,
@@ -15,15 +15,8 @@ pub const ALL: [Activation; 8] = [
     Activation::ClampedQuickGelu,
 ];
 
-pub fn executions() -> Vec<Execution> {
-    let execution = |&instructions| {
-        [1, 3].map(|threads| Execution {
-            threads,
-            instructions,
-        })
-    };
-    INSTRUCTIONS.iter().flat_map(execution).collect()
-}
+/// The numbers of threads to run on.
+pub const THREADS: &[usize] = &[1, 3];
 
 pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
@@ -86,7 +79,7 @@ fn every_number() {
             activation,
         };
         let mut largest = 0.0;
-        for execution in executions() {
+        for execution in executions(THREADS) {
             let mut actual = numbers.clone();
             activated.in_place(&mut actual, execution);
             for (&x, actual) in numbers.iter().zip(actual) {
@@ -109,60 +102,65 @@ pub fn eighths(seed: usize, count: usize) -> Vec<f32> {
     (0..count).map(number).collect()
 }
 
-#[test]
-fn every_size() {
+/// Calls `check` for every function, with and without a bias, for several sizes, and for every execution. It gets the function for plain rows, the one
+/// for rows of gate and up, whose bias is twice as long, and the number of rows.
+pub fn for_every_size(check: impl Fn([Activated<'_>; 2], usize, Execution)) {
     for activation in ALL {
         for (rows, columns) in [(0, 3), (1, 1), (3, 7), (2, 8), (5, 17), (2, 67)] {
-            let [x, gates] = [1, 2].map(|parts| eighths(parts, parts * rows * columns));
-            for with_bias in [false, true] {
-                let bias = |count| match with_bias {
-                    true => eighths(3, count),
-                    false => Vec::new(),
-                };
-                let added = |bias: &[f32], column| f64::from(*bias.get(column).unwrap_or(&0.0));
-                for execution in executions() {
-                    let own = bias(columns);
-                    let activated = Activated {
-                        bias: &own,
-                        columns,
-                        activation,
-                    };
-                    let mut actual = x.clone();
-                    activated.in_place(&mut actual, execution);
-                    for (index, (&x, actual)) in x.iter().zip(actual).enumerate() {
-                        let x = f64::from(x) + added(&own, index % columns);
-                        let error = f64::from(actual) - exact(activation, x);
-                        assert!(
-                            error.abs() <= bound(activation, x),
-                            "{activation:?} of {x}: {actual}"
-                        );
-                    }
-
-                    let both = bias(2 * columns);
-                    let activated = Activated {
-                        bias: &both,
-                        ..activated
-                    };
-                    let mut actual = vec![f32::NAN; rows * columns];
-                    activated.gated(&gates, &mut actual, execution);
-                    for (index, actual) in actual.into_iter().enumerate() {
-                        let (row, column) = (index / columns, index % columns);
-                        let number =
-                            |at: usize| f64::from(gates[row * 2 * columns + at]) + added(&both, at);
-                        let (gate, up) =
-                            (number(column), other(activation, number(columns + column)));
-                        let error = f64::from(actual) - exact(activation, gate) * up;
-                        let bound =
-                            bound(activation, gate) * up.abs() + 1.2e-7 * f64::from(actual).abs();
-                        assert!(
-                            error.abs() <= bound,
-                            "{activation:?} of {gate}, {up}: {actual}"
-                        );
-                    }
+            let [own, both] = [1, 2].map(|parts| eighths(3, parts * columns));
+            for biases in [[&[][..]; 2], [&own[..], &both[..]]] {
+                let calls = biases.map(|bias| Activated {
+                    bias,
+                    columns,
+                    activation,
+                });
+                for execution in executions(THREADS) {
+                    check(calls, rows, execution);
                 }
             }
         }
     }
+}
+
+/// What the bias adds to the numbers of a column.
+pub fn added(call: &Activated<'_>, column: usize) -> f64 {
+    f64::from(*call.bias.get(column).unwrap_or(&0.0))
+}
+
+#[test]
+fn every_size() {
+    for_every_size(|[own, both], rows, execution| {
+        let Activated {
+            columns,
+            activation,
+            ..
+        } = own;
+        let [x, gates] = [1, 2].map(|parts| eighths(parts, parts * rows * columns));
+        let mut actual = x.clone();
+        own.in_place(&mut actual, execution);
+        for (index, (&x, actual)) in x.iter().zip(actual).enumerate() {
+            let x = f64::from(x) + added(&own, index % columns);
+            let error = f64::from(actual) - exact(activation, x);
+            assert!(
+                error.abs() <= bound(activation, x),
+                "{activation:?} of {x}: {actual}"
+            );
+        }
+
+        let mut actual = vec![f32::NAN; rows * columns];
+        both.gated(&gates, &mut actual, execution);
+        for (index, actual) in actual.into_iter().enumerate() {
+            let (row, column) = (index / columns, index % columns);
+            let number = |at: usize| f64::from(gates[row * 2 * columns + at]) + added(&both, at);
+            let (gate, up) = (number(column), other(activation, number(columns + column)));
+            let error = f64::from(actual) - exact(activation, gate) * up;
+            let bound = bound(activation, gate) * up.abs() + 1.2e-7 * f64::from(actual).abs();
+            assert!(
+                error.abs() <= bound,
+                "{activation:?} of {gate}, {up}: {actual}"
+            );
+        }
+    });
 }
 
 #[test]
@@ -173,7 +171,7 @@ fn what_is_no_number_stays_so() {
             columns: 9,
             activation,
         };
-        for execution in executions() {
+        for execution in executions(THREADS) {
             let mut x = [1.0f32; 9];
             (x[2], x[8]) = (f32::NAN, f32::NAN);
             activated.in_place(&mut x, execution);
@@ -201,7 +199,7 @@ fn the_largest_numbers_have_the_limits() {
         };
         let numbers = [50.0, 1e3, 1e6, 1e20, f32::MAX].into_iter();
         let numbers: Vec<f32> = numbers.flat_map(|x| [x, -x]).collect();
-        for execution in executions() {
+        for execution in executions(THREADS) {
             let mut actual = numbers.clone();
             activated.in_place(&mut actual, execution);
             for (&x, actual) in numbers.iter().zip(actual) {
@@ -251,12 +249,11 @@ fn rows_that_are_no_rows() {
             columns,
             activation: Activation::Gelu,
         };
-        let call = || match gated {
-            true => activated.gated(&vec![0.0; numbers], &mut [0.0; 4], Execution::available()),
-            false => activated.in_place(&mut vec![0.0; numbers], Execution::available()),
-        };
-        let panic = std::panic::catch_unwind(call).expect_err("it was refused");
-        panic.downcast_ref::<String>().expect("a sentence").clone()
+        let (mut x, execution) = (vec![0.0; numbers], Execution::available());
+        sentence(|| match gated {
+            true => activated.gated(&x, &mut [0.0; 4], execution),
+            false => activated.in_place(&mut x, execution),
+        })
     };
     assert_eq!(refused(&[], 3, 4, false), "4 numbers do not make rows of 3");
     assert_eq!(refused(&[], 0, 4, false), "4 numbers do not make rows of 0");

@@ -2,7 +2,9 @@
 
 use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions};
 
-use super::activation::{ALL, eighths, exact, executions, other, sigmoid};
+use crate::run::{executions, sentence};
+
+use super::activation::{ALL, THREADS, added, eighths, exact, for_every_size, other, sigmoid};
 
 /// The derivative of the formula.
 fn derivative(activation: Activation, x: f64) -> f64 {
@@ -45,7 +47,7 @@ fn every_number() {
             columns: numbers.len(),
             activation,
         };
-        for execution in executions() {
+        for execution in executions(THREADS) {
             let mut actual = vec![1.0; numbers.len()];
             activated.backward_in_place(&numbers, &mut actual, execution);
             for (&x, actual) in numbers.iter().zip(actual) {
@@ -62,74 +64,51 @@ fn every_number() {
 
 #[test]
 fn every_size() {
-    for activation in ALL {
-        for (rows, columns) in [(0, 3), (1, 1), (3, 7), (2, 8), (5, 17), (2, 67)] {
-            let [x, gates] = [1, 2].map(|parts| eighths(parts, parts * rows * columns));
-            let gradient = eighths(5, rows * columns);
-            for with_bias in [false, true] {
-                let bias = |count| match with_bias {
-                    true => eighths(3, count),
-                    false => Vec::new(),
-                };
-                let added = |bias: &[f32], column| f64::from(*bias.get(column).unwrap_or(&0.0));
-                for execution in executions() {
-                    let own = bias(columns);
-                    let activated = Activated {
-                        bias: &own,
-                        columns,
-                        activation,
-                    };
-                    let mut actual = gradient.clone();
-                    activated.backward_in_place(&x, &mut actual, execution);
-                    for (index, actual) in actual.into_iter().enumerate() {
-                        let x = f64::from(x[index]) + added(&own, index % columns);
-                        let exact = f64::from(gradient[index]) * derivative(activation, x);
-                        let error = (f64::from(actual) - exact).abs();
-                        // Gradients are at most 4.
-                        assert!(
-                            error <= 4.0 * bound(exact),
-                            "{activation:?} at {x}: {actual}"
-                        );
-                    }
+    for_every_size(|[own, both], rows, execution| {
+        let Activated {
+            columns,
+            activation,
+            ..
+        } = own;
+        let [x, gates] = [1, 2].map(|parts| eighths(parts, parts * rows * columns));
+        let gradient = eighths(5, rows * columns);
+        let mut actual = gradient.clone();
+        own.backward_in_place(&x, &mut actual, execution);
+        for (index, actual) in actual.into_iter().enumerate() {
+            let x = f64::from(x[index]) + added(&own, index % columns);
+            let exact = f64::from(gradient[index]) * derivative(activation, x);
+            let error = (f64::from(actual) - exact).abs();
+            // Gradients are at most 4.
+            assert!(
+                error <= 4.0 * bound(exact),
+                "{activation:?} at {x}: {actual}"
+            );
+        }
 
-                    let both = bias(2 * columns);
-                    let activated = Activated {
-                        bias: &both,
-                        ..activated
-                    };
-                    let mut actual = vec![f32::NAN; 2 * rows * columns];
-                    activated.backward_gated(&gates, &gradient, &mut actual, execution);
-                    for row in 0..rows {
-                        let of = |at: usize| {
-                            let number =
-                                f64::from(gates[row * 2 * columns + at]) + added(&both, at);
-                            (number, f64::from(actual[row * 2 * columns + at]))
-                        };
-                        for column in 0..columns {
-                            let ((gate, of_gate), (up, of_up)) = (of(column), of(columns + column));
-                            let gradient = f64::from(gradient[row * columns + column]);
-                            let inside = match activation {
-                                Activation::ClampedQuickGelu => up.abs() <= 7.0,
-                                _ => true,
-                            };
-                            let exact_gate =
-                                gradient * other(activation, up) * derivative(activation, gate);
-                            let exact_up =
-                                gradient * exact(activation, gate) * f64::from(u8::from(inside));
-                            for (actual, exact) in [(of_gate, exact_gate), (of_up, exact_up)] {
-                                let error = (actual - exact).abs();
-                                // Incoming gradients are at most 4, and their factors at most 9.
-                                assert!(
-                                    error <= 40.0 * bound(exact),
-                                    "{activation:?} at {gate}, {up}: {actual} for {exact}"
-                                );
-                            }
-                        }
-                    }
+        let mut actual = vec![f32::NAN; 2 * rows * columns];
+        both.backward_gated(&gates, &gradient, &mut actual, execution);
+        for row in 0..rows {
+            let of = |at: usize| {
+                let number = f64::from(gates[row * 2 * columns + at]) + added(&both, at);
+                (number, f64::from(actual[row * 2 * columns + at]))
+            };
+            for column in 0..columns {
+                let ((gate, of_gate), (up, of_up)) = (of(column), of(columns + column));
+                let gradient = f64::from(gradient[row * columns + column]);
+                let inside = activation != Activation::ClampedQuickGelu || up.abs() <= 7.0;
+                let exact_gate = gradient * other(activation, up) * derivative(activation, gate);
+                let exact_up = gradient * exact(activation, gate) * f64::from(u8::from(inside));
+                for (actual, exact) in [(of_gate, exact_gate), (of_up, exact_up)] {
+                    let error = (actual - exact).abs();
+                    // Incoming gradients are at most 4, and their factors at most 9.
+                    assert!(
+                        error <= 40.0 * bound(exact),
+                        "{activation:?} at {gate}, {up}: {actual} for {exact}"
+                    );
                 }
             }
         }
-    }
+    });
 }
 
 #[test]
@@ -140,7 +119,7 @@ fn infinities_have_the_gradient_of_large_numbers() {
             columns: 2,
             activation,
         };
-        for execution in executions() {
+        for execution in executions(THREADS) {
             let mut gradient = [1.0, 1.0];
             let x = [f32::INFINITY, f32::NEG_INFINITY];
             activated.backward_in_place(&x, &mut gradient, execution);
@@ -166,7 +145,7 @@ fn what_is_no_number_stays_so_and_reaches_nothing_else() {
             columns: 9,
             activation,
         };
-        for execution in executions() {
+        for execution in executions(THREADS) {
             // NaN in `x` makes the gradient NaN, except for functions whose derivative at NaN is 1.
             let mut gradient = [1.0f32; 9];
             let mut x = [1.0f32; 9];
@@ -196,7 +175,7 @@ fn what_is_no_number_stays_so_and_reaches_nothing_else() {
         columns: 1,
         activation: Activation::ClampedQuickGelu,
     };
-    for execution in executions() {
+    for execution in executions(THREADS) {
         let mut out = [0.0; 2];
         activated.backward_gated(&[NAN, 9.0], &[1.0], &mut out, execution);
         assert!(out[0].is_nan() && out[1] == 0.0, "{out:?}, {execution:?}");
@@ -247,18 +226,13 @@ fn rows_that_are_no_rows() {
         columns: 2,
         activation: Activation::Gelu,
     };
-    let sentence = |call: &dyn Fn()| {
-        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
-        let panic = panic.expect_err("it was refused");
-        panic.downcast_ref::<String>().expect("a sentence").clone()
-    };
     let execution = Execution::available();
     assert_eq!(
-        sentence(&|| activated.backward_in_place(&[0.0; 4], &mut [0.0; 6], execution)),
+        sentence(|| activated.backward_in_place(&[0.0; 4], &mut [0.0; 6], execution)),
         "4 numbers do not fit 6 of their gradient"
     );
     assert_eq!(
-        sentence(&|| activated.backward_gated(&[0.0; 8], &[0.0; 2], &mut [0.0; 8], execution)),
+        sentence(|| activated.backward_gated(&[0.0; 8], &[0.0; 2], &mut [0.0; 8], execution)),
         "8 numbers of gate and up do not fit 2 of the gradient"
     );
 }

@@ -166,17 +166,9 @@ impl Case {
             });
             alibi + relative
         };
-        let of_head = |head| {
-            self.axis()
-                .relative_positions()
-                .map(move |position| (head, position))
-        };
-        let entries = (0..heads).flat_map(of_head);
-        Some(
-            entries
-                .map(|(head, position)| entry(head, position))
-                .collect(),
-        )
+        let positions: Vec<isize> = self.axis().relative_positions().collect();
+        let of_head = |head| positions.iter().map(move |&position| entry(head, position));
+        Some((0..heads).flat_map(of_head).collect())
     }
 
     /// Replaces the gradient of the distance bias by those of the slopes and the table, as the oracle names them.

@@ -10,7 +10,7 @@ use burn_attn_kernels_cpu::{
 
 use half::{bf16, f16};
 
-use crate::case::coarse;
+use crate::{case::coarse, run::executions};
 
 const PROBLEM: Problem = Problem {
     batch: 1,
@@ -42,6 +42,11 @@ impl VisibleForm<1> for Equal {
     }
 }
 
+/// One captured tensor of this shape.
+fn pairs(numbers: &[f32], shape: [usize; 4]) -> [Captured<'_, f32>; 1] {
+    [Captured::Pairs(Broadcast::new(numbers, shape).unwrap())]
+}
+
 fn inputs() -> Inputs<'static, f32> {
     Inputs::new(PROBLEM, &[0.5; 12], &[0.25; 10], &[1.0; 10])
 }
@@ -57,12 +62,8 @@ fn refused(inputs: Inputs<'_, f32>) -> String {
 #[test]
 fn captured_numbers_that_do_not_fit() {
     let factor = Looped::<_, 1>(Factor);
-    let of_heads = [Captured::Pairs(
-        Broadcast::new(&[1.0; 3], [1, 3, 1, 1]).unwrap(),
-    )];
-    let of_pairs = [Captured::Pairs(
-        Broadcast::new(&[1.0; 15], [1, 1, 3, 5]).unwrap(),
-    )];
+    let of_heads = pairs(&[1.0; 3], [1, 3, 1, 1]);
+    let of_pairs = pairs(&[1.0; 15], [1, 1, 3, 5]);
     let score = |captured| Inputs {
         score_function: Some(ScoreFunction {
             form: &factor,
@@ -146,9 +147,7 @@ impl VisibleForm<1> for Strict {
 #[test]
 fn forms_are_asked_about_pairs_of_the_call_only() {
     let strict = Looped::<_, 1>(Strict);
-    let captured = [Captured::Pairs(
-        Broadcast::new(&[1.0, 2.0, 3.0, 4.0, 5.0], [1, 1, 1, 5]).unwrap(),
-    )];
+    let captured = pairs(&[1.0, 2.0, 3.0, 4.0, 5.0], [1, 1, 1, 5]);
     let integers = [Broadcast::new(&[1, 2, 3, 4, 5], [1, 1, 1, 5]).unwrap()];
     let inputs = Inputs {
         score_function: Some(ScoreFunction {
@@ -162,42 +161,43 @@ fn forms_are_asked_about_pairs_of_the_call_only() {
         }),
         ..inputs()
     };
-    let (mut output, mut logsumexp) = ([0.0; 12], [0.0; 6]);
-    let rows = RowsMut::contiguous(&mut output, 2, 3, 2);
-    forward(&inputs, rows, &mut logsumexp, Execution::sequential()).unwrap();
-    let upstream = Upstream {
-        output: Rows::contiguous(&output, 2, 3, 2),
-        logsumexp: &logsumexp,
-        output_gradient: Rows::contiguous(&[1.0; 12], 2, 3, 2),
-        logsumexp_gradient: None,
-    };
-    let (mut q, mut of_keys) = ([0.0; 12], [0.0; 5]);
-    let gradients = Gradients {
-        q: Some(RowsMut::contiguous(&mut q, 2, 3, 2)),
-        captured: Some(&mut of_keys),
-        ..Gradients::default()
-    };
-    backward(&inputs, &upstream, gradients, Execution::sequential()).unwrap();
-    // One query is one line along its keys.
-    let problem = Problem {
-        len_q: 1,
-        ..PROBLEM
-    };
-    let one = Inputs {
-        problem,
-        q: Rows::contiguous(&[0.5; 4], 2, 1, 2),
-        ..inputs
-    };
-    let rows = RowsMut::contiguous(&mut output[..4], 2, 1, 2);
-    forward(&one, rows, &mut logsumexp[..2], Execution::sequential()).unwrap();
+    // Without vectors, the last of three queries is a panel of its own.
+    for execution in executions(&[1]) {
+        let (mut output, mut logsumexp) = ([0.0; 12], [0.0; 6]);
+        let rows = RowsMut::contiguous(&mut output, 2, 3, 2);
+        forward(&inputs, rows, &mut logsumexp, execution).unwrap();
+        let upstream = Upstream {
+            output: Rows::contiguous(&output, 2, 3, 2),
+            logsumexp: &logsumexp,
+            output_gradient: Rows::contiguous(&[1.0; 12], 2, 3, 2),
+            logsumexp_gradient: None,
+        };
+        let (mut q, mut of_keys) = ([0.0; 12], [0.0; 5]);
+        let gradients = Gradients {
+            q: Some(RowsMut::contiguous(&mut q, 2, 3, 2)),
+            captured: Some(&mut of_keys),
+            ..Gradients::default()
+        };
+        backward(&inputs, &upstream, gradients, execution).unwrap();
+        // One query is one line along its keys.
+        let problem = Problem {
+            len_q: 1,
+            ..PROBLEM
+        };
+        let one = Inputs {
+            problem,
+            q: Rows::contiguous(&[0.5; 4], 2, 1, 2),
+            ..inputs
+        };
+        let rows = RowsMut::contiguous(&mut output[..4], 2, 1, 2);
+        forward(&one, rows, &mut logsumexp[..2], execution).unwrap();
+    }
 }
 
 #[test]
 fn a_gradient_of_captured_numbers_that_does_not_fit() {
     let factor = Looped::<_, 1>(Factor);
-    let of_heads = [Captured::Pairs(
-        Broadcast::new(&[1.0; 2], [1, 2, 1, 1]).unwrap(),
-    )];
+    let of_heads = pairs(&[1.0; 2], [1, 2, 1, 1]);
     let inputs = Inputs {
         score_function: Some(ScoreFunction {
             form: &factor,
@@ -237,9 +237,7 @@ fn gradient<T: Element<Real = f32>>(len_q: usize, of: fn(f64) -> T) -> [f32; 2] 
     };
     let numbers = |seed, count| -> Vec<T> { coarse(seed, count).into_iter().map(of).collect() };
     let (q, k, v) = (numbers(1, 4 * len_q), numbers(2, 180), numbers(3, 90 * 24));
-    let captured = [Captured::Pairs(
-        Broadcast::new(&[4.0, -3.0], [1, 2, 1, 1]).unwrap(),
-    )];
+    let captured = pairs(&[4.0, -3.0], [1, 2, 1, 1]);
     let inputs = Inputs {
         score_function: Some(ScoreFunction {
             form: &Looped::<_, 1>(Factor),

@@ -1,13 +1,12 @@
-//! What hidden means: rows that see nothing, padding of NaN, and scores beside hidden ones.
+//! What hidden means: rows that see nothing, whole blocks of padding, and scores beside hidden ones.
 
-use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, RelativeBuckets, Window};
+use burn_attn_kernels_cpu::{BlockSize, CausalAlignment};
 use half::f16;
 
 use crate::{
     case::{Case, coarse, tensor},
-    number::Number,
     paths,
-    run::{How, PORTABLE, USUAL, run},
+    run::{PORTABLE, USUAL, run},
 };
 
 /// Cases in which some rows see nothing, one for every way to hide.
@@ -48,17 +47,12 @@ fn cases_with_hidden_rows() -> Vec<Case> {
             let visible = (0..shape.iter().product()).map(|block| block % 5 != 1);
             case.visible_blocks = Some((shape, visible.collect(), size));
         });
+        let per_row = [batch, heads, len_q, 1];
+        let hides = || (0..batch * heads * len_q).map(|row| row % 5 == 1);
+        with(&|case| case.masked = Some((per_row, hides().collect())));
         with(&|case| {
-            let rows = batch * heads * len_q;
-            case.masked = Some((
-                [batch, heads, len_q, 1],
-                (0..rows).map(|row| row % 5 == 1).collect(),
-            ));
-        });
-        with(&|case| {
-            let rows = batch * heads * len_q;
-            let bias = (0..rows).map(|row| if row % 5 == 1 { f64::NEG_INFINITY } else { 0.5 });
-            case.bias = Some(([batch, heads, len_q, 1], bias.collect()));
+            let bias = hides().map(|hides| if hides { f64::NEG_INFINITY } else { 0.5 });
+            case.bias = Some((per_row, bias.collect()));
         });
     }
     cases
@@ -85,22 +79,15 @@ fn rows_that_see_nothing_are_zero_and_have_no_gradient() {
         for how in [USUAL, PORTABLE] {
             let results = run::<f32>(&case, how);
             for &row in &hidden {
-                assert_eq!(
-                    tensor(&results, "logsumexp")[row],
-                    f64::NEG_INFINITY,
-                    "{}",
-                    case.name
-                );
-                let zero = |name, dim: usize| {
-                    tensor(&results, name)[row * dim..][..dim]
-                        .iter()
-                        .all(|&x| x == 0.0)
-                };
-                assert!(
-                    zero("output", p.dim_v) && zero("query gradient", p.dim_qk),
-                    "{}",
-                    case.name
-                );
+                for (name, dim, expected) in [
+                    ("logsumexp", 1, f64::NEG_INFINITY),
+                    ("output", p.dim_v, 0.0),
+                    ("query gradient", p.dim_qk, 0.0),
+                ] {
+                    let numbers = &tensor(&results, name)[row * dim..][..dim];
+                    let are_right = numbers.iter().all(|&x| x == expected);
+                    assert!(are_right, "{}: {name}", case.name);
+                }
             }
             for (name, data) in &results {
                 assert!(data.iter().all(|x| !x.is_nan()), "{}: {name}", case.name);
@@ -109,128 +96,41 @@ fn rows_that_see_nothing_are_zero_and_have_no_gradient() {
     }
 }
 
-/// Cases whose last third of keys no query of batch item 0 sees, one for every way to hide.
-fn cases_with_padding() -> Vec<Case> {
-    let paths = [
-        paths::SHORT,
-        paths::GROUPED,
-        paths::TILES,
-        paths::TALL_TILES,
-    ];
-    let of_one_query = [
-        paths::ONE_QUERY,
-        paths::ONE_QUERY_GROUPED,
-        paths::ONE_QUERY_MANY_KEYS,
-    ];
-    let mut cases = Vec::new();
-    for (name, sizes) in paths.into_iter().chain(of_one_query) {
-        let plain = Case::new(name, sizes);
-        let [batch, heads, len_q, len_kv] = plain.scores();
-        let padding = |at: usize| at < len_kv && at >= first_hidden(len_kv);
-        let mut with = |option: &str, set: &dyn Fn(&mut Case)| {
-            let mut case = plain.clone();
-            case.name = format!("{name}: {option}");
-            set(&mut case);
-            cases.push(case);
-        };
-        with("key lengths", &|case| {
-            let mut lengths = vec![len_kv; batch];
-            lengths[0] = first_hidden(len_kv);
-            case.key_lengths = Some(lengths);
-        });
-        with("segments", &|case| {
-            let keys = (0..batch * len_kv)
-                .map(|at| i64::from(padding(at)))
-                .collect();
-            case.segments = Some((vec![0; batch * len_q], keys));
-        });
-        with("block table", &|case| {
-            case.visible_blocks = Some((
-                [batch, 1, 1, len_kv],
-                (0..batch * len_kv).map(|at| !padding(at)).collect(),
-                BlockSize::from([5, 1]),
-            ));
-        });
-        with("dense mask", &|case| {
-            case.masked = Some((
-                [batch, 1, 1, len_kv],
-                (0..batch * len_kv).map(padding).collect(),
-            ));
-        });
-        with("dense bias", &|case| {
-            let bias = |at| if padding(at) { f64::NEG_INFINITY } else { 0.5 };
-            case.bias = Some((
-                [batch, 1, 1, len_kv],
-                (0..batch * len_kv).map(bias).collect(),
-            ));
-        });
-        if batch == 1 {
-            with("causal window", &|case| {
-                // The last query stands at the last visible key, or before.
-                case.causal = Some(CausalAlignment::TopLeft);
-                case.window = Some(Window {
-                    left: Some(3),
-                    right: None,
-                });
-            });
-            with("relative bias", &|case| {
-                let buckets = RelativeBuckets {
-                    buckets: 4 * (len_q + len_kv),
-                    max_distance: 2 * (len_q + len_kv),
-                    bidirectional: true,
-                };
-                case.causal = Some(CausalAlignment::TopLeft);
-                let mut table = vec![0.5; buckets.buckets * heads];
-                for position in 1..len_kv as isize {
-                    table[buckets.bucket(position) * heads..][..heads].fill(f64::NEG_INFINITY);
-                }
-                case.relative = Some((table, buckets));
-            });
-        }
-    }
-    // A causal mask hides the last third of the keys only if no query stands there.
-    cases.retain(|case| {
-        case.causal.is_none() || case.problem.len_q <= first_hidden(case.problem.len_kv)
-    });
-    cases
-}
-
-fn first_hidden(len_kv: usize) -> usize {
-    len_kv - len_kv / 3
-}
-
-fn assert_padding_is_not_read<T: Number>(case: &Case, how: How) {
-    let p = case.problem;
-    let clean = run::<T>(case, how);
-    let mut dirty = case.clone();
-    for head in 0..p.heads_kv {
-        for key in first_hidden(p.len_kv)..p.len_kv {
-            let row = p.key_row(0, head, key);
-            dirty.key[row * p.dim_qk] = f64::NAN;
-            dirty.key[(row + 1) * p.dim_qk - 1] = f64::INFINITY;
-            dirty.value[row * p.dim_v] = f64::NEG_INFINITY;
-            dirty.value[(row + 1) * p.dim_v - 1] = f64::NAN;
-        }
-    }
-    // Compared as numbers: a NaN equals nothing.
-    for ((name, clean), (_, dirty)) in clean.iter().zip(run::<T>(&dirty, how)) {
-        assert!(
-            *clean == dirty,
-            "{}, {}, {how:?}: {name}",
-            case.name,
-            T::NAME
-        );
-    }
-}
-
+/// The padding is the last third of the keys. In the list of poisons, segments, blocks, masks and dense biases hide only single keys.
 #[test]
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
-fn padding_of_nan_and_infinity_reaches_nothing() {
-    for case in cases_with_padding() {
-        assert_padding_is_not_read::<f32>(&case, USUAL);
-        assert_padding_is_not_read::<f32>(&case, PORTABLE);
-        assert_padding_is_not_read::<f64>(&case, USUAL);
-        assert_padding_is_not_read::<f16>(&case, USUAL);
+fn nan_in_whole_blocks_of_padding_reaches_nothing() {
+    for (name, sizes) in [paths::TILES, paths::TALL_TILES, paths::ONE_QUERY_SPLIT] {
+        let plain = Case::new(name, sizes);
+        let [_, _, len_q, len_kv] = plain.scores();
+        let visible = len_kv - len_kv / 3;
+        let per_key = [1, 1, 1, len_kv];
+        let hides = || (0..len_kv).map(|key| key >= visible);
+        let mut cases = [(); 5].map(|()| plain.clone());
+        cases[0].key_lengths = Some(vec![visible]);
+        cases[1].segments = Some((vec![0; len_q], hides().map(i64::from).collect()));
+        let shows = hides().map(|hides| !hides).collect();
+        cases[2].visible_blocks = Some((per_key, shows, BlockSize::from([5, 1])));
+        cases[3].masked = Some((per_key, hides().collect()));
+        let bias = hides().map(|hides| if hides { f64::NEG_INFINITY } else { 0.5 });
+        cases[4].bias = Some((per_key, bias.collect()));
+        let ways = ["a key length", "segments", "blocks", "a mask", "a bias"];
+        for (way, clean) in ways.into_iter().zip(cases) {
+            let mut dirty = clean.clone();
+            let p = clean.problem;
+            for (rows, dim) in [(&mut dirty.key, p.dim_qk), (&mut dirty.value, p.dim_v)] {
+                for head in rows.chunks_mut(len_kv * dim) {
+                    head[visible * dim..].fill(f64::NAN);
+                }
+            }
+            // Compared as numbers: a NaN equals nothing.
+            for how in [USUAL, PORTABLE] {
+                let same = run::<f32>(&clean, how) == run::<f32>(&dirty, how);
+                assert!(same, "{name}: {way}, {how:?}");
+            }
+            let same = run::<f16>(&clean, USUAL) == run::<f16>(&dirty, USUAL);
+            assert!(same, "{name}: {way}, f16");
+        }
     }
 }
 
@@ -249,16 +149,10 @@ fn a_very_low_score_beside_hidden_keys_gets_all_the_weight() {
         by_bias.bias = Some(([1, 1, 1, 5], keys.map(hide).to_vec()));
         for case in [by_mask, by_bias] {
             for results in [run::<f32>(&case, USUAL), run::<f16>(&case, PORTABLE)] {
-                assert!(
-                    tensor(&results, "output")
-                        .iter()
-                        .all(|&x| x == case.value[2])
-                );
-                assert!(
-                    tensor(&results, "logsumexp")
-                        .iter()
-                        .all(|&x| (x + 4e4).abs() < 0.01)
-                );
+                let [output, logsumexp] =
+                    ["output", "logsumexp"].map(|name| tensor(&results, name));
+                assert!(output.iter().all(|&x| x == case.value[2]));
+                assert!(logsumexp.iter().all(|&x| (x + 4e4).abs() < 0.01));
             }
         }
     }

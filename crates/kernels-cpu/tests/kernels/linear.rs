@@ -1,20 +1,28 @@
 //! Linear layers of many rows.
 
-use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions, Linear};
+use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Linear};
 
-use crate::{case::coarse, run::INSTRUCTIONS};
+use crate::{
+    case::coarse,
+    run::{executions, reals, sentence},
+};
 
 fn numbers(stream: u64, count: usize) -> Vec<f32> {
-    let numbers = coarse(stream, count);
-    numbers.into_iter().map(|x| x as f32).collect()
+    reals::<f32>(&coarse(stream, count))
 }
 
-fn executions() -> Vec<Execution> {
-    let execution = |&instructions| Execution {
-        threads: 2,
-        instructions,
-    };
-    INSTRUCTIONS.iter().map(execution).collect()
+/// A layer without bias and activation.
+fn layer<'a>(x: &'a [f32], weight: &'a [f32], sizes: [usize; 3]) -> Linear<'a> {
+    let [rows, depth, columns] = sizes;
+    Linear {
+        x,
+        weight,
+        bias: &[],
+        rows,
+        depth,
+        columns,
+        activation: Activation::Identity,
+    }
 }
 
 fn run(layer: &Linear<'_>, execution: Execution) -> Vec<f32> {
@@ -46,15 +54,10 @@ fn sums_are_right() {
         let bias = numbers(3, columns);
         for bias in [&[][..], &bias] {
             let layer = Linear {
-                x: &x,
-                weight: &weight,
                 bias,
-                rows,
-                depth,
-                columns,
-                activation: Activation::Identity,
+                ..layer(&x, &weight, [rows, depth, columns])
             };
-            for execution in executions() {
+            for execution in executions(&[2]) {
                 let out = run(&layer, execution);
                 for (index, actual) in out.into_iter().enumerate() {
                     let (row, column) = (index / columns, index % columns);
@@ -84,17 +87,9 @@ fn activations_are_those_of_the_pass_behind() {
     let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
     let bias = numbers(3, columns);
     for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
-        let layer = Linear {
-            x: &x,
-            weight: &weight,
-            bias: &[],
-            rows,
-            depth,
-            columns,
-            activation: Activation::Identity,
-        };
-        for execution in executions() {
-            let mut expected = run(&layer, execution);
+        let plain = layer(&x, &weight, [rows, depth, columns]);
+        for execution in executions(&[2]) {
+            let mut expected = run(&plain, execution);
             let pass = Activated {
                 bias: &bias,
                 columns,
@@ -104,7 +99,7 @@ fn activations_are_those_of_the_pass_behind() {
             let layer = Linear {
                 bias: &bias,
                 activation,
-                ..layer
+                ..plain
             };
             assert_eq!(run(&layer, execution), expected, "{activation:?}");
         }
@@ -116,24 +111,13 @@ fn activations_are_those_of_the_pass_behind() {
 fn threads_change_no_bit() {
     let [rows, depth, columns] = [250, 300, 200];
     let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
-    let layer = Linear {
-        x: &x,
-        weight: &weight,
-        bias: &[],
-        rows,
-        depth,
-        columns,
-        activation: Activation::Identity,
-    };
+    let layer = layer(&x, &weight, [rows, depth, columns]);
     let with = |threads| {
-        let instructions = Instructions::Widest;
-        run(
-            &layer,
-            Execution {
-                threads,
-                instructions,
-            },
-        )
+        let execution = Execution {
+            threads,
+            ..Execution::sequential()
+        };
+        run(&layer, execution)
     };
     assert_eq!(with(1), with(2));
     assert_eq!(with(1), with(5));
@@ -143,17 +127,10 @@ fn threads_change_no_bit() {
 fn slices_that_do_not_fit() {
     let refused = |rows, bias: &[f32]| {
         let layer = Linear {
-            x: &[0.0; 6],
-            weight: &[0.0; 6],
             bias,
-            rows,
-            depth: 3,
-            columns: 2,
-            activation: Activation::Identity,
+            ..layer(&[0.0; 6], &[0.0; 6], [rows, 3, 2])
         };
-        let call = || layer.run(&mut [0.0; 4], Execution::available());
-        let panic = std::panic::catch_unwind(call).expect_err("it was refused");
-        panic.downcast_ref::<String>().expect("a sentence").clone()
+        sentence(|| layer.run(&mut [0.0; 4], Execution::available()))
     };
     assert_eq!(
         refused(3, &[]),

@@ -17,7 +17,6 @@ mod activation;
 mod activation_backward;
 mod allowed;
 mod case;
-mod determinism;
 mod dropout;
 mod errors;
 mod extreme;

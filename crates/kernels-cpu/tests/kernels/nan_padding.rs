@@ -7,7 +7,7 @@ use burn_attn_kernels_cpu::{
     tiled::{Execution, Gradients, Inputs, Rows, RowsMut, Upstream, backward, forward},
 };
 
-use crate::case::fine;
+use crate::{case::fine, run::reals};
 
 /// Two query heads of 64 numbers that share their keys.
 fn problem(len_q: usize, len_kv: usize) -> Problem {
@@ -23,7 +23,7 @@ fn problem(len_q: usize, len_kv: usize) -> Problem {
 }
 
 fn numbers(seed: u64, count: usize) -> Vec<f32> {
-    fine(seed, count).into_iter().map(|x| x as f32).collect()
+    reals::<f32>(&fine(seed, count))
 }
 
 /// The times of a forward and of a backward pass, after which no number is NaN.

@@ -34,8 +34,11 @@ fn named(plain: Plain<'_>, option: &str, set: impl Fn(&mut Case)) -> Case {
     case
 }
 
+fn window(left: Option<usize>, right: Option<usize>) -> Option<Window> {
+    Some(Window { left, right })
+}
+
 fn masks(plain: Plain<'_>) -> Vec<Case> {
-    let window = |left, right| Some(Window { left, right });
     let mut cases = vec![
         named(plain, "causal", |case| case.causal = Some(BottomRight)),
         named(plain, "causal top-left", |case| case.causal = Some(TopLeft)),
@@ -116,18 +119,12 @@ fn offsets(plain: Plain<'_>) -> Vec<Case> {
             case.query_offsets = Some(ends.into_iter().cycle().take(p.batch).collect());
         }),
         named(plain, "a window at offsets", |case| {
-            case.window = Some(Window {
-                left: Some(case.problem.len_kv / 5),
-                right: Some(2),
-            });
+            case.window = window(Some(case.problem.len_kv / 5), Some(2));
             case.query_offsets = Some(query_offsets(case));
         }),
         named(plain, "a cache of unequal sequences", |case| {
             cache(case);
-            case.window = Some(Window {
-                left: Some(case.problem.len_kv / 3),
-                right: None,
-            });
+            case.window = window(Some(case.problem.len_kv / 3), None);
         }),
         named(plain, "a cache with ALiBi", |case| {
             cache(case);
@@ -241,14 +238,8 @@ fn others(plain: Plain<'_>) -> Vec<Case> {
     vec![
         named(plain, "sinks", |case| case.sinks = Some(sinks(case))),
         named(plain, "sinks of every size", |case| {
-            let sizes = [f64::NEG_INFINITY, 50.0, -50.0, 0.0];
-            case.sinks = Some(
-                sizes
-                    .into_iter()
-                    .cycle()
-                    .take(case.problem.heads_q)
-                    .collect(),
-            );
+            let sizes = [f64::NEG_INFINITY, 50.0, -50.0, 0.0].into_iter().cycle();
+            case.sinks = Some(sizes.take(case.problem.heads_q).collect());
         }),
         named(plain, "sinks, and rows without keys", |case| {
             case.sinks = Some(sinks(case));
@@ -271,10 +262,7 @@ fn others(plain: Plain<'_>) -> Vec<Case> {
 pub fn everything(case: &mut Case) {
     let [batch, heads, len_q, len_kv] = case.scores();
     case.causal = Some(BottomRight);
-    case.window = Some(Window {
-        left: Some(len_kv / 2),
-        right: Some(1),
-    });
+    case.window = window(Some(len_kv / 2), Some(1));
     case.key_lengths = Some(key_lengths(case));
     case.segments = Some(sorted_segments(case));
     let size = BlockSize::from([23, 17]);

@@ -2,7 +2,11 @@
 
 use burn_attn_kernels_cpu::tiled::{Execution, Real, RotaryLayout, Rotation, Rows};
 
-use crate::{case::fine, number::Number, run::INSTRUCTIONS};
+use crate::{
+    case::fine,
+    number::Number,
+    run::{executions, reals},
+};
 
 const LAYOUTS: [RotaryLayout; 2] = [RotaryLayout::HalfSplit, RotaryLayout::Interleaved];
 
@@ -23,10 +27,7 @@ struct Owned<T: Number> {
 impl<T: Number> Owned<T> {
     fn new(sizes: [usize; 4], pairs: usize, offsets: &[usize], layout: RotaryLayout) -> Self {
         let [batch, heads, len, dim] = sizes;
-        let real = |stream, count| -> Vec<T::Real> {
-            let numbers = fine(stream, count);
-            numbers.into_iter().map(T::Real::from_f64).collect()
-        };
+        let real = |stream, count| reals::<T>(&fine(stream, count));
         let positions = offsets.iter().max().map_or(0, |last| last + len);
         let strides = [len * 3 * heads * dim, dim, 3 * heads * dim];
         Self {
@@ -115,22 +116,13 @@ fn check<T: Number>() {
                 for inverse in [false, true] {
                     let mut rotation = Owned::<T>::new(sizes, pairs, offsets, layout);
                     rotation.inverse = inverse;
-                    let run = |&instructions| {
-                        rotation.run(Execution {
-                            threads: 1,
-                            instructions,
-                        })
-                    };
-                    let [first, others @ ..] = INSTRUCTIONS else {
-                        unreachable!("the list is not empty");
-                    };
-                    let found = run(first);
+                    let found = rotation.run(Execution::sequential());
                     let what = format!(
                         "{} {sizes:?}, {pairs} pairs, {layout:?}, {inverse}",
                         T::NAME
                     );
-                    for instructions in others {
-                        assert!(run(instructions) == found, "{what}, {instructions:?}");
+                    for execution in executions(&[1]) {
+                        assert!(rotation.run(execution) == found, "{what}, {execution:?}");
                     }
                     let naive = rotation.naive();
                     assert_eq!(naive.len(), found.len());

@@ -3,8 +3,8 @@
 use burn_attn_kernels_cpu::{
     Blocks, Broadcast, Mask, Options,
     tiled::{
-        Element, Execution, Gradients, Inputs, Instructions, Real, Rows, RowsMut, Upstream,
-        backward, forward,
+        Execution, Gradients, Inputs, Instructions, Real, Rows, RowsMut, Upstream, backward,
+        forward,
     },
 };
 
@@ -21,6 +21,24 @@ pub const INSTRUCTIONS: &[Instructions] = &[
     Instructions::Emulated512,
 ];
 
+/// Every kind of vectors, on each of these numbers of threads.
+pub fn executions(threads: &[usize]) -> Vec<Execution> {
+    let on = |&threads| {
+        INSTRUCTIONS.iter().map(move |&instructions| Execution {
+            threads,
+            instructions,
+        })
+    };
+    threads.iter().flat_map(on).collect()
+}
+
+/// The sentence with which a call panics.
+pub fn sentence(call: impl FnOnce()) -> String {
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+    let panic = result.expect_err("it was refused");
+    panic.downcast_ref::<String>().expect("a sentence").clone()
+}
+
 /// How the tensors lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
@@ -32,24 +50,14 @@ pub enum Layout {
     Expanded,
 }
 
-/// Which gradients are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequiredGrads {
-    pub q: bool,
-    pub k: bool,
-    pub v: bool,
-    pub bias: bool,
-    pub distance_bias: bool,
-    pub sinks: bool,
-}
-
 /// Everything that changes how a call runs, but not what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
     pub instructions: Instructions,
     pub threads: usize,
     pub layout: Layout,
-    pub required: RequiredGrads,
+    /// Which gradients are asked for: of query, key, value, bias, distance bias and sinks.
+    pub required: [bool; 6],
 }
 
 /// One thread, the widest vectors, contiguous tensors, all gradients.
@@ -57,14 +65,7 @@ pub const USUAL: How = How {
     instructions: Instructions::Widest,
     threads: 1,
     layout: Layout::Contiguous,
-    required: RequiredGrads {
-        q: true,
-        k: true,
-        v: true,
-        bias: true,
-        distance_bias: true,
-        sinks: true,
-    },
+    required: [true; 6],
 };
 
 /// Without vector instructions.
@@ -195,14 +196,13 @@ fn elements<T: Number>(numbers: &[f64]) -> Vec<T> {
     numbers.iter().map(element).collect()
 }
 
-fn reals<T: Number>(numbers: &[f64]) -> Vec<T::Real> {
+/// # Panics
+/// As [`elements`].
+pub fn reals<T: Number>(numbers: &[f64]) -> Vec<T::Real> {
     let real = |&x: &f64| {
         let real = T::Real::from_f64(x);
-        assert!(
-            real.to_f64() == x || x.is_nan(),
-            "{x} is not exact for {}",
-            T::NAME
-        );
+        let is_exact = real.to_f64() == x || x.is_nan();
+        assert!(is_exact, "{x} is not exact for {}", T::NAME);
         real
     };
     numbers.iter().map(real).collect()
@@ -325,21 +325,21 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
         output_gradient: incoming.rows(),
         logsumexp_gradient: of_logsumexp.as_deref(),
     };
-    let required = how.required;
+    let [for_q, for_k, for_v, for_bias, for_distance, for_sinks] = how.required;
     let target =
         |required: bool, sizes, dim| required.then(|| Target::<T>::new(sizes, dim, how.layout));
-    let mut q_gradient = target(required.q, of_queries, p.dim_qk);
-    let mut k_gradient = target(required.k, of_keys, p.dim_qk);
-    let mut v_gradient = target(required.v, of_keys, p.dim_v);
+    let mut q_gradient = target(for_q, of_queries, p.dim_qk);
+    let mut k_gradient = target(for_k, of_keys, p.dim_qk);
+    let mut v_gradient = target(for_v, of_keys, p.dim_v);
     let real_gradient = |required: bool, len: Option<usize>| {
         let len = len.filter(|_| required)?;
-        Some(nans::<T>(len))
+        Some(vec![T::Real::from_f64(f64::NAN); len])
     };
     let of_bias = bias.as_ref().map(Operand::elements);
-    let mut bias_gradient = real_gradient(required.bias, of_bias);
+    let mut bias_gradient = real_gradient(for_bias, of_bias);
     let of_distance = distance_bias.as_ref().map(Vec::len);
-    let mut distance_gradient = real_gradient(required.distance_bias, of_distance);
-    let mut sinks_gradient = real_gradient(required.sinks, sinks.as_ref().map(Vec::len));
+    let mut distance_gradient = real_gradient(for_distance, of_distance);
+    let mut sinks_gradient = real_gradient(for_sinks, sinks.as_ref().map(Vec::len));
     let gradients = Gradients {
         q: q_gradient.as_mut().map(Target::rows),
         k: k_gradient.as_mut().map(Target::rows),
@@ -366,10 +366,6 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
     present
         .filter_map(|(name, data)| Some((name, data?)))
         .collect()
-}
-
-fn nans<T: Element>(count: usize) -> Vec<T::Real> {
-    vec![T::Real::from_f64(f64::NAN); count]
 }
 
 /// The results to the last bit.

@@ -2,7 +2,11 @@
 
 use burn_attn_kernels_cpu::tiled::{Execution, Real, SKINNY_ROWS, SkinnyGemm};
 
-use crate::{case::coarse, number::Number, run::INSTRUCTIONS};
+use crate::{
+    case::coarse,
+    number::Number,
+    run::{executions, reals},
+};
 
 const DEPTHS: [usize; 6] = [0, 1, 15, 17, 131, 1024];
 const COLUMNS: [usize; 6] = [1, 7, 8, 16, 67, 256];
@@ -30,16 +34,9 @@ fn run<T: Number>(
 }
 
 fn check_sizes<T: Number>([rows, depth, columns]: [usize; 3]) {
-    let real = |stream, count| -> Vec<T::Real> {
-        let numbers = coarse(stream, count);
-        numbers.into_iter().map(T::Real::from_f64).collect()
-    };
+    let real = |stream, count| reals::<T>(&coarse(stream, count));
     let (x, weight) = (real(1, rows * depth), real(2, depth * columns));
-    for &instructions in INSTRUCTIONS {
-        let execution = Execution {
-            threads: 1,
-            instructions,
-        };
+    for execution in executions(&[1]) {
         let out = run::<T>([rows, depth, columns], &x, &weight, execution);
         for (index, actual) in out.into_iter().enumerate() {
             let (row, column) = (index / columns, index % columns);
@@ -52,7 +49,7 @@ fn check_sizes<T: Number>([rows, depth, columns]: [usize; 3]) {
             let bound = T::EPSILON * size * (1.0 + (depth as f64).sqrt());
             assert!(
                 (actual.to_f64() - sum).abs() <= bound,
-                "{} rows {rows}, depth {depth}, columns {columns} at {row}, {column}: {actual:?} for {sum}, {instructions:?}",
+                "{} rows {rows}, depth {depth}, columns {columns} at {row}, {column}: {actual:?} for {sum}, {execution:?}",
                 T::NAME
             );
         }
@@ -86,8 +83,7 @@ fn sums_are_right_in_f64() {
 #[test]
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn threads_change_nothing() {
-    let numbers =
-        |stream, count| -> Vec<f32> { coarse(stream, count).iter().map(|&x| x as f32).collect() };
+    let numbers = |stream, count| reals::<f32>(&coarse(stream, count));
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(5)
         .build()

@@ -18,7 +18,6 @@ use crate::{
         kernel::{
             backward::TileBackward,
             forward::TileForward,
-            function::FunctionGradient,
             operands::Operands,
             sums::BiasGradient,
             tile::{QUERIES, Queries, padded},
@@ -204,10 +203,8 @@ fn run_task<T: Element>(
                 value_gradient: &mut *value_gradient,
                 distance_gradient: &mut task.distance
                     [in_group * per_head..(in_group + 1) * per_head],
-                function_gradient: FunctionGradient {
-                    sums: &mut task.captured
-                        [in_group * plan.captured..(in_group + 1) * plan.captured],
-                },
+                function_gradient: &mut task.captured
+                    [in_group * plan.captured..(in_group + 1) * plan.captured],
                 bias_gradient,
                 sink_gradient: task.sinks.get_mut(in_group),
                 query_gradient: write.as_mut().map(|write| write as _),

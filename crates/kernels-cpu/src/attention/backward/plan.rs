@@ -15,7 +15,7 @@ use crate::{
         kernel::{
             backward::pieces,
             forward,
-            tile::{QUERIES, padded},
+            tile::{QUERIES, padded, tasks_per_head},
         },
     },
     broadcast::contiguous_strides,
@@ -26,10 +26,6 @@ use crate::{
     },
 };
 
-/// A call has at least this many tasks, if it has as many tiles: a constant, so that the bits do not depend on the number of threads.
-///
-/// With `n = batch · heads_kv`, the parallelism is at most `n · ⌈8 / n⌉`.
-const ENOUGH_TASKS: usize = 8;
 /// The gradient of a bias with a row per query has at least this many sums, its parts included, if there are as many tasks: so many tasks can add to
 /// it at the same time.
 const ENOUGH_SLABS: usize = 4;
@@ -141,7 +137,7 @@ impl Plan {
         let distance = inputs.distance_bias.is_some() && gradients.distance_bias.is_some();
         let heads = problem.batch * problem.heads_kv;
         let tiles = problem.group_size() * problem.len_q.div_ceil(QUERIES);
-        let chunks = ENOUGH_TASKS.div_ceil(heads.max(1)).min(tiles).max(1);
+        let chunks = tasks_per_head(heads, tiles);
         let sums = |required, dim| match required {
             true => problem.len_kv * padded(dim),
             false => 0,

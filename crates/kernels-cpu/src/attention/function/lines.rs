@@ -92,7 +92,7 @@ pub struct Place {
 
 impl Place {
     #[inline(always)]
-    fn at(self, line: usize, index: usize) -> usize {
+    pub(super) fn at(self, line: usize, index: usize) -> usize {
         let offset = line as isize * self.of_line + index as isize * self.of_index;
         self.start.wrapping_add_signed(offset)
     }

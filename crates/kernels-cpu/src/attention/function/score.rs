@@ -217,8 +217,7 @@ impl Place {
         (line, first, count): (usize, usize, usize),
         terms: &[R; CHUNK],
     ) {
-        let offset = line as isize * self.of_line + first as isize * self.of_index;
-        let start = self.start.wrapping_add_signed(offset);
+        let start = self.at(line, first);
         match self.of_index {
             0 => {
                 // A pairwise sum, which the compiler vectorises.

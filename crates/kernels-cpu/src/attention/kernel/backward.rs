@@ -7,7 +7,6 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Problem,
     attention::kernel::{
-        function::FunctionGradient,
         operands::{Operands, WriteRow, dot_products},
         screened::{Screened, all_finite},
         seen::Scores,
@@ -67,7 +66,7 @@ pub struct TileBackward<'a, R> {
     /// The distances of the head, or empty.
     pub(crate) distance_gradient: &'a mut [R],
     /// The gradients of what the score function has captured for the head, or empty.
-    pub(crate) function_gradient: FunctionGradient<'a, R>,
+    pub(crate) function_gradient: &'a mut [R],
     pub(crate) bias_gradient: Option<BiasGradient<'a, R>>,
     pub(crate) sink_gradient: Option<&'a mut R>,
     pub(crate) query_gradient: Option<WriteRow<'a, R>>,
@@ -91,7 +90,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let of_keys = !self.key_gradient.is_empty();
         let of_values = !self.value_gradient.is_empty();
         let of_distances = !self.distance_gradient.is_empty();
-        let of_function = !self.function_gradient.sums.is_empty();
+        let of_function = !self.function_gradient.is_empty();
         let of_scores = self.bias_gradient.is_some() || of_distances || of_function;
         let mut scratch = self.scratch;
         let [
@@ -254,7 +253,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     }
                 }
                 if scoring.score_function.is_some() {
-                    let sums = &mut self.function_gradient;
+                    let sums = &mut *self.function_gradient;
                     scoring.function_gradients(products, &mut gradients, sums);
                 }
                 if self.query_gradient.is_some() {

@@ -11,63 +11,50 @@ use crate::{
             scores::Scoring,
             seen::{Scores, Seen, Visibility},
             tile::Queries,
+            visibility::shown_by,
         },
     },
     simd::real::Real,
 };
 use core::ops::Range;
 
-/// The sums of the gradients of what a score function has captured: one number for each entry of a query head, one tensor after the other.
-pub(crate) struct FunctionGradient<'a, R> {
-    pub(crate) sums: &'a mut [R],
-}
-
 impl<R: Real> Scoring<'_, R> {
-    /// Applies the score function to a panel. `products` gets the scores before it, line after line; it may be empty.
+    /// Applies the score function to a panel or to a single query. `products` gets the scores before it, line after line; it may be
+    /// empty, and is if the scores are side by side.
     pub(super) fn apply_function(&self, scores: &mut Scores<'_, R>, products: &mut [R]) {
         let Some((function, captured)) = self.score_function else {
             return;
         };
-        let lines = self.lines(scores, false);
+        let lines = self.lines(scores);
         let rows = scores.numbers.chunks(scores.stride);
         for (row, products) in rows.zip(products.chunks_exact_mut(lines.len)) {
             products.copy_from_slice(&row[..lines.len]);
         }
         let mut places = [(&[][..], Place::default()); MOST];
-        self.places(captured, scores.seen, false, &mut places);
+        self.places(captured, scores, &mut places);
         function.apply(lines, scores.numbers, &places[..captured.len()]);
     }
 
-    /// As [`apply_function`](Self::apply_function), for a single query.
-    pub(super) fn apply_function_to_query(&self, scores: &mut Scores<'_, R>) {
-        let Some((function, captured)) = self.score_function else {
-            return;
-        };
-        let lines = self.lines(scores, true);
-        let mut places = [(&[][..], Place::default()); MOST];
-        self.places(captured, scores.seen, true, &mut places);
-        function.apply(lines, scores.numbers, &places[..captured.len()]);
-    }
-
-    /// Turns the gradients of a score function's results into those of the `products`, its arguments, and adds up those of the captured numbers.
+    /// Turns the gradients of a score function's results into those of the `products`, its arguments, and adds those of the captured numbers to
+    /// `of_captured`, if it is not empty: one number for each entry of a query head, one tensor after the other.
     pub(super) fn function_gradients(
         &self,
         products: &[R],
         gradients: &mut Scores<'_, R>,
-        of_captured: &mut FunctionGradient<'_, R>,
+        of_captured: &mut [R],
     ) {
         let Some((function, captured)) = self.score_function else {
             return;
         };
-        let lines = self.lines(gradients, false);
+        let lines = self.lines(gradients);
         let mut places = [(&[][..], Place::default()); MOST];
-        self.places(captured, gradients.seen, false, &mut places);
+        self.places(captured, gradients, &mut places);
         let mut sums: [(&mut [R], Place); MOST] = Default::default();
-        let required = match of_captured.sums.is_empty() {
+        let required = match of_captured.is_empty() {
             true => 0,
             false => captured.len(),
         };
-        let mut rest = &mut *of_captured.sums;
+        let mut rest = of_captured;
         let queries = gradients.seen.panel.queries;
         for (captured, sums) in captured.iter().zip(&mut sums[..required]) {
             let (entries, place) = match captured {
@@ -83,17 +70,7 @@ impl<R: Real> Scoring<'_, R> {
                     };
                     (of_queries * of_keys, place)
                 }
-                Captured::Distances(_) => {
-                    let keys = &gradients.seen.keys;
-                    let (entries, start) =
-                        self.distances(queries.batch_item, queries.first, keys.start);
-                    let place = Place {
-                        start,
-                        of_line: -1,
-                        of_index: 1,
-                    };
-                    (entries, place)
-                }
+                Captured::Distances(_) => self.place_of_distances(gradients),
             };
             let (own, others) = rest.split_at_mut(entries);
             *sums = (own, place);
@@ -159,22 +136,13 @@ impl<R: Real> Scoring<'_, R> {
             keys: indices(keys),
             positions: position(queries.first)..position(queries.first + queries.count),
         });
-        let is_whole = || {
-            function.whole.is_some_and(|blocks| {
-                let mut rows = blocks.rows(&queries.range());
-                rows.all(|row| {
-                    let mut columns = blocks.columns(keys);
-                    columns.all(|column| {
-                        (blocks.visible).get(queries.batch_item, queries.head, row, column)
-                    })
-                })
-            })
-        };
-        match shown {
-            Shown::Nothing => Visibility::Hidden,
-            Shown::All => Visibility::Visible,
-            Shown::Some if is_whole() => Visibility::Visible,
-            Shown::Some => Visibility::Partial,
+        match (shown, &function.whole) {
+            (Shown::Nothing, _) => Visibility::Hidden,
+            (Shown::All, _) => Visibility::Visible,
+            (Shown::Some, Some(whole)) if shown_by(whole, queries, keys) == Visibility::Visible => {
+                Visibility::Visible
+            }
+            (Shown::Some, _) => Visibility::Partial,
         }
     }
 
@@ -197,13 +165,14 @@ impl<R: Real> Scoring<'_, R> {
         let Some((loops, function)) = &self.visible_function else {
             return;
         };
-        let Seen { panel, keys, .. } = scores.seen;
-        let along_keys = scores.stride == 1;
-        let queries = panel.queries;
-        let lines = self.lines(scores, along_keys);
+        let lines = self.lines(scores);
         let mut places = [(&[][..], Place::default()); MOST];
-        let at = [queries.batch_item, queries.head, queries.first, keys.start];
-        places_of_integers(function.captured, at, along_keys, &mut places);
+        places_of_integers(
+            function.captured,
+            first_pair(scores),
+            lines.along_keys,
+            &mut places,
+        );
         loops.hide(lines, scores.numbers, &places[..function.captured.len()]);
     }
 
@@ -218,16 +187,16 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
-    fn lines(&self, scores: &Scores<'_, R>, along_keys: bool) -> Lines {
+    /// Scores side by side, which are those of a single query, are one line along its keys.
+    fn lines(&self, scores: &Scores<'_, R>) -> Lines {
         let Seen { panel, keys, .. } = scores.seen;
-        let queries = panel.queries;
-        let first = [queries.batch_item, queries.head, queries.first, keys.start];
+        let along_keys = scores.stride == 1;
         let (count, len) = match along_keys {
             true => (1, keys.len()),
-            false => (keys.len(), queries.count),
+            false => (keys.len(), panel.queries.count),
         };
         Lines {
-            first: self.pair(first),
+            first: self.pair(first_pair(scores)),
             along_keys,
             count,
             len,
@@ -235,37 +204,48 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
-    /// Where the captured numbers of a panel are.
+    /// Where the captured numbers of a panel or of a single query are.
     fn places<'b>(
         &self,
         captured: &[Captured<'b, R>],
-        seen: &Seen,
-        along_keys: bool,
+        scores: &Scores<'_, R>,
         places: &mut [(&'b [R], Place); MOST],
     ) {
-        let (queries, first_key) = (seen.panel.queries, seen.keys.start);
-        let at = [queries.batch_item, queries.head, queries.first, first_key];
+        let (at, along_keys) = (first_pair(scores), scores.stride == 1);
         for (captured, place) in captured.iter().zip(places) {
             *place = match captured {
                 Captured::Pairs(numbers) => (numbers.data(), place_of(numbers, at, along_keys)),
                 Captured::Distances(numbers) => {
-                    let (entries, first) =
-                        self.distances(queries.batch_item, queries.first, first_key);
-                    let (of_line, of_index) = match along_keys {
-                        true => (1, -1),
-                        false => (-1, 1),
-                    };
-                    let start = queries.head * entries + first;
-                    let place = Place {
-                        start,
-                        of_line,
-                        of_index,
-                    };
+                    let (entries, mut place) = self.place_of_distances(scores);
+                    place.start += at[1] * entries;
                     (*numbers, place)
                 }
             };
         }
     }
+
+    /// Entries of a distance bias per head, and where those of a panel or of a single query are among them.
+    fn place_of_distances(&self, scores: &Scores<'_, R>) -> (usize, Place) {
+        let [batch_item, _, query, key] = first_pair(scores);
+        let (entries, start) = self.distances(batch_item, query, key);
+        let (of_line, of_index) = match scores.stride {
+            1 => (1, -1),
+            _ => (-1, 1),
+        };
+        let place = Place {
+            start,
+            of_line,
+            of_index,
+        };
+        (entries, place)
+    }
+}
+
+/// Batch item, head, first query and first key of some scores.
+fn first_pair<R>(scores: &Scores<'_, R>) -> [usize; 4] {
+    let Seen { panel, keys, .. } = scores.seen;
+    let queries = panel.queries;
+    [queries.batch_item, queries.head, queries.first, keys.start]
 }
 
 fn places_of_integers<'a>(

@@ -64,7 +64,7 @@ impl<R: Real> Scoring<'_, R> {
     #[inline(always)]
     pub(crate) fn apply_to_query<S: Simd>(&self, simd: S, scores: &mut Scores<'_, R>) {
         if self.score_function.is_some() {
-            self.apply_function_to_query(scores);
+            self.apply_function(scores, &mut []);
         }
         if let Some(softcap) = self.softcap {
             for score in R::vectors_mut::<S>(scores.numbers) {

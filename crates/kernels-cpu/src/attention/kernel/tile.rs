@@ -13,6 +13,14 @@ pub(crate) const BACKWARD_KEYS: usize = 128;
 /// The most queries of a panel on any machine: two vectors.
 pub(crate) const WIDEST_PANEL: usize = 2 * MAX_LANES;
 
+/// The number of tasks that share the work of each head, which can be cut into at most `most` pieces: a call has at least 8 tasks if it has as many
+/// pieces. The 8 is a constant, so that the bits of the result do not depend on the number of threads.
+///
+/// The parallelism is at most `heads · ⌈8 / heads⌉`.
+pub(crate) fn tasks_per_head(heads: usize, most: usize) -> usize {
+    8_usize.div_ceil(heads.max(1)).min(most).max(1)
+}
+
 /// Length of a row that is read and written in whole vectors, on any machine.
 pub(crate) fn padded(dim: usize) -> usize {
     dim.next_multiple_of(MAX_LANES)

@@ -166,18 +166,10 @@ impl<R: Real> Scoring<'_, R> {
     }
 
     fn blocks(&self, queries: &Queries, keys: &Range<usize>) -> Visibility {
-        let Some(blocks) = self.options.mask.blocks else {
-            return Visibility::Visible;
-        };
-        let (mut some_hidden, mut some_visible) = (false, false);
-        for row in blocks.rows(&queries.range()) {
-            for column in blocks.columns(keys) {
-                let visible = (blocks.visible).get(queries.batch_item, queries.head, row, column);
-                some_visible |= visible;
-                some_hidden |= !visible;
-            }
-        }
-        Visibility::of(some_hidden, some_visible)
+        let blocks = self.options.mask.blocks.as_ref();
+        blocks.map_or(Visibility::Visible, |blocks| {
+            shown_by(blocks, queries, keys)
+        })
     }
 
     /// The segments of some queries, and of some keys.
@@ -315,6 +307,22 @@ impl<R: Real> Scoring<'_, R> {
             }
         }
     }
+}
+
+/// How much a table shows of some queries and keys.
+pub(super) fn shown_by(blocks: &Blocks<'_>, queries: &Queries, keys: &Range<usize>) -> Visibility {
+    let (mut some_hidden, mut some_visible) = (false, false);
+    for row in blocks.rows(&queries.range()) {
+        for column in blocks.columns(keys) {
+            let visible = (blocks.visible).get(queries.batch_item, queries.head, row, column);
+            some_visible |= visible;
+            some_hidden |= !visible;
+        }
+        if some_hidden && some_visible {
+            break;
+        }
+    }
+    Visibility::of(some_hidden, some_visible)
 }
 
 /// Hides the blocks that the table does not show.

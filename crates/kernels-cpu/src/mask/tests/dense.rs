@@ -111,35 +111,25 @@ impl Owned {
                 let mut pieces = queries.chunks(size.queries);
                 let table_row = pieces.position(|piece| piece.contains(&query)).unwrap();
                 for (column, cells) in row.chunks_mut(size.keys).enumerate() {
-                    let at = [item, head, table_row, column];
-                    let flat = at
-                        .iter()
-                        .zip(shape)
-                        .fold(0, |flat, (at, size)| flat * size + at % size);
-                    if !data[flat] {
+                    if !data[flat([item, head, table_row, column], *shape)] {
                         cells.fill(false);
                     }
                 }
             }
             if let Some((data, shape)) = &self.masked {
                 for (key, cell) in row.iter_mut().enumerate() {
-                    // Modulo broadcasts: anything modulo 1 is 0.
-                    let at = [
-                        item % shape[0],
-                        head % shape[1],
-                        query % shape[2],
-                        key % shape[3],
-                    ];
-                    let flat = at
-                        .iter()
-                        .zip(shape)
-                        .fold(0, |flat, (at, size)| flat * size + at);
-                    *cell &= !data[flat];
+                    *cell &= !data[flat([item, head, query, key], *shape)];
                 }
             }
         }
         rows.concat()
     }
+}
+
+/// The index of an element in a tensor of a shape that may repeat: anything modulo 1 is 0.
+fn flat(at: [usize; 4], shape: [usize; 4]) -> usize {
+    let axes = at.into_iter().zip(shape);
+    axes.fold(0, |flat, (at, size)| flat * size + at % size)
 }
 
 fn owned() -> impl Strategy<Value = Owned> {

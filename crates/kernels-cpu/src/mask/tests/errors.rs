@@ -6,18 +6,18 @@ use crate::{Broadcast, FirstKeys, Mask, Segments};
 #[test]
 fn errors_name_the_offending_values() {
     let message = |mask: Mask<'_>| mask.validate(&problem(2, 3, 5, 7)).unwrap_err().to_string();
-    assert_eq!(
+    let key_lengths = |lengths| {
         message(Mask {
-            key_lengths: Some(&[1, 2, 3]),
+            key_lengths: Some(lengths),
             ..Mask::default()
-        }),
+        })
+    };
+    assert_eq!(
+        key_lengths(&[1, 2, 3]),
         "key_lengths needs 2 elements, but has 3"
     );
     assert_eq!(
-        message(Mask {
-            key_lengths: Some(&[7, 8]),
-            ..Mask::default()
-        }),
+        key_lengths(&[7, 8]),
         "key_lengths of batch item 1 is 8, but len_kv is 7"
     );
     let first_keys = |counts| {

@@ -67,11 +67,11 @@ impl<'a> Case<'a> {
         }
     }
 
-    pub fn masked_by(problem: Problem, mask: Mask<'a>) -> Self {
-        Self {
-            mask,
-            ..Self::new(problem)
-        }
+    /// Plain attention but for the mask.
+    pub fn masked_by(problem: Problem, set: impl FnOnce(&mut Mask<'a>)) -> Self {
+        let mut case = Self::new(problem);
+        set(&mut case.mask);
+        case
     }
 
     /// All options together, without a mask.

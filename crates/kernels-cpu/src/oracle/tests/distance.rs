@@ -1,9 +1,7 @@
 //! ALiBi and the relative bias against the equal dense bias, by way of the distance bias.
 
 use super::case::{BUCKETS, Case, PRIMES, TALL, assert_close, numbers};
-use crate::{
-    CausalAlignment, DistanceAxis, Mask, PositionMask, Problem, RelativeBuckets, alibi_slopes,
-};
+use crate::{CausalAlignment, DistanceAxis, Problem, RelativeBuckets, alibi_slopes};
 
 /// The dense bias that equals the distance bias `[heads_q, len_q + len_kv - 1]`.
 fn dense(problem: Problem, axis: DistanceAxis, distance: &[f64]) -> (Vec<f64>, [usize; 4]) {
@@ -31,21 +29,14 @@ fn instances() -> Vec<(Case<'static>, Vec<f64>)> {
             Some(CausalAlignment::BottomRight),
             Some(CausalAlignment::TopLeft),
         ] {
-            let mask = Mask {
-                by_position: PositionMask::new(causal, None),
-                ..Mask::default()
-            };
-            let case = Case {
-                mask,
-                ..Case::with_all_options(problem)
-            };
-            let case = Case {
+            let mut case = Case {
                 bias: None,
                 alibi: None,
                 relative: None,
-                ..case
+                ..Case::with_all_options(problem)
             };
-            let axis = DistanceAxis::new(&problem, &mask);
+            case.mask.by_position.causal = causal;
+            let axis = DistanceAxis::new(&problem, &case.mask);
             let slopes = alibi_slopes(problem.heads_q);
             let distance = slopes.iter().flat_map(|slope| {
                 axis.relative_positions()
@@ -88,22 +79,7 @@ fn instances() -> Vec<(Case<'static>, Vec<f64>)> {
 }
 
 #[test]
-fn both_are_instances_of_the_distance_bias() {
-    for (case, distance) in instances() {
-        let axis = DistanceAxis::new(&case.problem, &case.mask);
-        let spelled = Case {
-            bias: Some(dense(case.problem, axis, &distance)),
-            alibi: None,
-            relative: None,
-            ..case.clone()
-        };
-        assert_eq!(case.forward(), spelled.forward());
-        assert_eq!(case.backward().q, spelled.backward().q);
-    }
-}
-
-#[test]
-fn the_gradient_of_the_distance_bias_carries_on_to_slopes_and_table() {
+fn both_are_instances_of_the_distance_bias_whose_gradient_carries_on_to_slopes_and_table() {
     for (case, distance) in instances() {
         let Problem {
             heads_q,
@@ -118,10 +94,12 @@ fn the_gradient_of_the_distance_bias_carries_on_to_slopes_and_table() {
             relative: None,
             ..case.clone()
         };
-        let of_dense = spelled.backward().bias.unwrap();
+        assert_eq!(case.forward(), spelled.forward());
+        let (gradients, spelled) = (case.backward(), spelled.backward());
+        assert_eq!(gradients.q, spelled.q);
         let mut of_slopes = vec![0.0; heads_q];
         let mut of_table = vec![0.0; BUCKETS.buckets * heads_q];
-        for (flat, gradient) in of_dense.into_iter().enumerate() {
+        for (flat, gradient) in spelled.bias.unwrap().into_iter().enumerate() {
             let (head, query, key) = (
                 flat / (len_q * len_kv),
                 flat / len_kv % len_q,
@@ -133,7 +111,6 @@ fn the_gradient_of_the_distance_bias_carries_on_to_slopes_and_table() {
                 of_table[buckets.bucket(position) * heads_q + head] += gradient;
             }
         }
-        let gradients = case.backward();
         if let Some(alibi) = gradients.alibi {
             assert_close("alibi", &alibi, &of_slopes, 1e-13);
         }
@@ -167,15 +144,10 @@ fn alibi_done_by_hand() {
         batch: 2,
         ..problem
     };
-    let offsets = [-1, 2];
-    let mask = Mask {
-        query_offsets: Some(&offsets),
-        ..Mask::default()
-    };
     let case = Case {
         q: vec![0.0; 4],
         alibi: Some(vec![2.0_f64.ln()]),
-        ..Case::masked_by(two, mask)
+        ..Case::masked_by(two, |mask| mask.query_offsets = Some(&[-1, 2]))
     };
     let near_first = [4.0, 2.0, 1.0].map(|x| x / 7.0);
     let near_last = [1.0, 2.0, 4.0].map(|x| x / 7.0);
@@ -195,18 +167,15 @@ fn a_causal_mask_at_offsets_done_by_hand() {
         dim_qk: 1,
         dim_v: 1,
     };
-    let (offsets, lengths) = ([0, 3, -2], [3, 2, 3]);
-    let mask = Mask {
-        by_position: PositionMask::causal(CausalAlignment::BottomRight),
-        query_offsets: Some(&offsets),
-        key_lengths: Some(&lengths),
-        ..Mask::default()
-    };
     let case = Case {
         q: vec![0.0; 6],
         v: vec![1.0, 3.0, 8.0, 1.0, 3.0, f64::NAN, 1.0, 3.0, 8.0],
         output_gradient: vec![1.0; 6],
-        ..Case::masked_by(problem, mask)
+        ..Case::masked_by(problem, |mask| {
+            mask.by_position.causal = Some(CausalAlignment::BottomRight);
+            mask.query_offsets = Some(&[0, 3, -2]);
+            mask.key_lengths = Some(&[3, 2, 3]);
+        })
     };
     assert_eq!(case.forward().output, [1.0, 2.0, 2.0, 2.0, 0.0, 0.0]);
     let expected = [1.5, 0.5, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];

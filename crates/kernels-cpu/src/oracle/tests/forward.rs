@@ -1,9 +1,7 @@
 //! The forward against the equations that define it.
 
-use super::case::{Case, PRIMES, TALL, assert_close, numbers};
-use crate::{
-    AttentionDropout, Broadcast, CausalAlignment, Mask, PositionMask, Problem, Segments, Window,
-};
+use super::case::{Case, PRIMES, assert_close, numbers};
+use crate::{AttentionDropout, Mask, Problem, Segments};
 
 const EXACT: f64 = 1e-13;
 
@@ -93,44 +91,13 @@ fn grouped_heads_are_repeated_heads() {
 }
 
 #[test]
-fn key_lengths_are_a_shorter_problem() {
-    let lengths = [3, 3];
-    let masked = Case::masked_by(
-        PRIMES,
-        Mask {
-            key_lengths: Some(&lengths),
-            ..Mask::default()
-        },
-    );
-    let short = Case {
-        problem: Problem {
-            len_kv: 3,
-            ..PRIMES
-        },
-        k: rows(&masked.k, 7, 11, 0, 3),
-        v: rows(&masked.v, 7, 13, 0, 3),
-        mask: Mask::default(),
-        ..masked.clone()
-    };
-    let (masked, short) = (masked.forward(), short.forward());
-    assert_eq!(masked.output, short.output);
-    assert_eq!(masked.logsumexp, short.logsumexp);
-}
-
-#[test]
 fn segments_are_separate_problems() {
     let (queries, keys) = ([0, 0, 1, 1, 1].repeat(2), [0, 0, 0, 0, 1, 1, 1].repeat(2));
     let segments = Segments {
         queries: &queries,
         keys: &keys,
     };
-    let packed = Case::masked_by(
-        PRIMES,
-        Mask {
-            segments: Some(segments),
-            ..Mask::default()
-        },
-    );
+    let packed = Case::masked_by(PRIMES, |mask| mask.segments = Some(segments));
     let output = packed.forward().output;
     for (from_q, len_q, from_kv, len_kv) in [(0, 2, 0, 4), (2, 3, 4, 3)] {
         let alone = Case {
@@ -146,38 +113,6 @@ fn segments_are_separate_problems() {
             ..packed.clone()
         };
         assert_eq!(rows(&output, 5, 13, from_q, len_q), alone.forward().output);
-    }
-}
-
-#[test]
-fn a_window_without_a_right_side_is_causal_and_a_bool_mask_can_spell_both() {
-    for problem in [PRIMES, TALL] {
-        let causal = Mask {
-            by_position: PositionMask::causal(CausalAlignment::BottomRight),
-            ..Mask::default()
-        };
-        let window = Window {
-            left: None,
-            right: Some(0),
-        };
-        let hidden: Vec<bool> = (0..problem.len_q * problem.len_kv)
-            .map(|index| (index / problem.len_kv, index % problem.len_kv))
-            .map(|(i, j)| j + problem.len_q > i + problem.len_kv)
-            .collect();
-        let masked = Broadcast::new(&hidden, [1, 1, problem.len_q, problem.len_kv]).unwrap();
-        let expected = Case::masked_by(problem, causal).forward();
-        for mask in [
-            Mask {
-                by_position: PositionMask::window(window),
-                ..Mask::default()
-            },
-            Mask {
-                masked: Some(masked),
-                ..Mask::default()
-            },
-        ] {
-            assert_eq!(Case::masked_by(problem, mask).forward(), expected);
-        }
     }
 }
 

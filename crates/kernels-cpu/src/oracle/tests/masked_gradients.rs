@@ -3,19 +3,13 @@
 use super::case::{PRIMES, TALL, numbers};
 use super::differences::check_mask;
 use crate::CausalAlignment::{BottomRight, TopLeft};
-use crate::{BlockSize, Blocks, Broadcast, Mask, PositionMask, Segments, Window};
+use crate::{BlockSize, Blocks, Broadcast, Segments, Window};
 
 #[test]
 fn causal() {
     for problem in [PRIMES, TALL] {
         for alignment in [BottomRight, TopLeft] {
-            check_mask(
-                problem,
-                Mask {
-                    by_position: PositionMask::causal(alignment),
-                    ..Mask::default()
-                },
-            );
+            check_mask(problem, |mask| mask.by_position.causal = Some(alignment));
         }
     }
 }
@@ -27,60 +21,33 @@ fn window() {
         right: Some(2),
     });
     for causal in [None, Some(BottomRight), Some(TopLeft)] {
-        check_mask(
-            PRIMES,
-            Mask {
-                by_position: PositionMask::new(causal, window),
-                ..Mask::default()
-            },
-        );
+        check_mask(PRIMES, |mask| {
+            mask.by_position.causal = causal;
+            mask.by_position.window = window;
+        });
     }
-    check_mask(
-        TALL,
-        Mask {
-            by_position: PositionMask::new(None, window),
-            ..Mask::default()
-        },
-    );
+    check_mask(TALL, |mask| mask.by_position.window = window);
 }
 
 #[test]
 fn key_lengths() {
-    check_mask(
-        PRIMES,
-        Mask {
-            key_lengths: Some(&[3, 6]),
-            ..Mask::default()
-        },
-    );
-    check_mask(
-        PRIMES,
-        Mask {
-            key_lengths: Some(&[7, 0]),
-            ..Mask::default()
-        },
-    );
+    check_mask(PRIMES, |mask| mask.key_lengths = Some(&[3, 6]));
+    check_mask(PRIMES, |mask| mask.key_lengths = Some(&[7, 0]));
 }
 
 #[test]
 fn query_offsets() {
     for (offsets, lengths) in [([-2, 4], [7, 7]), ([-5, 7], [7, 7]), ([1, -2], [6, 3])] {
         for causal in [None, Some(BottomRight)] {
-            check_mask(
-                PRIMES,
-                Mask {
-                    by_position: PositionMask::new(
-                        causal,
-                        Some(Window {
-                            left: Some(4),
-                            right: None,
-                        }),
-                    ),
-                    key_lengths: Some(&lengths),
-                    query_offsets: Some(&offsets),
-                    ..Mask::default()
-                },
-            );
+            check_mask(PRIMES, |mask| {
+                mask.by_position.causal = causal;
+                mask.by_position.window = Some(Window {
+                    left: Some(4),
+                    right: None,
+                });
+                mask.key_lengths = Some(&lengths);
+                mask.query_offsets = Some(&offsets);
+            });
         }
     }
 }
@@ -89,17 +56,11 @@ fn query_offsets() {
 fn segments() {
     let queries = [0, 0, 1, 1, 5, 0, 1, 1, 2, 2];
     let keys = [0, 0, 1, 1, 1, 1, 9, 0, 0, 1, 1, 1, 1, 2];
-    let segments = Some(Segments {
+    let segments = Segments {
         queries: &queries,
         keys: &keys,
-    });
-    check_mask(
-        PRIMES,
-        Mask {
-            segments,
-            ..Mask::default()
-        },
-    );
+    };
+    check_mask(PRIMES, |mask| mask.segments = Some(segments));
 }
 
 #[test]
@@ -107,14 +68,8 @@ fn masked() {
     for shape in [[2, 6, 5, 7], [2, 1, 1, 7], [1, 6, 5, 1], [1, 1, 5, 7]] {
         let random = numbers(8, shape.iter().product());
         let hidden: Vec<bool> = random.into_iter().map(|number| number > 0.2).collect();
-        let masked = Some(Broadcast::new(&hidden, shape).unwrap());
-        check_mask(
-            PRIMES,
-            Mask {
-                masked,
-                ..Mask::default()
-            },
-        );
+        let masked = Broadcast::new(&hidden, shape).unwrap();
+        check_mask(PRIMES, |mask| mask.masked = Some(masked));
     }
 }
 
@@ -123,16 +78,11 @@ fn block_tables() {
     for shape in [[2, 6, 3, 2], [2, 1, 1, 2], [1, 6, 3, 1]] {
         let random = numbers(8, shape.iter().product());
         let visible: Vec<bool> = random.into_iter().map(|number| number < 0.2).collect();
-        check_mask(
-            PRIMES,
-            Mask {
-                blocks: Some(Blocks {
-                    visible: Broadcast::new(&visible, shape).unwrap(),
-                    size: BlockSize::from([2, 4]),
-                }),
-                ..Mask::default()
-            },
-        );
+        let blocks = Blocks {
+            visible: Broadcast::new(&visible, shape).unwrap(),
+            size: BlockSize::from([2, 4]),
+        };
+        check_mask(PRIMES, |mask| mask.blocks = Some(blocks));
     }
 }
 
@@ -144,29 +94,23 @@ fn all_masks_together() {
         .into_iter()
         .map(|number| number > 0.7)
         .collect();
-    check_mask(
-        PRIMES,
-        Mask {
-            first_keys: None,
-            by_position: PositionMask::new(
-                Some(BottomRight),
-                Some(Window {
-                    left: Some(4),
-                    right: None,
-                }),
-            ),
-            key_lengths: Some(&[6, 5]),
-            query_offsets: Some(&[1, 3]),
-            segments: Some(Segments {
-                queries: &queries,
-                keys: &keys,
-            }),
-            blocks: Some(Blocks {
-                visible: Broadcast::new(&[true, true, true, true, false, true], [1, 1, 2, 3])
-                    .unwrap(),
-                size: BlockSize::from(3),
-            }),
-            masked: Some(Broadcast::new(&hidden, [2, 1, 1, 7]).unwrap()),
-        },
-    );
+    let shown = [true, true, true, true, false, true];
+    check_mask(PRIMES, |mask| {
+        mask.by_position.causal = Some(BottomRight);
+        mask.by_position.window = Some(Window {
+            left: Some(4),
+            right: None,
+        });
+        mask.key_lengths = Some(&[6, 5]);
+        mask.query_offsets = Some(&[1, 3]);
+        mask.segments = Some(Segments {
+            queries: &queries,
+            keys: &keys,
+        });
+        mask.blocks = Some(Blocks {
+            visible: Broadcast::new(&shown, [1, 1, 2, 3]).unwrap(),
+            size: BlockSize::from(3),
+        });
+        mask.masked = Some(Broadcast::new(&hidden, [2, 1, 1, 7]).unwrap());
+    });
 }

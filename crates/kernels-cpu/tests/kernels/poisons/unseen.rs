@@ -24,7 +24,7 @@ pub fn hidden_keys(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     };
     // Every third key, so that hidden and visible keys stand side by side, or all from one on.
     let third = |key: usize| key % 3 == 1;
-    let first = |at: usize| at < len_kv;
+    let of_first = |at: usize| at < len_kv && third(at);
     let tail = len_kv - len_kv / 3;
     let per_key = [batch, 1, 1, len_kv];
     let every = |shape: [usize; 4]| 0..shape.iter().product::<usize>();
@@ -33,11 +33,8 @@ pub fn hidden_keys(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     let infinite = |hides: bool| if hides { f64::NEG_INFINITY } else { 0.5 };
 
     hide("a key length", &|key| key >= tail, &|p| {
-        p.key_lengths = Some(
-            (0..batch)
-                .map(|b| if b == 0 { tail } else { len_kv })
-                .collect(),
-        );
+        let lengths = (0..batch).map(|b| if b == 0 { tail } else { len_kv });
+        p.key_lengths = Some(lengths.collect());
     });
     hide(
         "the causal mask from the top left",
@@ -62,25 +59,22 @@ pub fn hidden_keys(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
         });
     });
     hide("segments", &third, &|p| {
-        let keys = (0..batch * len_kv).map(|at| i64::from(first(at) && third(at)));
+        let keys = (0..batch * len_kv).map(|at| i64::from(of_first(at)));
         p.segments = Some((vec![0; batch * len_q], keys.collect()));
     });
     hide("single blocks", &third, &|p| {
-        let visible = every(per_key).map(|at| !(first(at) && third(at)));
+        let visible = every(per_key).map(|at| !of_first(at));
         p.visible_blocks = Some((per_key, visible.collect(), BlockSize::from([5, 1])));
     });
     hide("a mask per key", &third, &|p| {
-        p.masked = Some((
-            per_key,
-            every(per_key).map(|at| first(at) && third(at)).collect(),
-        ));
+        p.masked = Some((per_key, every(per_key).map(of_first).collect()));
     });
     hide("a causal mask and one per score", &third, &|p| {
         p.causal = Some(BottomRight);
         p.masked = Some((every_score, every(every_score).map(hides).collect()));
     });
     hide("a bias per key", &third, &|p| {
-        let bias = every(per_key).map(|at| infinite(first(at) && third(at)));
+        let bias = every(per_key).map(|at| infinite(of_first(at)));
         p.bias = Some((per_key, bias.collect()));
     });
     hide("a bias per score", &third, &|p| {
@@ -174,11 +168,8 @@ pub fn hidden_rows(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     }
     if batch > 1 {
         hide("a key length of 0", &|row| row / len_q / heads == 1, &|p| {
-            p.key_lengths = Some(
-                (0..batch)
-                    .map(|b| if b == 1 { 0 } else { len_kv })
-                    .collect(),
-            );
+            let lengths = (0..batch).map(|b| if b == 1 { 0 } else { len_kv });
+            p.key_lengths = Some(lengths.collect());
         });
         hide(
             "segments",
