@@ -83,6 +83,14 @@ fn losses(steps: usize, dtype: FloatDType, device: &Device) -> Vec<f64> {
     losses.collect()
 }
 
+/// How far apart two runs are in every step, relative to the first.
+fn apart(wide: &[f64], half: &[f64]) -> Vec<f64> {
+    let pairs = wide.iter().zip(half);
+    pairs
+        .map(|(wide, half)| (half / wide - 1.0).abs())
+        .collect()
+}
+
 fn numbers(tensor: Tensor<2>) -> Vec<f64> {
     tensor.into_data().iter().collect()
 }
@@ -124,9 +132,7 @@ fn the_loss_is_within_a_hundredth_of_f32() {
                 .collect()
         };
         let [wide, half] = [FloatDType::F32, FloatDType::BF16].map(means);
-        let apart = wide.iter().zip(&half).map(|(wide, half)| half / wide - 1.0);
-        let apart: Vec<f64> = apart.map(f64::abs).collect();
-        let most = apart.iter().copied().fold(0.0, f64::max);
+        let most = apart(&wide, &half).into_iter().fold(0.0, f64::max);
         let learned = wide[wide.len() - 1] / wide[0];
         eprintln!(
             "{name}: losses from {:.2} to {:.2}, those of bf16 within {:.2} %",
@@ -146,8 +152,7 @@ fn f16_is_near_f32_too() {
     let device = Device::flex().autodiff();
     let [wide, half] =
         [FloatDType::F32, FloatDType::F16].map(|dtype| losses(WINDOW, dtype, &device));
-    let apart = wide.iter().zip(&half).map(|(wide, half)| half / wide - 1.0);
-    let apart: Vec<f64> = apart.map(f64::abs).collect();
+    let apart = apart(&wide, &half);
     assert!(
         apart.iter().all(|apart| *apart < 0.01),
         "{half:?}, not {wide:?}"

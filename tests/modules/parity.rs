@@ -140,12 +140,8 @@ fn attention_dropout_drops_the_same_weights_on_every_backend() {
         .into_iter()
         .map(|(name, device)| {
             let device = device.autodiff();
-            let module = filled(
-                SelfAttentionConfig::new(15, 3)
-                    .with_dropout(0.5)
-                    .init(&device),
-                1,
-            );
+            let config = SelfAttentionConfig::new(15, 3).with_dropout(0.5);
+            let module = filled(config.init(&device), 1);
             burn_attn::seed(&device, 7);
             let input = SelfAttentionInput::new(tensor([2, 7, 15], 3, &device));
             (name, module.forward(input).into_data())
@@ -160,7 +156,6 @@ fn attention_dropout_drops_the_same_weights_on_every_backend() {
 #[test]
 fn wgpu_agrees() {
     let Some(device) = devices::wgpu() else {
-        println!("skipped: no adapter");
         return;
     };
     let reference = reference();

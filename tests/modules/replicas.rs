@@ -13,7 +13,7 @@ use burn_attn_models::{
         LanguageModelBatch, MovingAverage, Replicas, Seq2SeqBatch, TokenBatch, clip_by_global_norm,
     },
 };
-use burn_attn_tests::{numbers::filled, parameters, sentence};
+use burn_attn_tests::{compare::difference, numbers::filled, parameters, sentence};
 
 const VOCABULARY: usize = 29;
 /// A batch of three rows: the shards of two replicas have two and one.
@@ -51,12 +51,12 @@ fn gradients(model: &LanguageModel, count: usize) -> GradientsParams {
 }
 
 /// The gradients as numbers, in the order of the parameters.
-fn numbers(model: &LanguageModel, gradients: &GradientsParams) -> Vec<f32> {
-    struct Numbers<'a>(&'a GradientsParams, Vec<f32>);
+fn numbers(model: &LanguageModel, gradients: &GradientsParams) -> Vec<f64> {
+    struct Numbers<'a>(&'a GradientsParams, Vec<f64>);
     impl ModuleVisitor for Numbers<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             let gradient = self.0.get::<D>(param.id).expect("it has a gradient");
-            self.1.extend(gradient.into_data().iter::<f32>());
+            self.1.extend(gradient.into_data().iter::<f64>());
         }
     }
     let mut numbers = Numbers(gradients, Vec::new());
@@ -65,23 +65,15 @@ fn numbers(model: &LanguageModel, gradients: &GradientsParams) -> Vec<f32> {
 }
 
 /// The parameters as numbers.
-fn weights(model: &LanguageModel) -> Vec<f32> {
+fn weights(model: &LanguageModel) -> Vec<f64> {
     let values = parameters::values(model).into_values();
-    values
-        .flat_map(|data| data.iter::<f32>().collect::<Vec<_>>())
-        .collect()
-}
-
-/// The largest difference.
-fn apart(actual: &[f32], expected: &[f32]) -> f32 {
-    assert_eq!(actual.len(), expected.len());
-    let apart = actual.iter().zip(expected).map(|(a, b)| (a - b).abs());
-    apart.fold(0.0, f32::max)
+    let numbers = values.map(|data| data.iter::<f64>().collect::<Vec<_>>());
+    numbers.collect::<Vec<_>>().concat()
 }
 
 #[track_caller]
-fn assert_near(actual: &[f32], expected: &[f32], tolerance: f32) {
-    let apart = apart(actual, expected);
+fn assert_near(actual: &[f64], expected: &[f64], tolerance: f64) {
+    let apart = difference(actual, expected);
     assert!(apart <= tolerance, "{apart} apart");
 }
 
@@ -103,11 +95,8 @@ fn clipping_on_all_of_them_is_clipping_on_one() {
         let expected = clip_by_global_norm(gradients(), &model, limit);
         for count in [1, 2, 3] {
             let clipped = Replicas::new(count).clip_by_global_norm(gradients(), &model, limit);
-            assert_near(
-                &numbers(&model, &clipped),
-                &numbers(&model, &expected),
-                1e-7,
-            );
+            let [clipped, expected] = [&clipped, &expected].map(|it| numbers(&model, it));
+            assert_near(&clipped, &expected, 1e-7);
         }
     }
     let nothing = Replicas::new(2).clip_by_global_norm(GradientsParams::new(), &model, 1.0);
@@ -137,11 +126,11 @@ fn gradients_of_two_types_are_clipped_together() {
             [of_weight.dtype(), of_bias.dtype()],
             [DType::F64, DType::F32]
         );
-        let numbers: Vec<f32> = of_weight.into_data().iter::<f32>().collect();
-        [numbers, of_bias.into_data().iter::<f32>().collect()].concat()
+        let numbers: Vec<f64> = of_weight.into_data().iter().collect();
+        [numbers, of_bias.into_data().iter().collect()].concat()
     };
     // The norm is the root of 35 · 9 + 5 · 16.
-    let factor = 0.5 / 395f32.sqrt();
+    let factor = 0.5 / 395f64.sqrt();
     let expected = [vec![3.0 * factor; 35], vec![4.0 * factor; 5]].concat();
     for replicas in [None, Some(1), Some(2), Some(3)] {
         assert_near(&clipped(replicas), &expected, 1e-6);
@@ -161,7 +150,7 @@ fn an_update_by_many_optimizers_is_that_of_one_to_the_bit() {
         })
     };
     let expected = weights(&updated(1, 1));
-    assert!(apart(&expected, &weights(&first)) > 0.005);
+    assert!(difference(&expected, &weights(&first)) > 0.005);
     // More or fewer optimizers than replicas, and more than parameters.
     for (replicas, optimizers) in [(2, 2), (3, 2), (1, 3), (2, 200)] {
         let actual = weights(&updated(replicas, optimizers));
@@ -200,11 +189,9 @@ fn a_moving_average_is_between_its_models_and_keeps_their_parameters() {
     let gradients = gradients(&first, 1);
     let second = AdamConfig::new().init().step(0.1, first.clone(), gradients);
     let average = MovingAverage::new(&first).updated(&second, 0.75);
-    let expected: Vec<f32> = weights(&first)
-        .into_iter()
-        .zip(weights(&second))
-        .map(|(first, second)| 0.75 * first + 0.25 * second)
-        .collect();
+    let pairs = weights(&first).into_iter().zip(weights(&second));
+    let expected = pairs.map(|(first, second)| 0.75 * first + 0.25 * second);
+    let expected: Vec<f64> = expected.collect();
     assert_near(&weights(average.model()), &expected, 1e-6);
 }
 
@@ -347,13 +334,8 @@ fn a_panic_in_a_replica_is_that_of_the_step() {
         alone
     );
     // They are not used up by it.
-    assert_eq!(
-        replicas
-            .step(&model, vec![batch(&TEXTS[..2]), batch(&TEXTS[2..])])
-            .0
-            .len(),
-        2
-    );
+    let halves = vec![batch(&TEXTS[..2]), batch(&TEXTS[2..])];
+    assert_eq!(replicas.step(&model, halves).0.len(), 2);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use burn::{
     },
     module::ParamGroup,
     optim::{AdamConfig, ModuleOptimizer, SgdConfig},
-    tensor::{Device, Tolerance},
+    tensor::{Device, Tensor, Tolerance},
 };
 use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
@@ -63,16 +63,11 @@ fn texts() -> Texts {
 }
 
 fn trainer(folder: &Path, change: impl FnOnce(&mut TrainerConfig)) -> Trainer<LanguageModel, ()> {
-    let schedule = warmup_cosine(0.1, 1, None, 0.0).expect("a schedule");
-    trainer_with(folder, schedule, change)
+    trainer_of(folder, SgdConfig::new().init(), schedule(), change)
 }
 
-fn trainer_with(
-    folder: &Path,
-    schedule: ModuleLrScheduler,
-    change: impl FnOnce(&mut TrainerConfig),
-) -> Trainer<LanguageModel, ()> {
-    trainer_of(folder, SgdConfig::new().init(), schedule, change)
+fn schedule() -> ModuleLrScheduler {
+    warmup_cosine(0.1, 1, None, 0.0).expect("a schedule")
 }
 
 fn trainer_of(
@@ -110,6 +105,12 @@ fn run(trainer: &mut Trainer<LanguageModel, ()>, texts: &Texts, steps: usize) ->
 
 fn folder() -> TempDir {
     tempdir().expect("a folder")
+}
+
+/// The embedding's weight in the average of the models.
+fn average(trainer: &Trainer<LanguageModel, ()>) -> Tensor<2> {
+    let average = trainer.average().expect("an average");
+    average.embedding.weight.val()
 }
 
 fn newest(folder: &Path) -> Checkpoint<()> {
@@ -187,12 +188,7 @@ fn an_average_over_fewer_steps_than_it_skips_is_the_newest_model() {
     let (_alone, folder) = (alone(), folder());
     let mut trainer = trainer(folder.path(), |config| config.average = Some(3));
     run(&mut trainer, &texts(), 20);
-    let average = trainer
-        .average()
-        .expect("an average")
-        .embedding
-        .weight
-        .val();
+    let average = average(&trainer);
     let newest = trainer.model().embedding.weight.val().inner();
     average.into_data().assert_eq(&newest.into_data(), true);
 }
@@ -208,12 +204,7 @@ fn an_average_that_begins_late_is_the_mean_of_its_models() {
         run(&mut resumed, &texts(), steps);
         resumed.model().embedding.weight.val().inner()
     });
-    let average = resumed
-        .average()
-        .expect("an average")
-        .embedding
-        .weight
-        .val();
+    let average = average(&resumed);
     let [first, second] = models;
     let mean = (first + second) / 2.0;
     let (average, mean) = (average.into_data(), mean.into_data());
@@ -234,10 +225,7 @@ fn an_average_that_begins_late_is_the_mean_of_its_models() {
 fn moments_of_another_optimizer_are_refused() {
     let (_alone, folder) = (alone(), folder());
     let folder = folder.path();
-    let of_adam = || {
-        let schedule = warmup_cosine(0.1, 1, None, 0.0).expect("a schedule");
-        trainer_of(folder, AdamConfig::new().init(), schedule, |_| ())
-    };
+    let of_adam = || trainer_of(folder, AdamConfig::new().init(), schedule(), |_| ());
     run(&mut of_adam(), &texts(), 2);
     of_adam()
         .resume(&newest(folder))
@@ -259,7 +247,7 @@ fn a_group_of_parameters_has_its_own_learning_rate() {
         .with_group(embedding, LrSchedulerConfig::Constant(0.0))
         .init()
         .expect("a schedule");
-    let mut trainer = trainer_with(folder.path(), schedule, |_| ());
+    let mut trainer = trainer_of(folder.path(), SgdConfig::new().init(), schedule, |_| ());
     let numbers = |trainer: &Trainer<LanguageModel, ()>| {
         let model = trainer.model();
         let attention = &model.transformer.layers[0].self_attention;
@@ -332,6 +320,18 @@ fn a_folder_that_is_not_there_or_of_another_run_is_said_before_the_first_step() 
     // It goes on in its own folder.
     run(&mut first, &texts(), 4);
     assert_eq!(newest(folder.path()).state.step, 4);
+
+    // The best checkpoint may be all that is left of a run. Beside an unfinished newest one, it is of a run that begins anew.
+    fs::remove_file(path).expect("the newest");
+    let best = folder.path().join(BEST_CHECKPOINT);
+    assert_eq!(
+        refused(folder.path()),
+        format!("{} {sentence}", best.display())
+    );
+    let unfinished = format!(".unfinished-{NEWEST_CHECKPOINT}");
+    fs::write(folder.path().join(unfinished), "half").expect("a file");
+    run(&mut trainer(folder.path(), |_| ()), &texts(), 2);
+    assert_eq!(newest(folder.path()).state.step, 2);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use burn::{
-    module::{Module, ModuleDisplay},
+    module::Module,
     train::{
-        InferenceStep, Interrupter, SequenceOutput, TrainStep,
+        Interrupter,
         metric::{
             MetricDefinition, MetricEntry, MetricId, NumericAttributes, NumericEntry,
             SerializedEntry,
@@ -13,8 +13,7 @@ use burn::{
         renderer::{MetricState, MetricsRenderer},
     },
 };
-use burn_attn_models::train::{Event, TokenBatch, Trainer};
-use serde::Serialize;
+use burn_attn_models::train::{Event, Trainer};
 
 use crate::learner;
 
@@ -70,14 +69,7 @@ impl Display {
     }
 
     /// Shows a step, or the end of an epoch.
-    pub fn show<M, B, C>(&mut self, trainer: &Trainer<M, C>, event: Event)
-    where
-        M: Module + ModuleDisplay + Send,
-        M: TrainStep<Input = B, Output = SequenceOutput>,
-        M: InferenceStep<Input = B, Output = SequenceOutput>,
-        B: TokenBatch,
-        C: Serialize,
-    {
+    pub fn show<M: Module, C>(&mut self, trainer: &Trainer<M, C>, event: Event) {
         let renderer = &mut self.renderer;
         if !self.in_epoch {
             renderer.start_split("train", trainer.epoch_steps());

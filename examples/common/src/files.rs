@@ -93,20 +93,21 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// # Errors
 /// If it is a folder or read-only, or its folder is missing or cannot be written into.
 pub fn probe(path: &Path) -> Result<(), FileError> {
-    let created = match fs::metadata(path) {
+    let target = match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(found) if !found.is_file() => return Ok(()),
         Ok(found) if found.permissions().readonly() => Err(read_only()),
-        Ok(_) => fs::canonicalize(path)
-            .map(|target| aside(&target))
-            .and_then(|aside| File::create(&aside).map(|_| aside)),
+        Ok(_) => fs::canonicalize(path),
         Err(_) => File::create_new(path)
             .and_then(|_| fs::remove_file(path))
-            .map(|()| aside(path))
-            .and_then(|aside| File::create(&aside).map(|_| aside)),
+            .map(|()| path.to_path_buf()),
     };
-    let removed = created.and_then(fs::remove_file);
-    removed.map_err(FileError::of("write", path))
+    let probed = target.and_then(|target| {
+        let aside = aside(&target);
+        File::create(&aside)?;
+        fs::remove_file(aside)
+    });
+    probed.map_err(FileError::of("write", path))
 }
 
 /// [`probe`] for the files of options, each with its name.

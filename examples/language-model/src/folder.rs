@@ -9,14 +9,13 @@ use burn_attn::{
 };
 use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
-    llama, pretrained,
-    train::{self, State},
-    weights,
+    llama, pretrained, train, weights,
 };
 use example_common::{
     error::{Error, tokenizer_failed},
+    exit::println,
     files,
-    run_folder::RunFolder,
+    run_folder::{RunFolder, name},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -56,8 +55,8 @@ pub fn of_run(path: &Path) -> RunFolder {
     RunFolder::new(path, RESULTS)
 }
 
-/// Saves the model of the best checkpoint, with its vocabulary. Returns how far the run was then.
-pub fn save_best(folder: &Path, device: &Device) -> Result<State, Error> {
+/// Saves the model of the best checkpoint, with its vocabulary, and says where.
+pub fn save_best(folder: &Path, device: &Device) -> Result<(), Error> {
     let best = Checkpoint::best(folder)?;
     let tokenizer = tokenizer(&best)?;
     let vocabulary = tokenizer.get_vocab_size(true);
@@ -75,8 +74,11 @@ pub fn save_best(folder: &Path, device: &Device) -> Result<State, Error> {
         files::replace(&folder.join(name), text.as_bytes())?;
     }
     let table = llama::table(folder)?;
-    weights::save(&table, &model, folder.join("model.safetensors"))?;
-    Ok(best.state)
+    let path = folder.join("model.safetensors");
+    weights::save(&table, &model, &path)?;
+    let name = name(&best.state);
+    println(&format!("the model of {name} is in {}", path.display()));
+    Ok(())
 }
 
 /// The trained model with its vocabulary.

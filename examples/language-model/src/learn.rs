@@ -55,7 +55,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         Some(Checkpoint { state, .. })
             if state.epoch >= recipe.epochs || is_flat(&state.curve, recipe.patience) =>
         {
-            save_best(&folder, &devices[0])?;
+            folder::save_best(&folder.path, &devices[0])?;
             println(&format!("the run is over, after {} epochs", state.epoch));
             return Ok(0);
         }
@@ -76,7 +76,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
             false => ControlFlow::Continue(()),
         }
     })?;
-    save_best(&folder, &devices[0])?;
+    folder::save_best(&folder.path, &devices[0])?;
     if !is_stopped {
         return Ok(0);
     }
@@ -141,17 +141,6 @@ fn is_flat(curve: &[CurvePoint], patience: usize) -> bool {
         a.total_cmp(&b)
     });
     best.is_some_and(|best| curve.len() - 1 - best >= patience)
-}
-
-/// Saves the model of the best epoch as `transformers` does.
-fn save_best(folder: &RunFolder, device: &Device) -> Result<(), Error> {
-    let best = folder::save_best(&folder.path, device)?;
-    println(&format!(
-        "the model of {} is in {}",
-        name(&best),
-        folder.path.join("model.safetensors").display()
-    ));
-    Ok(())
 }
 
 /// The devices asked for, or the default one.

@@ -131,12 +131,15 @@ fn all_kinds_of_files_have_the_same_sound() {
     }
 }
 
+/// Where the chunk with the samples begins.
+fn data_chunk(wav: &[u8]) -> usize {
+    let mut names = wav.windows(4);
+    names.position(|name| name == b"data").expect("data")
+}
+
 /// `wav` with a chunk of metadata before the samples, and this length of the samples; a recorder that does not know it writes 0 for all that follows.
 fn with_metadata(wav: &[u8], metadata: usize, length: u32) -> Vec<u8> {
-    let data = wav
-        .windows(4)
-        .position(|bytes| bytes == b"data")
-        .expect("data");
+    let data = data_chunk(wav);
     let mut bytes = wav[..data].to_vec();
     bytes.extend(b"LIST");
     bytes.extend((metadata as u32).to_le_bytes());
@@ -214,10 +217,7 @@ fn recordings_that_are_none_are_refused() {
         "{error}"
     );
     let mut nan = tone(0.1, spec(1, RATE, 32));
-    let data = nan
-        .windows(4)
-        .position(|bytes| bytes == b"data")
-        .expect("data");
+    let data = data_chunk(&nan);
     nan[data + 8 + 4 * 5..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
     let error = Recording::new(nan.as_slice(), RATE)
         .expect("a header")
@@ -241,10 +241,7 @@ fn a_file_and_a_pipe_give_the_same() {
     assert_eq!(printed(timed), lines);
 
     // Lengths that recorders and ffmpeg write into pipes, where the length is not known yet.
-    let data = wav
-        .windows(4)
-        .position(|bytes| bytes == b"data")
-        .expect("data");
+    let data = data_chunk(&wav);
     for length in [0x7fff_f000_u32, u32::MAX] {
         let mut endless = wav.clone();
         endless[data + 4..data + 8].copy_from_slice(&length.to_le_bytes());

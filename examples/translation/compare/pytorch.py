@@ -63,14 +63,13 @@ class Translator(torch.nn.Module):
     def decode(self, states, padding, target):
         length = target.shape[1]
         causal = torch.nn.Transformer.generate_square_subsequent_mask(length)
-        decoded = self.transformer.decoder(
+        return self.transformer.decoder(
             self.embed(target),
             states,
             tgt_mask=causal,
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )
-        return decoded
 
     def logits(self, decoded):
         return decoded @ self.embedding.weight.T

@@ -57,17 +57,13 @@ impl TrainingData for Batches {
     }
 
     fn batch(&self, samples: &[usize], device: &Device) -> Seq2SeqBatch {
-        let samples: Vec<&Sample> = samples.iter().map(|&index| &self.train[index]).collect();
-        batch(&samples, device).smoothing(self.config.recipe.smoothing)
+        batch(&self.train, samples, device).smoothing(self.config.recipe.smoothing)
     }
 
     fn validation(&self, device: &Device) -> impl Iterator<Item = Seq2SeqBatch> {
         let size = BatchSize::Samples(self.config.recipe.batch);
         let steps = plan(&self.validation, size, 0, 0).into_iter();
-        steps.map(move |step| {
-            let samples: Vec<&Sample> = step.iter().map(|&index| &self.validation[index]).collect();
-            batch(&samples, device)
-        })
+        steps.map(move |step| batch(&self.validation, &step, device))
     }
 }
 
@@ -122,16 +118,14 @@ pub fn sources<'a>(
     padded(&rows, device)
 }
 
-/// Samples to train on: sources and targets end in `<eos>`, and targets begin with `<bos>`.
-fn batch(samples: &[&Sample], device: &Device) -> Seq2SeqBatch {
-    let sources: Vec<Vec<u32>> = samples
-        .iter()
-        .map(|sample| with_eos(&sample.source))
-        .collect();
-    let targets: Vec<Vec<u32>> = samples
-        .iter()
-        .map(|sample| [&[BOS], sample.target.as_slice(), &[EOS]].concat())
-        .collect();
+/// The samples with these numbers: sources and targets end in `<eos>`, and targets begin with `<bos>`.
+fn batch(samples: &[Sample], numbers: &[usize], device: &Device) -> Seq2SeqBatch {
+    let samples = numbers.iter().map(|&number| &samples[number]);
+    let targets = samples
+        .clone()
+        .map(|sample| [&[BOS], sample.target.as_slice(), &[EOS]].concat());
+    let sources = samples.map(|sample| with_eos(&sample.source));
+    let (sources, targets): (Vec<_>, Vec<_>) = (sources.collect(), targets.collect());
     Seq2SeqBatch::new(&sources, &targets, device)
 }
 

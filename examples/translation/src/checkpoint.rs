@@ -1,10 +1,12 @@
-//! The checkpoints of a run: those of the training, with the configuration and the vocabulary.
+//! The folder of a run, and its checkpoints: those of the training, with the configuration and the vocabulary.
 
 use std::path::Path;
 
 use burn_attn_models::train::{self, BEST_CHECKPOINT, NEWEST_CHECKPOINT};
 use example_common::error::Error;
+use example_common::run_folder::RunFolder;
 
+use crate::curve;
 use crate::run_config::RunConfig;
 use crate::vocabulary::Vocabulary;
 
@@ -13,6 +15,23 @@ pub type Checkpoint = train::Checkpoint<RunConfig>;
 
 /// The part with the vocabulary.
 pub const TOKENIZER: &str = "tokenizer";
+
+/// The page of attention in the folder of a run.
+pub const PAGE: &str = "attention.html";
+
+/// The folder of a run, which draws both files only beside a checkpoint.
+pub fn folder(out: &Path) -> RunFolder {
+    RunFolder::new(out, &[curve::FILE, PAGE])
+}
+
+/// The error about a folder with another run, whose newest checkpoint has this name.
+pub fn occupied(out: &Path, name: &str) -> Error {
+    let out = out.display();
+    let ways = format!(
+        "train --resume --out {out} goes on with it, --out with another folder starts anew"
+    );
+    format!("{out} already holds the run {name}: {ways}").into()
+}
 
 /// Whether a folder holds a run that can be resumed.
 pub fn exists(out: &Path) -> bool {

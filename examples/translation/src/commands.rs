@@ -18,8 +18,7 @@ use crate::cli::{Command, Shared, TrainArgs};
 use crate::curve;
 use crate::data::{self, Split};
 use crate::evaluate::evaluate;
-use crate::explain::{self, explain};
-use crate::folder;
+use crate::explain::explain;
 use crate::progress::{Progress, duration};
 use crate::report::{self, Report};
 use crate::run_config::RunConfig;
@@ -76,7 +75,7 @@ pub fn run(command: Command, shared: &Shared, target: &TargetDevice) -> Result<u
             refuse_outputs(shared, "explain")?;
             let translator = Translator::load(&shared.out, &target.device, search.beam)?;
             if !pictures.are_wanted() {
-                pictures.html = Some(shared.out.join(explain::FILE));
+                pictures.html = Some(shared.out.join(checkpoint::PAGE));
             }
             pictures.probe()?;
             let (translation, page) = explain(&translator, &sentence)?;
@@ -149,11 +148,16 @@ pub fn begin(
     target: &TargetDevice,
 ) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
-    folder::refuse_occupied(&shared.out)?;
+    if checkpoint::exists(&shared.out) {
+        let newest = checkpoint::newest(&shared.out)?;
+        return Err(checkpoint::occupied(&shared.out, &newest.state.name()));
+    }
+    let folder = checkpoint::folder(&shared.out);
+    folder.check_no_run()?;
     let mut config = RunConfig::new(args)?;
     decide_replicas(&mut config, args.replicas, target)?;
     (config.recipe.precision).check(&target.device, &target.name)?;
-    let _lock = folder::of_run(&shared.out).start()?;
+    let _lock = folder.start()?;
     files::probe_outputs(&outputs(shared), &args.data)?;
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &target.device, &shared.out)?;

@@ -9,8 +9,7 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{OUT, Shared, TrainArgs};
 use crate::commands::{HELD_OUT, begin, print_how_to_resume, report_run, resume};
 use crate::data::Split;
-use crate::explain::{self, explain};
-use crate::folder;
+use crate::explain::explain;
 use crate::run_config::RunConfig;
 use crate::translator::Translator;
 
@@ -36,7 +35,7 @@ pub fn run(shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
     else {
         return Ok(0);
     };
-    let html = shared.out.join(explain::FILE);
+    let html = shared.out.join(checkpoint::PAGE);
     let (translation, page) = explain(&translator, &example.source)?;
     files::replace(&html, page.to_html().as_bytes())?;
     println(&format!(
@@ -75,7 +74,7 @@ fn train(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Err
     // The machine determines the number of replicas.
     demo.replicas = config.replicas;
     if serde_json::to_value(&demo).ok() != serde_json::to_value(&config).ok() {
-        return Err(folder::occupied(&shared.out, &state.name()));
+        return Err(checkpoint::occupied(&shared.out, &state.name()));
     }
     let trained = resume(shared, target)?;
     if state.finished {

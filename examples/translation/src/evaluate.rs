@@ -70,10 +70,7 @@ fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String
             translator.config.model.max_len
         ));
     }
-    let batch: Vec<Vec<u32>> = fitting
-        .iter()
-        .map(|&index| sources[index].clone())
-        .collect();
+    let batch: Vec<&Vec<u32>> = fitting.iter().map(|&index| &sources[index]).collect();
     let found = translator.translate(&batch)?;
     let mut translations = vec![String::new(); sources.len()];
     for (index, tokens) in fitting.into_iter().zip(found) {

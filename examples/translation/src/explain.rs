@@ -10,49 +10,33 @@ use crate::sentence::composed;
 use crate::translator::{Translator, most_tokens};
 use crate::vocabulary::{BOS, EOS};
 
-/// The page in the folder of a run.
-pub const FILE: &str = "attention.html";
-
-/// The translation of a sentence, and the page of it.
+/// The translation of a sentence, and the page of its attention.
 pub fn explain(translator: &Translator, sentence: &str) -> Result<(String, AttentionPage), Error> {
     let source = translator.encode(sentence)?;
-    let target = translator
-        .translate(std::slice::from_ref(&source))?
-        .remove(0);
+    let target = translator.translate(&[&source])?.remove(0);
     let translation = translator.text(&target)?;
-    let page = page(translator, sentence, &translation, &source, &target)?;
-    Ok((translation, page))
-}
 
-fn page(
-    translator: &Translator,
-    sentence: &str,
-    translation: &str,
-    source: &[u32],
-    target: &[u32],
-) -> Result<AttentionPage, Error> {
-    let device = &translator.device;
-    let (ids, lengths) = batches::sources(std::iter::once(source), device);
+    let (model, vocabulary) = (&translator.model, &translator.vocabulary);
+    let device = model.embedding.weight.device();
+    let (ids, lengths) = batches::sources(std::iter::once(source.as_slice()), &device);
     // What the decoder reads is one token behind what it writes.
-    let mut input = [&[BOS], target].concat();
+    let mut input = [&[BOS], target.as_slice()].concat();
     input.truncate(translator.config.model.max_len);
-    let (row, _) = padded(&[&input], device);
-    let attention = translator.model.attention(ids, &lengths, row);
+    let (row, _) = padded(&[&input], &device);
+    let attention = model.attention(ids, &lengths, row);
 
-    let read = translator.vocabulary.labels(&[source, &[EOS]].concat());
-    let written = translator.vocabulary.labels(&input);
-    let mut next = translator.vocabulary.labels(target);
-    next.push(
-        match target.len() < most_tokens(&translator.model, source.len()) {
-            true => translator.vocabulary.labels(&[EOS]).concat(),
-            // The translation was cut off.
-            false => "…".into(),
-        },
-    );
+    let read = vocabulary.labels(&[source.as_slice(), &[EOS]].concat());
+    let written = vocabulary.labels(&input);
+    let mut next = vocabulary.labels(&target);
+    next.push(match target.len() < most_tokens(model, source.len()) {
+        true => vocabulary.labels(&[EOS]).concat(),
+        // The translation was cut off.
+        false => "…".into(),
+    });
     next.truncate(input.len());
-    Ok(AttentionPage::new("What the translator looks at")
+    let page = AttentionPage::new("What the translator looks at")
         .source(composed(sentence))
-        .translation(translation)
+        .translation(translation.as_str())
         .metadata("checkpoint", translator.checkpoint.as_str())
         .metadata("corpus", translator.config.data.name())
         .group(
@@ -73,5 +57,6 @@ fn page(
             AttentionGroup::new("Cross-attention", maps(attention.cross, &written, &read)?)
                 .note("Each step of the translation looks at the source.")
                 .written(next),
-        ))
+        );
+    Ok((translation, page))
 }

@@ -10,7 +10,6 @@ mod data;
 mod demo;
 mod evaluate;
 mod explain;
-mod folder;
 mod precision;
 mod progress;
 mod report;

@@ -34,7 +34,6 @@ pub struct Trainer {
     vocabulary: Vocabulary,
     /// Sentences to translate after an epoch: the validation set.
     to_show: Vec<Pair>,
-    device: Device,
 }
 
 impl Trainer {
@@ -84,7 +83,6 @@ impl Trainer {
             batches,
             vocabulary,
             to_show: split.validation.clone(),
-            device: device.clone(),
         })
     }
 
@@ -122,14 +120,13 @@ impl Trainer {
             batches,
             vocabulary,
             to_show,
-            device,
         } = self;
         let rate = training.folder.config.recipe.learning_rate;
         let outcome = training.run(batches, |training, event| {
             if event == Event::Evaluated {
                 let curve = &training.state.curve;
                 curve::draw(curve, &training.folder.path.join(curve::FILE))?;
-                let sample = sample(training, vocabulary, to_show, device)?;
+                let sample = sample(training, vocabulary, to_show)?;
                 progress.line(&(figures(training) + &sample));
             }
             if interrupted(&training.state) {
@@ -203,7 +200,6 @@ fn sample(
     training: &train::Trainer<Seq2Seq, RunConfig>,
     vocabulary: &Vocabulary,
     to_show: &[Pair],
-    device: &Device,
 ) -> Result<String, Error> {
     // A prime, so that neighbours in the corpus are far apart.
     let pair = &to_show[(training.state.curve.len() - 1) * 7919 % to_show.len()];
@@ -211,7 +207,7 @@ fn sample(
     if !training.folder.config.fits(tokens.len()) {
         return Ok(String::new());
     }
-    let translation = translator::search(&training.trained(), &[&tokens], 1, device)?.remove(0);
+    let translation = translator::search(&training.trained(), &[&tokens], 1)?.remove(0);
     let translation = vocabulary.decode(&translation)?;
     let [source, translation] = [&pair.source, &translation].map(|text| printable(text, LONGEST));
     Ok(format!("\n  {source} → {translation}"))

@@ -28,8 +28,6 @@ pub struct Translator {
     pub model: Seq2Seq,
     /// The name of the checkpoint.
     pub checkpoint: String,
-    /// Where it computes.
-    pub device: Device,
     /// Hypotheses kept while searching; 1 is greedy.
     pub beam: usize,
 }
@@ -55,7 +53,6 @@ impl Translator {
             config: checkpoint.config,
             vocabulary,
             checkpoint: checkpoint.state.name(),
-            device: device.clone(),
             beam,
         })
     }
@@ -85,9 +82,8 @@ impl Translator {
     ///
     /// # Errors
     /// If the model's logits are not numbers.
-    pub fn translate(&self, sentences: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Error> {
-        let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
-        search(&self.model, &sentences, self.beam, &self.device)
+    pub fn translate(&self, sentences: &[impl AsRef<[u32]>]) -> Result<Vec<Vec<u32>>, Error> {
+        search(&self.model, sentences, self.beam)
     }
 
     /// The translation of one sentence.
@@ -109,10 +105,11 @@ impl Translator {
 /// If the model's logits are not numbers.
 pub fn search(
     model: &Seq2Seq,
-    sentences: &[&[u32]],
+    sentences: &[impl AsRef<[u32]>],
     beam: usize,
-    device: &Device,
 ) -> Result<Vec<Vec<u32>>, Error> {
+    let device = model.embedding.weight.device();
+    let sentences: Vec<&[u32]> = sentences.iter().map(AsRef::as_ref).collect();
     // Sentences of the same length together: no padding, and all end at about the same step.
     let mut order: Vec<usize> = (0..sentences.len()).collect();
     order.sort_by_key(|&index| sentences[index].len());
@@ -120,7 +117,7 @@ pub fn search(
     for chunk in order.chunks(BATCH) {
         let rows = chunk.iter().map(|&index| sentences[index]);
         let longest = rows.clone().map(<[u32]>::len).max().unwrap_or(0);
-        let (source, lengths) = batches::sources(rows, device);
+        let (source, lengths) = batches::sources(rows, &device);
         let options = BeamOptions::new(beam, most_tokens(model, longest))
             .stop_tokens([EOS])
             .length_penalty(0.6);

@@ -26,14 +26,11 @@ pub fn too_small(size: usize) -> Error {
 pub struct Vocabulary(Tokenizer);
 
 impl Vocabulary {
-    /// Learns a vocabulary of at most `size` tokens from sentences of both languages.
+    /// Learns a vocabulary of at most `size` tokens, which is [`SMALLEST`] or more, from sentences of both languages.
     ///
     /// # Errors
-    /// If `size` cannot hold the special tokens and every byte.
+    /// If the tokenizer refuses the sentences.
     pub fn train(sentences: &[&str], size: usize) -> Result<Self, Error> {
-        if size < SMALLEST {
-            return Err(too_small(size));
-        }
         let tokenizer = byte_level_bpe(sentences.iter().copied(), size, &SPECIAL, true);
         Self::checked(tokenizer.map_err(tokenizer_failed)?)
     }

@@ -12,7 +12,7 @@ use std::{
 
 #[cfg(unix)]
 use common::{Running, curve};
-use common::{done, names, program, refused, text, train};
+use common::{done, held_out, names, program, refused, text, train};
 
 #[test]
 #[cfg(feature = "flex")]
@@ -53,9 +53,8 @@ fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_n
     let resume = ["train", "--resume", "--report", "report.json"];
     let resumed = done(program(folder.path(), "stopped").args(resume));
     assert!(resumed.starts_with("going on from epoch-"), "{resumed}");
-    let report = fs::read(folder.path().join("report.json")).unwrap();
-    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
-    assert_eq!(report["held_out"]["sentences"], 5);
+    let report = folder.path().join("report.json");
+    assert_eq!(held_out(&report)["sentences"], 5);
 
     done(train(folder.path(), "straight").args(more));
     let [stopped, straight] = ["stopped", "straight"].map(|out| curve(&folder.path().join(out)));
@@ -148,12 +147,8 @@ fn a_warning_that_cannot_be_printed_is_no_failure() {
 #[test]
 fn a_report_that_cannot_be_written_is_refused_before_training() {
     let folder = tempfile::tempdir().unwrap();
-    let error = refused(train(folder.path(), "run").args([
-        "--epochs",
-        "1",
-        "--report",
-        "missing/report.json",
-    ]));
+    let more = ["--epochs", "1", "--report", "missing/report.json"];
+    let error = refused(train(folder.path(), "run").args(more));
     assert!(
         error.starts_with("error: cannot write missing/report.json: "),
         "{error}"
@@ -166,9 +161,8 @@ fn a_report_that_cannot_be_written_is_refused_before_training() {
 fn the_report_may_lie_in_the_folder_that_the_run_creates() {
     let folder = tempfile::tempdir().unwrap();
     done(train(folder.path(), "new/run").args(["--steps", "2", "--report", "new/run/report.json"]));
-    let report = fs::read(folder.path().join("new/run/report.json")).unwrap();
-    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
-    assert_eq!(report["held_out"]["sentences"], 5);
+    let report = folder.path().join("new/run/report.json");
+    assert_eq!(held_out(&report)["sentences"], 5);
 }
 
 #[test]
@@ -217,16 +211,8 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     let alone = done(program(folder.path(), "run").args(["translate", "2 dos"]));
     assert_eq!(alone.trim_end(), lines[3]);
 
-    let evaluate = [
-        "evaluate",
-        "--test",
-        "pairs.tsv",
-        "--beam",
-        "2",
-        "--translations",
-        "found.tsv",
-    ];
-    let scores = done(program(folder.path(), "run").args(evaluate));
+    let evaluate = "evaluate --test pairs.tsv --beam 2 --translations found.tsv";
+    let scores = done(program(folder.path(), "run").args(evaluate.split(' ')));
     assert!(
         scores.contains("\npairs.tsv: ") && scores.contains("% of 60 sentences"),
         "{scores}"
@@ -241,7 +227,7 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     fs::create_dir(&alone).unwrap();
     let best = folder.path().join("run/best.checkpoint");
     fs::copy(best, alone.join("best.checkpoint")).unwrap();
-    let again = done(program(folder.path(), "alone").args(evaluate));
+    let again = done(program(folder.path(), "alone").args(evaluate.split(' ')));
     assert_eq!(again, scores);
     for (args, problem) in [
         (
@@ -265,16 +251,10 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     let page = fs::read_to_string(folder.path().join("run/attention.html")).unwrap();
     assert!(page.starts_with("<!doctype html>"), "{page}");
     fs::remove_file(folder.path().join("run/attention.html")).unwrap();
-    let explain = [
-        "explain",
-        "1 uno",
-        "--svg",
-        "encoder.svg",
-        "--text",
-        "--draw",
-        "encoder:1",
-    ];
-    let text = done(program(folder.path(), "run").args(explain));
+    let mut explain = program(folder.path(), "run");
+    explain.args(["explain", "1 uno"]);
+    explain.args("--svg encoder.svg --text --draw encoder:1".split(' '));
+    let text = done(&mut explain);
     assert!(
         text.contains("Encoder self-attention, layer 1, head 2 of 2"),
         "{text}"

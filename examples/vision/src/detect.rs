@@ -11,7 +11,7 @@ use image::DynamicImage;
 use crate::{
     detector::{Detector, DetectorOutput},
     images::{self, Looks},
-    objects,
+    int8,
     scenes::{Corners, intersection_over_union},
 };
 
@@ -75,7 +75,7 @@ impl Looks for SceneDetector {
 
     fn load(folder: &Path, device: &Device) -> Result<Self, Error> {
         Ok(Self {
-            model: objects::load(folder, device)?,
+            model: int8::load(Detector::new, folder, device)?,
             processor: ImageProcessor::from_pretrained(folder)?,
         })
     }

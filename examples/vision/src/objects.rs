@@ -62,8 +62,3 @@ impl TrainingTask for Objects {
         int8::save(model, folder)
     }
 }
-
-/// A model that was saved.
-pub fn load(folder: &Path, device: &Device) -> Result<Detector, Error> {
-    int8::load(Detector::new, folder, device)
-}

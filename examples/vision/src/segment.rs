@@ -11,7 +11,8 @@ use image::DynamicImage;
 use crate::{
     images::{self, LONGEST, Looks},
     int8,
-    segments::{self, BACKGROUND},
+    segments::{self, BACKGROUND, Segments},
+    training_task::TrainingTask,
 };
 
 impl Looks for ImageSegmenter {
@@ -23,7 +24,7 @@ impl Looks for ImageSegmenter {
             return Ok(Self::from_pretrained(folder, device)?);
         }
         Ok(Self {
-            model: segments::load(folder, device)?,
+            model: int8::load(Segments::init, folder, device)?,
             processor: ImageProcessor::from_pretrained(folder)?,
             labels: segments::labels(),
         })

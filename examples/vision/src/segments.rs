@@ -98,11 +98,6 @@ pub fn labels() -> Vec<String> {
     std::iter::once(BACKGROUND.into()).chain(digits).collect()
 }
 
-/// A model that was saved in int8.
-pub fn load(folder: &Path, device: &Device) -> Result<Segformer, Error> {
-    int8::load(|device| config().init(device), folder, device)
-}
-
 /// A batch of scenes.
 fn batch(scenes: &[Scene], device: &Device) -> ImageBatch {
     let classes: Vec<u32> = scenes

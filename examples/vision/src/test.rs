@@ -3,15 +3,13 @@
 use std::path::PathBuf;
 
 use burn::tensor::{Device, Tensor};
-use burn_attn_models::vision::{ImageClassifier, ImageProcessor, ImageSegmenter};
+use burn_attn_models::vision::{ImageClassifier, ImageSegmenter, VisionError};
 use clap::Args;
 use example_common::{
     devices::{self, DeviceArg},
     error::Error,
     input,
 };
-
-use image::DynamicImage;
 
 use crate::{
     Task,
@@ -60,19 +58,13 @@ fn recognised(mnist: &Mnist, classifier: &ImageClassifier, device: &Device) -> R
     if classes != DIGITS {
         return Err(format!("the model has {classes} classes, not the {DIGITS} digits").into());
     }
-    let images = |scan| mnist.image(scan);
+    let image = |scan| classifier.processor.forward(&mnist.image(scan), device);
     let mut right = 0;
-    each_batch(
-        mnist.len(),
-        images,
-        &classifier.processor,
-        device,
-        |first, images| {
-            let guesses = classifier.model.logits(images).argmax(1).into_data();
-            let pairs = guesses.iter::<u8>().zip(&mnist.digits[first..]);
-            right += pairs.filter(|(guess, digit)| guess == *digit).count();
-        },
-    )?;
+    each_batch(mnist.len(), image, |first, images| {
+        let guesses = classifier.model.logits(images).argmax(1).into_data();
+        let pairs = guesses.iter::<u8>().zip(&mnist.digits[first..]);
+        right += pairs.filter(|(guess, digit)| guess == *digit).count();
+    })?;
     let of = mnist.len();
     let percent = 100.0 * right as f64 / of as f64;
     println!("{right} of {of} scans recognised, {percent:.2} %");
@@ -82,8 +74,8 @@ fn recognised(mnist: &Mnist, classifier: &ImageClassifier, device: &Device) -> R
 fn detected(mnist: &Mnist, detector: &SceneDetector, device: &Device) -> Result<(), Error> {
     let scenes = scenes(mnist)?;
     let mut found = Vec::new();
-    let images = |scene: usize| scenes[scene].image();
-    each_batch(TEST, images, &detector.processor, device, |_, images| {
+    let image = |scene: usize| detector.processor.forward(&scenes[scene].image(), device);
+    each_batch(TEST, image, |_, images| {
         found.extend(detections(&detector.model.forward(images, false)));
     })?;
     let objects = scenes.into_iter().map(|scene| scene.objects);
@@ -105,24 +97,18 @@ fn segmented(mnist: &Mnist, segmenter: &ImageSegmenter, device: &Device) -> Resu
     let scenes = scenes(mnist)?;
     // For each class: pixels that are predicted to be of it, that are of it, and both.
     let mut counts = vec![[0u64; 3]; classes];
-    let images = |scene: usize| scenes[scene].image();
-    each_batch(
-        TEST,
-        images,
-        &segmenter.processor,
-        device,
-        |first, images| {
-            // The logits have the size of scenes, whatever size the model sees.
-            let logits = segmenter.model.pixel_logits(images, [SIDE, SIDE]);
-            let said = logits.argmax(2).into_data();
-            let pixels = scenes[first..].iter().flat_map(|scene| &scene.classes);
-            for (said, &is) in said.iter::<u8>().zip(pixels) {
-                counts[usize::from(said)][0] += 1;
-                counts[usize::from(is)][1] += 1;
-                counts[usize::from(is)][2] += u64::from(said == is);
-            }
-        },
-    )?;
+    let image = |scene: usize| segmenter.processor.forward(&scenes[scene].image(), device);
+    each_batch(TEST, image, |first, images| {
+        // The logits have the size of scenes, whatever size the model sees.
+        let logits = segmenter.model.pixel_logits(images, [SIDE, SIDE]);
+        let said = logits.argmax(2).into_data();
+        let pixels = scenes[first..].iter().flat_map(|scene| &scene.classes);
+        for (said, &is) in said.iter::<u8>().zip(pixels) {
+            counts[usize::from(said)][0] += 1;
+            counts[usize::from(is)][1] += 1;
+            counts[usize::from(is)][2] += u64::from(said == is);
+        }
+    })?;
     let shares = counts
         .iter()
         .map(|[said, are, both]| *both as f64 / (said + are - both) as f64);
@@ -152,19 +138,17 @@ fn scenes(mnist: &Mnist) -> Result<Vec<Scene>, Error> {
     }
 }
 
-/// Shows images to a model, some at once: `see` gets the number of the first one, and `[images, channels, height, width]`.
+/// Shows images, `[1, channels, height, width]` each, to a model, some at once: `see` gets the number of the first one, and
+/// `[images, channels, height, width]`.
 fn each_batch(
     len: usize,
-    image: impl Fn(usize) -> DynamicImage,
-    processor: &ImageProcessor,
-    device: &Device,
+    image: impl Fn(usize) -> Result<Tensor<4>, VisionError>,
     mut see: impl FnMut(usize, Tensor<4>),
 ) -> Result<(), Error> {
     let bar = input::progress(len, "images");
     for first in (0..len).step_by(BATCH) {
-        let numbers = first..len.min(first + BATCH);
-        let images = numbers.map(|number| Ok(processor.forward(&image(number), device)?));
-        let images = images.collect::<Result<Vec<_>, Error>>()?;
+        let images = (first..len.min(first + BATCH)).map(&image);
+        let images = images.collect::<Result<Vec<_>, _>>()?;
         see(first, Tensor::cat(images, 0));
         bar.inc(BATCH as u64);
     }

@@ -12,148 +12,91 @@ use super::refused_by_stacks;
 
 #[test]
 fn sound_configurations_are_accepted() {
-    assert_eq!(SelfAttentionConfig::new(15, 3).validate(), Ok(()));
-    assert_eq!(CrossAttentionConfig::new(15, 3).validate(), Ok(()));
-    assert_eq!(MultiHeadAttentionConfig::new(15, 3).validate(), Ok(()));
-    assert_eq!(
-        TransformerStackConfig::encoder(15, 29, 3, 2).validate(),
-        Ok(())
-    );
-    assert_eq!(
+    let parallel = || BlockConfig::new().with_parallel(true);
+    let encoder = TransformerStackConfig::encoder(15, 29, 3, 2);
+    let causal = TransformerStackConfig::causal(15, 29, 3, 2);
+    for accepted in [
+        SelfAttentionConfig::new(15, 3).validate(),
+        CrossAttentionConfig::new(15, 3).validate(),
+        MultiHeadAttentionConfig::new(15, 3).validate(),
+        encoder.validate(),
+        encoder.with_block(parallel()).validate(),
+        causal.with_block(parallel()).validate(),
         TransformerStackConfig::decoder(15, 29, 3, 2).validate(),
-        Ok(())
-    );
-    assert_eq!(TransformerConfig::new(15, 29, 3, 2, 2).validate(), Ok(()));
-    let parallel = BlockConfig::new().with_parallel(true);
-    assert_eq!(
-        TransformerStackConfig::causal(15, 29, 3, 2)
-            .with_block(parallel.clone())
-            .validate(),
-        Ok(())
-    );
-    assert_eq!(
-        TransformerStackConfig::encoder(15, 29, 3, 2)
-            .with_block(parallel)
-            .validate(),
-        Ok(())
-    );
-    assert_eq!(FeedForwardConfig::new(15, 29).validate(), Ok(()));
-    assert_eq!(NormConfig::layer_norm().validate(), Ok(()));
-    assert_eq!(TiedEmbeddingConfig::new(23, 15).validate(), Ok(()));
-    assert_eq!(SinusoidalConfig::new(15).validate(), Ok(()));
-    assert_eq!(LearnedConfig::new(15, 31).validate(), Ok(()));
-    assert_eq!(Seq2SeqConfig::new(23).validate(), Ok(()));
+        TransformerConfig::new(15, 29, 3, 2, 2).validate(),
+        FeedForwardConfig::new(15, 29).validate(),
+        NormConfig::layer_norm().validate(),
+        TiedEmbeddingConfig::new(23, 15).validate(),
+        SinusoidalConfig::new(15).validate(),
+        LearnedConfig::new(15, 31).validate(),
+        Seq2SeqConfig::new(23).validate(),
+    ] {
+        assert_eq!(accepted, Ok(()));
+    }
     // No dropout, and almost nothing else.
     for dropout in [0.0, 0.999] {
-        assert_eq!(
-            SelfAttentionConfig::new(1, 1)
-                .with_dropout(dropout)
-                .validate(),
-            Ok(())
-        );
+        let config = SelfAttentionConfig::new(1, 1).with_dropout(dropout);
+        assert_eq!(config.validate(), Ok(()));
     }
 }
 
 #[test]
 fn heads_that_do_not_divide_the_width() {
-    refused!(
-        SelfAttentionConfig::new(15, 4),
-        "SelfAttentionConfig: d_model 15 is not divisible by n_heads 4"
-    );
-    refused!(
-        CrossAttentionConfig::new(15, 4),
-        "CrossAttentionConfig: d_model 15 is not divisible by n_heads 4"
-    );
+    let reason = "d_model 15 is not divisible by n_heads 4";
+    refused!(SelfAttentionConfig::new(15, 4), reason);
+    refused!(CrossAttentionConfig::new(15, 4), reason);
     refused!(
         MultiHeadAttentionConfig::new(15, 16),
-        "MultiHeadAttentionConfig: d_model 15 is not divisible by n_heads 16"
+        "d_model 15 is not divisible by n_heads 16"
     );
-    refused!(
-        TransformerStackConfig::encoder(15, 29, 4, 2),
-        "TransformerStackConfig: d_model 15 is not divisible by n_heads 4"
-    );
-    refused!(
-        TransformerStackConfig::decoder(15, 29, 4, 2),
-        "TransformerStackConfig: d_model 15 is not divisible by n_heads 4"
-    );
-    refused!(
-        TransformerConfig::new(15, 29, 4, 2, 2),
-        "TransformerConfig: d_model 15 is not divisible by n_heads 4"
-    );
+    refused!(TransformerStackConfig::encoder(15, 29, 4, 2), reason);
+    refused!(TransformerStackConfig::decoder(15, 29, 4, 2), reason);
+    refused!(TransformerConfig::new(15, 29, 4, 2, 2), reason);
     // The message names the configuration that the user wrote.
-    refused!(
-        Seq2SeqConfig::new(23).with_d_model(15).with_n_heads(4),
-        "Seq2SeqConfig: d_model 15 is not divisible by n_heads 4"
-    );
+    let model = Seq2SeqConfig::new(23).with_d_model(15).with_n_heads(4);
+    refused!(model, reason);
+}
+
+/// The reason of a size that is 0.
+fn none(field: &str) -> String {
+    format!("{field} must be at least 1, got 0")
 }
 
 #[test]
 fn attention_without_size() {
-    refused!(
-        SelfAttentionConfig::new(0, 3),
-        "SelfAttentionConfig: d_model must be at least 1, got 0"
-    );
-    refused!(
-        SelfAttentionConfig::new(15, 0),
-        "SelfAttentionConfig: n_heads must be at least 1, got 0"
-    );
-    refused!(
-        CrossAttentionConfig::new(0, 3),
-        "CrossAttentionConfig: d_model must be at least 1, got 0"
-    );
-    refused!(
-        CrossAttentionConfig::new(15, 0),
-        "CrossAttentionConfig: n_heads must be at least 1, got 0"
-    );
-    refused!(
-        MultiHeadAttentionConfig::new(0, 3),
-        "MultiHeadAttentionConfig: d_model must be at least 1, got 0"
-    );
-    refused!(
-        MultiHeadAttentionConfig::new(15, 0),
-        "MultiHeadAttentionConfig: n_heads must be at least 1, got 0"
-    );
+    for ([d_model, n_heads], field) in [([0, 3], "d_model"), ([15, 0], "n_heads")] {
+        refused!(SelfAttentionConfig::new(d_model, n_heads), none(field));
+        refused!(CrossAttentionConfig::new(d_model, n_heads), none(field));
+        refused!(MultiHeadAttentionConfig::new(d_model, n_heads), none(field));
+    }
 }
 
 #[test]
 fn stacks_without_size() {
-    let encoder =
-        |sizes: [usize; 4]| TransformerStackConfig::encoder(sizes[0], sizes[1], sizes[2], sizes[3]);
-    let decoder =
-        |sizes: [usize; 4]| TransformerStackConfig::decoder(sizes[0], sizes[1], sizes[2], sizes[3]);
-    let causal =
-        |sizes: [usize; 4]| TransformerStackConfig::causal(sizes[0], sizes[1], sizes[2], sizes[3]);
-    let cases = [
+    for ([d_model, d_ff, n_heads, n_layers], field) in [
         ([0, 29, 3, 2], "d_model"),
         ([15, 0, 3, 2], "d_ff"),
         ([15, 29, 0, 2], "n_heads"),
         ([15, 29, 3, 0], "n_layers"),
-    ];
-    for (sizes, field) in cases {
-        refused!(
-            encoder(sizes),
-            format!("TransformerStackConfig: {field} must be at least 1, got 0")
-        );
-        refused!(
-            causal(sizes),
-            format!("TransformerStackConfig: {field} must be at least 1, got 0")
-        );
-        refused!(
-            decoder(sizes),
-            format!("TransformerStackConfig: {field} must be at least 1, got 0")
-        );
+    ] {
+        for stack in [
+            TransformerStackConfig::encoder,
+            TransformerStackConfig::causal,
+            TransformerStackConfig::decoder,
+        ] {
+            refused!(stack(d_model, d_ff, n_heads, n_layers), none(field));
+        }
     }
-    let cases = [
+    for ([d_model, d_ff, n_heads, n_encoder_layers, n_decoder_layers], field) in [
         ([0, 29, 3, 2, 2], "d_model"),
         ([15, 0, 3, 2, 2], "d_ff"),
         ([15, 29, 0, 2, 2], "n_heads"),
         ([15, 29, 3, 0, 2], "n_encoder_layers"),
         ([15, 29, 3, 2, 0], "n_decoder_layers"),
-    ];
-    for ([d_model, d_ff, n_heads, n_encoder_layers, n_decoder_layers], field) in cases {
+    ] {
         refused!(
             TransformerConfig::new(d_model, d_ff, n_heads, n_encoder_layers, n_decoder_layers),
-            format!("TransformerConfig: {field} must be at least 1, got 0")
+            none(field)
         );
         refused!(
             Seq2SeqConfig::new(23)
@@ -162,7 +105,7 @@ fn stacks_without_size() {
                 .with_n_heads(n_heads)
                 .with_n_encoder_layers(n_encoder_layers)
                 .with_n_decoder_layers(n_decoder_layers),
-            format!("Seq2SeqConfig: {field} must be at least 1, got 0")
+            none(field)
         );
     }
 }
@@ -170,17 +113,11 @@ fn stacks_without_size() {
 #[test]
 fn blocks_that_contradict_themselves() {
     let parallel = BlockConfig::new().with_parallel(true);
-    let expected = |name: &str| {
-        format!("{name}: parallel is true, but a parallel layer has no place for cross-attention")
-    };
-    refused!(
-        TransformerStackConfig::decoder(15, 29, 3, 2).with_block(parallel.clone()),
-        expected("TransformerStackConfig")
-    );
-    refused!(
-        TransformerConfig::new(15, 29, 3, 2, 2).with_block(parallel),
-        expected("TransformerConfig")
-    );
+    let reason = "parallel is true, but a parallel layer has no place for cross-attention";
+    let decoder = TransformerStackConfig::decoder(15, 29, 3, 2);
+    refused!(decoder.with_block(parallel.clone()), reason);
+    let both = TransformerConfig::new(15, 29, 3, 2, 2);
+    refused!(both.with_block(parallel), reason);
     for (epsilon, shown) in [
         (0.0, "0"),
         (-1e-5, "-0.00001"),
@@ -211,66 +148,38 @@ fn parts_without_size() {
         );
     }
     for ([d_model, d_ff], field) in [([0, 29], "d_model"), ([15, 0], "d_ff")] {
-        refused!(
-            FeedForwardConfig::new(d_model, d_ff),
-            format!("FeedForwardConfig: {field} must be at least 1, got 0")
-        );
+        refused!(FeedForwardConfig::new(d_model, d_ff), none(field));
     }
     for ([vocab_size, d_model], field) in [([0, 15], "vocab_size"), ([23, 0], "d_model")] {
-        refused!(
-            TiedEmbeddingConfig::new(vocab_size, d_model),
-            format!("TiedEmbeddingConfig: {field} must be at least 1, got 0")
-        );
+        refused!(TiedEmbeddingConfig::new(vocab_size, d_model), none(field));
     }
     let embedding = || TiedEmbeddingConfig::new(23, 15);
     refused!(
         embedding().with_input_factor(0.0),
-        "TiedEmbeddingConfig: input_factor must be positive and finite, got 0"
+        "input_factor must be positive and finite, got 0"
     );
     refused!(
         embedding().with_output_factor(f64::NAN),
-        "TiedEmbeddingConfig: output_factor must be positive and finite, got NaN"
+        "output_factor must be positive and finite, got NaN"
     );
 }
 
 #[test]
 fn positions_and_vocabularies_without_size() {
-    refused!(
-        SinusoidalConfig::new(0),
-        "SinusoidalConfig: d_model must be at least 1, got 0"
-    );
-    refused!(
-        SinusoidalConfig::new(15).with_max_len(0),
-        "SinusoidalConfig: max_len must be at least 1, got 0"
-    );
-    refused!(
-        SinusoidalConfig::new(15).with_max_timescale(0),
-        "SinusoidalConfig: max_timescale must be at least 1, got 0"
-    );
+    let sinusoidal = SinusoidalConfig::new;
+    refused!(sinusoidal(0), none("d_model"));
+    refused!(sinusoidal(15).with_max_len(0), none("max_len"));
+    refused!(sinusoidal(15).with_max_timescale(0), none("max_timescale"));
     for d_model in [2, 15] {
         refused!(
-            SinusoidalConfig::new(d_model).with_layout(SinusoidalLayout::Tensor2Tensor),
-            format!(
-                "SinusoidalConfig: layout Tensor2Tensor needs an even d_model of at least 4, got {d_model}"
-            )
+            sinusoidal(d_model).with_layout(SinusoidalLayout::Tensor2Tensor),
+            format!("layout Tensor2Tensor needs an even d_model of at least 4, got {d_model}")
         );
     }
-    refused!(
-        LearnedConfig::new(0, 31),
-        "LearnedConfig: d_model must be at least 1, got 0"
-    );
-    refused!(
-        LearnedConfig::new(15, 0),
-        "LearnedConfig: max_len must be at least 1, got 0"
-    );
-    refused!(
-        Seq2SeqConfig::new(0),
-        "Seq2SeqConfig: vocab_size must be at least 1, got 0"
-    );
-    refused!(
-        Seq2SeqConfig::new(23).with_max_len(0),
-        "Seq2SeqConfig: max_len must be at least 1, got 0"
-    );
+    refused!(LearnedConfig::new(0, 31), none("d_model"));
+    refused!(LearnedConfig::new(15, 0), none("max_len"));
+    refused!(Seq2SeqConfig::new(0), none("vocab_size"));
+    refused!(Seq2SeqConfig::new(23).with_max_len(0), none("max_len"));
 }
 
 #[test]
@@ -284,26 +193,19 @@ fn dropout_that_is_no_probability_or_drops_everything() {
     ] {
         let reason = format!("dropout must be in [0, 1), got {shown}");
         refused_by_stacks(&BlockConfig::new().with_dropout(dropout), &reason);
-        let expected = |name: &str| format!("{name}: {reason}");
         refused!(
             SelfAttentionConfig::new(15, 3).with_dropout(dropout),
-            expected("SelfAttentionConfig")
+            reason
         );
         refused!(
             CrossAttentionConfig::new(15, 3).with_dropout(dropout),
-            expected("CrossAttentionConfig")
+            reason
         );
         refused!(
             MultiHeadAttentionConfig::new(15, 3).with_dropout(dropout),
-            expected("MultiHeadAttentionConfig")
+            reason
         );
-        refused!(
-            FeedForwardConfig::new(15, 29).with_dropout(dropout),
-            expected("FeedForwardConfig")
-        );
-        refused!(
-            Seq2SeqConfig::new(23).with_dropout(dropout),
-            expected("Seq2SeqConfig")
-        );
+        refused!(FeedForwardConfig::new(15, 29).with_dropout(dropout), reason);
+        refused!(Seq2SeqConfig::new(23).with_dropout(dropout), reason);
     }
 }

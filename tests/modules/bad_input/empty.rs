@@ -20,12 +20,8 @@ fn a_batch_of_none() {
         let memory = || Tensor::<3>::zeros([0, 11, 15], &device);
         let mask = || AttentionMask::key_lengths(Tensor::<1, Int>::zeros([0], &device));
 
-        let module = filled(
-            SelfAttentionConfig::new(15, 3)
-                .with_causal(true)
-                .init(&device),
-            1,
-        );
+        let config = SelfAttentionConfig::new(15, 3).with_causal(true);
+        let module = filled(config.init(&device), 1);
         let output = module.forward_with_weights(SelfAttentionInput::new(x()).mask(mask()));
         assert_eq!(output.states.dims(), [0, 7, 15]);
         assert_eq!(output.weights.dims(), [0, 3, 7, 7]);
@@ -51,12 +47,8 @@ fn a_batch_of_none() {
 #[test]
 fn a_sequence_of_none() {
     for (_, device) in devices::cpu() {
-        let module = filled(
-            SelfAttentionConfig::new(15, 3)
-                .with_causal(true)
-                .init(&device),
-            1,
-        );
+        let config = SelfAttentionConfig::new(15, 3).with_causal(true);
+        let module = filled(config.init(&device), 1);
         let input = SelfAttentionInput::new(Tensor::zeros([2, 0, 15], &device));
         assert_eq!(module.forward(input).dims(), [2, 0, 15]);
 
@@ -66,12 +58,7 @@ fn a_sequence_of_none() {
             tensor([2, 7, 15], 3, &device),
             Tensor::zeros([2, 0, 15], &device),
         );
-        let bias = module
-            .output
-            .bias
-            .as_ref()
-            .expect("a bias by default")
-            .val();
+        let bias = module.output.bias.as_ref().expect("a bias").val();
         let expected = bias.unsqueeze::<3>().expand([2, 7, 15]);
         burn_attn_tests::compare::assert_same(&module.forward(input), &expected);
     }

@@ -20,18 +20,17 @@ use super::refused_by_stacks;
 #[track_caller]
 fn refused_everywhere(heads: HeadsConfig, reason: &str) {
     refused_by_stacks(&BlockConfig::new().with_heads(heads.clone()), reason);
-    let expected = |name: &str| format!("{name}: {reason}");
     refused!(
         SelfAttentionConfig::new(15, 3).with_heads(heads.clone()),
-        expected("SelfAttentionConfig")
+        reason
     );
     refused!(
         CrossAttentionConfig::new(15, 3).with_heads(heads.clone()),
-        expected("CrossAttentionConfig")
+        reason
     );
     refused!(
         MultiHeadAttentionConfig::new(15, 3).with_heads(heads),
-        expected("MultiHeadAttentionConfig")
+        reason
     );
 }
 

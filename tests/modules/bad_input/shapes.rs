@@ -1,11 +1,11 @@
 //! Inputs that do not fit the module or each other.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Int, Tensor};
 use burn_attn::{
-    BlockConfig, CrossAttention, CrossAttentionConfig, CrossAttentionInput, FeedForwardConfig,
-    LayerInput, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig,
-    NormPlacement, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TiedEmbeddingConfig,
-    TransformerConfig, TransformerInput, TransformerStackConfig,
+    BlockConfig, CrossAttentionConfig, CrossAttentionInput, FeedForwardConfig, LayerInput,
+    MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig,
+    NormPlacement, SelfAttentionConfig, SelfAttentionInput, TiedEmbeddingConfig, TransformerConfig,
+    TransformerInput, TransformerStackConfig,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -15,111 +15,81 @@ fn zeros(dims: [usize; 3]) -> Tensor<3> {
     Tensor::zeros(dims, &devices::any())
 }
 
-fn of_self(device: &Device) -> SelfAttention {
-    filled(SelfAttentionConfig::new(15, 3).init(device), 1)
+fn general() -> MultiHeadAttention {
+    filled(
+        MultiHeadAttentionConfig::new(15, 3).init(&devices::any()),
+        1,
+    )
 }
 
-fn of_memory(device: &Device) -> CrossAttention {
-    filled(CrossAttentionConfig::new(15, 3).init(device), 1)
+/// What cross-attention says to a query and a memory of these shapes.
+fn to_memory(query: [usize; 3], memory: [usize; 3]) -> String {
+    let module = CrossAttentionConfig::new(15, 3).init(&devices::any());
+    let module = filled(module, 1);
+    let input = CrossAttentionInput::new(zeros(query), zeros(memory));
+    sentence(|| module.forward(input))
 }
 
-fn general(device: &Device) -> MultiHeadAttention {
-    filled(MultiHeadAttentionConfig::new(15, 3).init(device), 1)
+/// What multi-head attention says to 7 queries and 11 keys and values, whose batches and widths these are.
+fn to_three([query, key, value]: [[usize; 2]; 3]) -> String {
+    let of = |[batch, width]: [usize; 2], len| zeros([batch, len, width]);
+    let input = MultiHeadAttentionInput::new(of(query, 7), of(key, 11), of(value, 11));
+    let module = general();
+    sentence(|| module.forward(input))
 }
 
 #[test]
 fn a_width_that_is_not_the_modules() {
-    let device = devices::any();
-    let module = of_self(&device);
+    let module = SelfAttentionConfig::new(15, 3).init(&devices::any());
+    let module = filled(module, 1);
+    let wide = || SelfAttentionInput::new(zeros([2, 7, 16]));
+    let of_x = "assert_shape!(x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])";
+    assert_eq!(sentence(|| module.forward(wide())), of_x);
+    assert_eq!(sentence(|| module.forward_with_weights(wide())), of_x);
+    let of_query =
+        "assert_shape!(query, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])";
+    assert_eq!(to_memory([2, 7, 16], [2, 11, 15]), of_query);
     assert_eq!(
-        sentence(|| module.forward(SelfAttentionInput::new(zeros([2, 7, 16])))),
-        "assert_shape!(x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
-    );
-    assert_eq!(
-        sentence(|| module.forward_with_weights(SelfAttentionInput::new(zeros([2, 7, 16])))),
-        "assert_shape!(x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
-    );
-    let module = of_memory(&device);
-    assert_eq!(
-        sentence(|| module.forward(CrossAttentionInput::new(
-            zeros([2, 7, 16]),
-            zeros([2, 11, 15])
-        ))),
-        "assert_shape!(query, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
-    );
-    assert_eq!(
-        sentence(|| module.forward(CrossAttentionInput::new(
-            zeros([2, 7, 15]),
-            zeros([2, 11, 16])
-        ))),
+        to_memory([2, 7, 15], [2, 11, 16]),
         "assert_shape!(memory, [batch, _, d_memory]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
     );
-    let module = general(&device);
-    let call = |query, key, value| {
-        sentence(|| {
-            module.forward(MultiHeadAttentionInput::new(
-                zeros([2, 7, query]),
-                zeros([2, 11, key]),
-                zeros([2, 11, value]),
-            ))
-        })
-    };
+    let (fits, wide) = ([2, 15], [2, 16]);
+    assert_eq!(to_three([wide, fits, fits]), of_query);
     assert_eq!(
-        call(16, 15, 15),
-        "assert_shape!(query, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
-    );
-    assert_eq!(
-        call(15, 16, 15),
+        to_three([fits, wide, fits]),
         "assert_shape!(key, [batch, _, d_key_in]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
     );
     assert_eq!(
-        call(15, 15, 16),
+        to_three([fits, fits, wide]),
         "assert_shape!(value, [batch, len_kv, d_value_in]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
     );
 }
 
 #[test]
 fn batches_that_differ() {
-    let device = devices::any();
-    let module = of_memory(&device);
-    assert_eq!(
-        sentence(|| module.forward(CrossAttentionInput::new(
-            zeros([2, 7, 15]),
-            zeros([3, 11, 15])
-        ))),
-        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
-    );
     // A batch of one is not stretched over the other.
+    for batch in [3, 1] {
+        assert_eq!(
+            to_memory([2, 7, 15], [batch, 11, 15]),
+            format!(
+                "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got {batch} (dims [{batch}, 11, 15])"
+            )
+        );
+    }
+    let (two, three) = ([2, 15], [3, 15]);
     assert_eq!(
-        sentence(|| module.forward(CrossAttentionInput::new(
-            zeros([2, 7, 15]),
-            zeros([1, 11, 15])
-        ))),
-        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 1 (dims [1, 11, 15])"
-    );
-    let module = general(&device);
-    let call = |key, value| {
-        sentence(|| {
-            module.forward(MultiHeadAttentionInput::new(
-                zeros([2, 7, 15]),
-                zeros([key, 11, 15]),
-                zeros([value, 11, 15]),
-            ))
-        })
-    };
-    assert_eq!(
-        call(3, 2),
+        to_three([two, three, two]),
         "assert_shape!(key, [batch, _, d_key_in]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
     );
     assert_eq!(
-        call(2, 3),
+        to_three([two, two, three]),
         "assert_shape!(value, [batch, len_kv, d_value_in]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
     );
 }
 
 #[test]
 fn keys_and_values_of_different_lengths() {
-    let module = general(&devices::any());
+    let module = general();
     let input =
         MultiHeadAttentionInput::new(zeros([2, 7, 15]), zeros([2, 11, 15]), zeros([2, 13, 15]));
     assert_eq!(
@@ -131,42 +101,29 @@ fn keys_and_values_of_different_lengths() {
 #[test]
 fn stacks_refuse_what_their_attention_refuses() {
     let device = devices::any();
+    let said_by_encoder = |placement| {
+        let block = BlockConfig::new().with_norm_placement(placement);
+        let encoder = TransformerStackConfig::encoder(15, 29, 3, 1).with_block(block);
+        let encoder = filled(encoder.init(&device), 1);
+        sentence(|| encoder.forward(LayerInput::new(zeros([2, 7, 16]))))
+    };
     // With the norm last, the attention is the first to see the input.
-    let encoder = TransformerStackConfig::encoder(15, 29, 3, 1)
-        .with_block(BlockConfig::new().with_norm_placement(NormPlacement::Post));
-    let encoder = filled(encoder.init(&device), 1);
     assert_eq!(
-        sentence(|| encoder.forward(LayerInput::new(zeros([2, 7, 16])))),
+        said_by_encoder(NormPlacement::Post),
         "assert_shape!(x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
     );
-    let decoder = filled(
-        TransformerStackConfig::decoder(15, 29, 3, 1).init(&device),
-        1,
-    );
-    assert_eq!(
-        sentence(|| decoder.forward(LayerInput::new(zeros([2, 7, 15])).memory(zeros([3, 11, 15])))),
-        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
-    );
-    let transformer = filled(TransformerConfig::new(15, 29, 3, 1, 1).init(&device), 1);
-    assert_eq!(
-        sentence(
-            || transformer.forward(TransformerInput::new(zeros([3, 11, 15]), zeros([2, 7, 15])))
-        ),
-        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
-    );
-}
+    let said = said_by_encoder(NormPlacement::Pre);
+    assert!(said.contains("15") && said.contains("16"), "{said}");
 
-#[test]
-fn stacks_with_norm_first_name_the_width_too() {
-    let device = devices::any();
-    let encoder = TransformerStackConfig::encoder(15, 29, 3, 1)
-        .with_block(BlockConfig::new().with_norm_placement(NormPlacement::Pre));
-    let encoder = filled(encoder.init(&device), 1);
-    let sentence = sentence(|| encoder.forward(LayerInput::new(zeros([2, 7, 16]))));
-    assert!(
-        sentence.contains("15") && sentence.contains("16"),
-        "{sentence}"
-    );
+    let of_memory =
+        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 3 (dims [3, 11, 15])";
+    let decoder = TransformerStackConfig::decoder(15, 29, 3, 1);
+    let decoder = filled(decoder.init(&device), 1);
+    let input = LayerInput::new(zeros([2, 7, 15])).memory(zeros([3, 11, 15]));
+    assert_eq!(sentence(|| decoder.forward(input)), of_memory);
+    let transformer = filled(TransformerConfig::new(15, 29, 3, 1, 1).init(&device), 1);
+    let input = TransformerInput::new(zeros([3, 11, 15]), zeros([2, 7, 15]));
+    assert_eq!(sentence(|| transformer.forward(input)), of_memory);
 }
 
 #[test]
@@ -190,32 +147,6 @@ fn parts_of_blocks_name_the_width() {
 }
 
 #[test]
-fn more_tokens_than_positions() {
-    let device = devices::any();
-    let sinusoidal = SinusoidalConfig::new(15).with_max_len(10).init(&device);
-    let learned = filled(LearnedConfig::new(15, 10).init(&device), 1);
-    assert_eq!(
-        sentence(|| sinusoidal.forward(zeros([2, 11, 15]))),
-        "Sinusoidal: 11 tokens from position 0 on need 11 positions, but there are 10"
-    );
-    assert_eq!(
-        sentence(|| sinusoidal.forward_from(zeros([2, 4, 15]), 7)),
-        "Sinusoidal: 4 tokens from position 7 on need 11 positions, but there are 10"
-    );
-    assert_eq!(
-        sentence(|| learned.forward(zeros([2, 11, 15]))),
-        "Learned: 11 tokens from position 0 on need 11 positions, but there are 10"
-    );
-    assert_eq!(
-        sentence(|| learned.forward_from(zeros([2, 4, 15]), usize::MAX)),
-        format!(
-            "Learned: 4 tokens from position {max} on need {max} positions, but there are 10",
-            max = usize::MAX
-        )
-    );
-}
-
-#[test]
 fn positions_of_another_width() {
     let device = devices::any();
     let sinusoidal = SinusoidalConfig::new(15).with_max_len(10).init(&device);
@@ -235,13 +166,10 @@ fn sources_and_targets_longer_than_the_model() {
         .with_max_len(10);
     let model = filled(config.init(&device), 1);
     let tokens = |len| Tensor::<2, Int>::zeros([2, len], &device);
-    assert_eq!(
-        sentence(|| model.forward(tokens(11), &[3, 2], tokens(3))),
-        "Sinusoidal: 11 tokens from position 0 on need 11 positions, but there are 10"
-    );
-    assert_eq!(
-        sentence(|| model.forward(tokens(3), &[3, 2], tokens(11))),
-        "Sinusoidal: 11 tokens from position 0 on need 11 positions, but there are 10"
-    );
+    let expected = "Sinusoidal: 11 tokens from position 0 on need 11 positions, but there are 10";
+    for (source, target) in [(11, 3), (3, 11)] {
+        let said = sentence(|| model.forward(tokens(source), &[3, 2], tokens(target)));
+        assert_eq!(said, expected);
+    }
     model.forward(tokens(10), &[3, 2], tokens(10));
 }

@@ -22,46 +22,44 @@ const TOLERANCE: f64 = 1e-6;
 
 #[test]
 fn one_layer_or_several_are_the_same() {
-    for (backend, device) in devices::cpu() {
-        for device in [device.clone(), device.autodiff()] {
-            let x: Tensor<3> = tensor([2, 7, 30], 1, &device);
-            let memory = tensor([2, 5, 30], 2, &device);
-            for bias in [
-                ProjectionBias::all(),
-                ProjectionBias::none(),
-                ProjectionBias::all().with_key(false),
-            ] {
-                let config = MultiHeadAttentionConfig::new(30, 6)
-                    .with_dropout(0.0)
-                    .with_n_kv_heads(2)
-                    .with_d_head(3)
-                    .with_d_value_head(7)
-                    .with_bias(bias);
-                let separate = filled(config.init(&device), 3);
-                let check = |what: &str, actual: Tensor<3>, expected: &Tensor<3>| {
-                    let what = format!("{backend}, {bias:?}, {what}");
-                    assert_close(&what, &actual.into_data(), &expected.to_data(), TOLERANCE);
-                };
+    for (backend, device) in devices::with_and_without_autodiff() {
+        let x: Tensor<3> = tensor([2, 7, 30], 1, &device);
+        let memory = tensor([2, 5, 30], 2, &device);
+        for bias in [
+            ProjectionBias::all(),
+            ProjectionBias::none(),
+            ProjectionBias::all().with_key(false),
+        ] {
+            let config = MultiHeadAttentionConfig::new(30, 6)
+                .with_dropout(0.0)
+                .with_n_kv_heads(2)
+                .with_d_head(3)
+                .with_d_value_head(7)
+                .with_bias(bias);
+            let separate = filled(config.init(&device), 3);
+            let check = |what: &str, actual: Tensor<3>, expected: &Tensor<3>| {
+                let what = format!("{backend}, {bias:?}, {what}");
+                assert_close(&what, &actual.into_data(), &expected.to_data(), TOLERANCE);
+            };
 
-                let input = || MultiHeadAttentionInput::self_attention(x.clone());
-                let expected = separate.forward(input());
-                let fused = separate.clone().into_self_attention();
-                let output = fused.forward(SelfAttentionInput::new(x.clone()));
-                check("fused", output, &expected);
-                check(
-                    "separated",
-                    fused.into_multi_head().forward(input()),
-                    &expected,
-                );
+            let input = || MultiHeadAttentionInput::self_attention(x.clone());
+            let expected = separate.forward(input());
+            let fused = separate.clone().into_self_attention();
+            let output = fused.forward(SelfAttentionInput::new(x.clone()));
+            check("fused", output, &expected);
+            check(
+                "separated",
+                fused.into_multi_head().forward(input()),
+                &expected,
+            );
 
-                let input = || MultiHeadAttentionInput::cross_attention(x.clone(), memory.clone());
-                let expected = separate.forward(input());
-                let fused = separate.clone().into_cross_attention();
-                let output = fused.forward(CrossAttentionInput::new(x.clone(), memory.clone()));
-                check("fused memory", output, &expected);
-                let again = fused.into_multi_head().forward(input());
-                check("separated memory", again, &expected);
-            }
+            let input = || MultiHeadAttentionInput::cross_attention(x.clone(), memory.clone());
+            let expected = separate.forward(input());
+            let fused = separate.clone().into_cross_attention();
+            let output = fused.forward(CrossAttentionInput::new(x.clone(), memory.clone()));
+            check("fused memory", output, &expected);
+            let again = fused.into_multi_head().forward(input());
+            check("separated memory", again, &expected);
         }
     }
 }
@@ -107,28 +105,26 @@ fn separate(device: &Device) -> MultiHeadAttention {
 
 #[test]
 fn what_is_frozen_stays_frozen() {
-    for (_, device) in devices::cpu() {
+    for (_, device) in devices::with_and_without_autodiff() {
         // On a device without autodiff it shows when training begins.
-        for device in [device.clone(), device.autodiff()] {
-            for frozen in [true, false] {
-                let module = separate(&device);
-                let module = if frozen { module.no_grad() } else { module };
-                let (fused, memory, apart) = converted(module);
-                let (fused, memory, apart) = (fused.train(), memory.train(), apart.train());
-                for linear in [
-                    &fused.query_key_value,
-                    &memory.key_value,
-                    &memory.query,
-                    &memory.output,
-                    &apart.query,
-                    &apart.key,
-                    &apart.value,
-                    &apart.output,
-                ] {
-                    assert_eq!(linear.weight.is_require_grad(), !frozen);
-                    let bias = linear.bias.as_ref().expect("a bias by default");
-                    assert_eq!(bias.is_require_grad(), !frozen);
-                }
+        for frozen in [true, false] {
+            let module = separate(&device);
+            let module = if frozen { module.no_grad() } else { module };
+            let (fused, memory, apart) = converted(module);
+            let (fused, memory, apart) = (fused.train(), memory.train(), apart.train());
+            for linear in [
+                &fused.query_key_value,
+                &memory.key_value,
+                &memory.query,
+                &memory.output,
+                &apart.query,
+                &apart.key,
+                &apart.value,
+                &apart.output,
+            ] {
+                assert_eq!(linear.weight.is_require_grad(), !frozen);
+                let bias = linear.bias.as_ref().expect("a bias by default");
+                assert_eq!(bias.is_require_grad(), !frozen);
             }
         }
     }
@@ -136,31 +132,29 @@ fn what_is_frozen_stays_frozen() {
 
 #[test]
 fn parts_that_are_not_frozen_alike_cannot_be_one() {
-    for (_, device) in devices::cpu() {
-        for device in [device.clone(), device.autodiff()] {
-            let mut module = separate(&device);
-            module.value.weight = module.value.weight.set_require_grad(false);
-            let expected = |names| {
-                format!(
-                    "MultiHeadAttention: the weights of {names} become one parameter, but only those of [\"value\"] are \
+    for (_, device) in devices::with_and_without_autodiff() {
+        let mut module = separate(&device);
+        module.value.weight = module.value.weight.set_require_grad(false);
+        let expected = |names| {
+            format!(
+                "MultiHeadAttention: the weights of {names} become one parameter, but only those of [\"value\"] are \
                      frozen; freeze or unfreeze them together first"
-                )
-            };
-            let whole = module.clone();
-            assert_eq!(
-                sentence(|| whole.into_self_attention()),
-                expected("[\"query\", \"key\", \"value\"]")
-            );
-            assert_eq!(
-                sentence(|| module.clone().into_cross_attention()),
-                expected("[\"key\", \"value\"]")
-            );
-            // Weights and biases are parameters of their own.
-            module.key.weight = module.key.weight.set_require_grad(false);
-            let memory = module.into_cross_attention().train();
-            assert!(!memory.key_value.weight.is_require_grad());
-            assert!(memory.key_value.bias.expect("a bias").is_require_grad());
-        }
+            )
+        };
+        let whole = module.clone();
+        assert_eq!(
+            sentence(|| whole.into_self_attention()),
+            expected("[\"query\", \"key\", \"value\"]")
+        );
+        assert_eq!(
+            sentence(|| module.clone().into_cross_attention()),
+            expected("[\"key\", \"value\"]")
+        );
+        // Weights and biases are parameters of their own.
+        module.key.weight = module.key.weight.set_require_grad(false);
+        let memory = module.into_cross_attention().train();
+        assert!(!memory.key_value.weight.is_require_grad());
+        assert!(memory.key_value.bias.expect("a bias").is_require_grad());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use burn::{
     nn::Linear,
-    tensor::{Tensor, activation::softmax},
+    tensor::{Device, Tensor, activation::softmax},
 };
 use burn_attn::{
     CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput,
@@ -55,94 +55,70 @@ fn by_hand(
     let d_head = D_MODEL / n_heads;
     let items = x.iter_dim(0).zip(memory.iter_dim(0)).map(|(x, memory)| {
         let (x, memory) = (x.squeeze_dim(0), memory.squeeze_dim(0));
-        let heads: Vec<Tensor<2>> = (0..n_heads)
-            .map(|index| {
-                head(
-                    x.clone(),
-                    memory.clone(),
-                    projections(index * d_head, d_head),
-                )
-            })
-            .collect();
-        Projection::columns(output, 0, D_MODEL).of(Tensor::cat(heads, 1))
+        let heads = (0..n_heads).map(|index| {
+            let projections = projections(index * d_head, d_head);
+            head(x.clone(), memory.clone(), projections)
+        });
+        Projection::columns(output, 0, D_MODEL).of(Tensor::cat(heads.collect(), 1))
     });
     Tensor::stack(items.collect(), 0)
 }
 
-fn assert_equal(actual: Tensor<3>, expected: Tensor<3>) {
-    assert_close("by hand", &actual.to_data(), &expected.to_data(), 1e-6);
+/// Runs `check` with every number of heads, queries and a memory, and compares the two contexts that it gives.
+fn with_heads(check: impl Fn(usize, &Device, Tensor<3>, Tensor<3>) -> [Tensor<3>; 2]) {
+    for (_, device) in devices::cpu() {
+        for n_heads in [1, 3, 5, 15] {
+            let x = tensor([2, 7, D_MODEL], 3, &device);
+            let memory = tensor([2, 11, D_MODEL], 4, &device);
+            let [actual, expected] = check(n_heads, &device, x, memory).map(Tensor::into_data);
+            assert_close("by hand", &actual, &expected, 1e-6);
+        }
+    }
 }
 
 #[test]
 fn self_attention_is_its_heads_side_by_side() {
-    for (_, device) in devices::cpu() {
-        for n_heads in [1, 3, 5, 15] {
-            let module = filled(SelfAttentionConfig::new(D_MODEL, n_heads).init(&device), 1);
-            let x = tensor([2, 7, D_MODEL], 3, &device);
-            let linear = &module.query_key_value;
-            let projections = |first, count| {
-                [0, 1, 2].map(|part| Projection::columns(linear, part * D_MODEL + first, count))
-            };
-            let expected = by_hand(x.clone(), x.clone(), n_heads, projections, &module.output);
-            assert_equal(module.forward(SelfAttentionInput::new(x)), expected);
-        }
-    }
+    with_heads(|n_heads, device, x, _| {
+        let module = filled(SelfAttentionConfig::new(D_MODEL, n_heads).init(device), 1);
+        let linear = &module.query_key_value;
+        let projections = |first, count| {
+            [0, 1, 2].map(|part| Projection::columns(linear, part * D_MODEL + first, count))
+        };
+        let expected = by_hand(x.clone(), x.clone(), n_heads, projections, &module.output);
+        [module.forward(SelfAttentionInput::new(x)), expected]
+    });
 }
 
 #[test]
 fn cross_attention_is_its_heads_side_by_side() {
-    for (_, device) in devices::cpu() {
-        for n_heads in [1, 3, 5, 15] {
-            let module = filled(CrossAttentionConfig::new(D_MODEL, n_heads).init(&device), 1);
-            let x = tensor([2, 7, D_MODEL], 3, &device);
-            let memory = tensor([2, 11, D_MODEL], 4, &device);
-            let projections = |first, count| {
-                [
-                    Projection::columns(&module.query, first, count),
-                    Projection::columns(&module.key_value, first, count),
-                    Projection::columns(&module.key_value, D_MODEL + first, count),
-                ]
-            };
-            let expected = by_hand(
-                x.clone(),
-                memory.clone(),
-                n_heads,
-                projections,
-                &module.output,
-            );
-            assert_equal(
-                module.forward(CrossAttentionInput::new(x, memory)),
-                expected,
-            );
-        }
-    }
+    with_heads(|n_heads, device, x, memory| {
+        let module = filled(CrossAttentionConfig::new(D_MODEL, n_heads).init(device), 1);
+        let projections = |first, count| {
+            [
+                Projection::columns(&module.query, first, count),
+                Projection::columns(&module.key_value, first, count),
+                Projection::columns(&module.key_value, D_MODEL + first, count),
+            ]
+        };
+        let output = &module.output;
+        let expected = by_hand(x.clone(), memory.clone(), n_heads, projections, output);
+        let input = CrossAttentionInput::new(x, memory);
+        [module.forward(input), expected]
+    });
 }
 
 #[test]
 fn multi_head_attention_is_its_heads_side_by_side() {
-    for (_, device) in devices::cpu() {
-        for n_heads in [1, 3, 5, 15] {
-            let module = filled(
-                MultiHeadAttentionConfig::new(D_MODEL, n_heads).init(&device),
-                1,
-            );
-            let x = tensor([2, 7, D_MODEL], 3, &device);
-            let memory = tensor([2, 11, D_MODEL], 4, &device);
-            let projections = |first, count| {
-                [&module.query, &module.key, &module.value]
-                    .map(|linear| Projection::columns(linear, first, count))
-            };
-            let expected = by_hand(
-                x.clone(),
-                memory.clone(),
-                n_heads,
-                projections,
-                &module.output,
-            );
-            assert_equal(
-                module.forward(MultiHeadAttentionInput::cross_attention(x, memory)),
-                expected,
-            );
-        }
-    }
+    with_heads(|n_heads, device, x, memory| {
+        let config = MultiHeadAttentionConfig::new(D_MODEL, n_heads);
+        let module = filled(config.init(device), 1);
+        let projections = |first, count| {
+            [&module.query, &module.key, &module.value]
+                .map(|linear| Projection::columns(linear, first, count))
+        };
+        let output = &module.output;
+        let expected = by_hand(x.clone(), memory.clone(), n_heads, projections, output);
+        let input = MultiHeadAttentionInput::cross_attention(x, memory);
+        [module.forward(input), expected]
+    });
 }

@@ -43,37 +43,35 @@ fn assert_xavier(weight: &Tensor<2>, widths: &[usize]) {
 fn fused_projections_start_as_separate_ones() {
     let _alone = alone();
     let initializer = Initializer::XavierUniform { gain: 1.0 };
-    for (_, device) in devices::cpu() {
-        for device in [device.clone(), device.autodiff()] {
-            device.seed(1);
-            // Queries 30 wide, keys and values 10.
-            let module = SelfAttentionConfig::new(D_MODEL, 6)
-                .with_n_kv_heads(2)
-                .with_initializer(initializer.clone())
-                .init(&device);
-            let fused = &module.query_key_value;
-            assert!(!fused.weight.is_initialized(), "drawn when it is needed");
-            assert_xavier(&fused.weight.val(), &[30, 10, 10]);
-            let bias = fused.bias.as_ref().expect("a bias").val().unsqueeze();
-            let drawn = largest(&bias, &[30, 10, 10]);
-            let bounds = [30, 10, 10].map(|width| xavier(D_MODEL, width));
-            for (drawn, bound) in drawn.into_iter().zip(bounds) {
-                assert!(0.0 < drawn && drawn <= bound, "{drawn}, {bound}");
-            }
-            assert_eq!(fused.weight.is_require_grad(), device.is_autodiff());
-
-            let module = CrossAttentionConfig::new(D_MODEL, 6)
-                .with_d_memory(21)
-                .with_initializer(initializer.clone())
-                .init(&device);
-            assert_xavier(&module.key_value.weight.val(), &[30, 30]);
-
-            let module = FeedForwardConfig::new(D_MODEL, 29)
-                .with_activation(FeedForwardActivation::SwiGlu)
-                .with_initializer(initializer.clone())
-                .init(&device);
-            assert_xavier(&module.linear_inner.weight.val(), &[29, 29]);
+    for (_, device) in devices::with_and_without_autodiff() {
+        device.seed(1);
+        // Queries 30 wide, keys and values 10.
+        let module = SelfAttentionConfig::new(D_MODEL, 6)
+            .with_n_kv_heads(2)
+            .with_initializer(initializer.clone())
+            .init(&device);
+        let fused = &module.query_key_value;
+        assert!(!fused.weight.is_initialized(), "drawn when it is needed");
+        assert_xavier(&fused.weight.val(), &[30, 10, 10]);
+        let bias = fused.bias.as_ref().expect("a bias").val().unsqueeze();
+        let drawn = largest(&bias, &[30, 10, 10]);
+        let bounds = [30, 10, 10].map(|width| xavier(D_MODEL, width));
+        for (drawn, bound) in drawn.into_iter().zip(bounds) {
+            assert!(0.0 < drawn && drawn <= bound, "{drawn}, {bound}");
         }
+        assert_eq!(fused.weight.is_require_grad(), device.is_autodiff());
+
+        let module = CrossAttentionConfig::new(D_MODEL, 6)
+            .with_d_memory(21)
+            .with_initializer(initializer.clone())
+            .init(&device);
+        assert_xavier(&module.key_value.weight.val(), &[30, 30]);
+
+        let module = FeedForwardConfig::new(D_MODEL, 29)
+            .with_activation(FeedForwardActivation::SwiGlu)
+            .with_initializer(initializer.clone())
+            .init(&device);
+        assert_xavier(&module.linear_inner.weight.val(), &[29, 29]);
     }
 }
 

@@ -31,6 +31,11 @@ fn both_hide(device: &Device, run: impl Fn(&[AttentionMask]) -> Tensor<3>) {
     assert!(differs(&run(&[lengths(device)]), &expected));
 }
 
+/// The input with all of these masks, given one after the other.
+fn masked<I>(input: I, masks: &[AttentionMask], mask: fn(I, AttentionMask) -> I) -> I {
+    masks.iter().cloned().fold(input, mask)
+}
+
 #[test]
 fn several_masks_of_one_input_all_hide() {
     for (name, device) in devices::cpu() {
@@ -41,75 +46,46 @@ fn several_masks_of_one_input_all_hide() {
         let module = filled(SelfAttentionConfig::new(15, 3).init(device), 1);
         both_hide(device, |masks| {
             let input = SelfAttentionInput::new(x());
-            let input = masks
-                .iter()
-                .fold(input, |input, mask| input.mask(mask.clone()));
-            module.forward(input)
+            module.forward(masked(input, masks, SelfAttentionInput::mask))
         });
 
         let module = filled(CrossAttentionConfig::new(15, 3).init(device), 1);
         both_hide(device, |masks| {
             let input = CrossAttentionInput::new(x(), x());
-            let input = masks
-                .iter()
-                .fold(input, |input, mask| input.mask(mask.clone()));
-            module.forward(input)
+            module.forward(masked(input, masks, CrossAttentionInput::mask))
         });
 
         let module = filled(MultiHeadAttentionConfig::new(15, 3).init(device), 1);
         both_hide(device, |masks| {
             let input = MultiHeadAttentionInput::self_attention(x());
-            let input = masks
-                .iter()
-                .fold(input, |input, mask| input.mask(mask.clone()));
-            module.forward(input)
+            module.forward(masked(input, masks, MultiHeadAttentionInput::mask))
         });
 
-        let module = filled(
-            TransformerStackConfig::encoder(15, 29, 3, 2).init(device),
-            1,
-        );
-        both_hide(device, |masks| {
-            let input = LayerInput::new(x());
-            let input = masks
-                .iter()
-                .fold(input, |input, mask| input.mask(mask.clone()));
-            module.forward(input)
-        });
+        for stack in [
+            TransformerStackConfig::encoder(15, 29, 3, 2),
+            TransformerStackConfig::causal(15, 29, 3, 2),
+        ] {
+            let module = filled(stack.init(device), 1);
+            both_hide(device, |masks| {
+                let input = LayerInput::new(x());
+                module.forward(masked(input, masks, LayerInput::mask))
+            });
+        }
 
-        let module = filled(TransformerStackConfig::causal(15, 29, 3, 2).init(device), 1);
-        both_hide(device, |masks| {
-            let input = LayerInput::new(x());
-            let input = masks
-                .iter()
-                .fold(input, |input, mask| input.mask(mask.clone()));
-            module.forward(input)
-        });
-
-        let module = filled(
-            TransformerStackConfig::decoder(15, 29, 3, 2).init(device),
-            1,
-        );
-        for target in [false, true] {
+        let decoder = TransformerStackConfig::decoder(15, 29, 3, 2);
+        let module = filled(decoder.init(device), 1);
+        for mask in [LayerInput::mask, LayerInput::memory_mask] {
             both_hide(device, |masks| {
                 let input = LayerInput::new(x()).memory(x());
-                let input = masks.iter().fold(input, |input, mask| match target {
-                    true => input.mask(mask.clone()),
-                    false => input.memory_mask(mask.clone()),
-                });
-                module.forward(input)
+                module.forward(masked(input, masks, mask))
             });
         }
 
         let module = filled(TransformerConfig::new(15, 29, 3, 2, 2).init(device), 1);
-        for target in [false, true] {
+        for mask in [TransformerInput::target_mask, TransformerInput::source_mask] {
             both_hide(device, |masks| {
                 let input = TransformerInput::new(x(), x());
-                let input = masks.iter().fold(input, |input, mask| match target {
-                    true => input.target_mask(mask.clone()),
-                    false => input.source_mask(mask.clone()),
-                });
-                module.forward(input)
+                module.forward(masked(input, masks, mask))
             });
         }
     }

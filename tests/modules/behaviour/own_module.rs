@@ -1,13 +1,10 @@
 //! A user's own module of ours and burn-nn's: it trains, is saved and loaded, packed in 8 bits and forked.
 
 use burn::{
-    module::{Module, Quantizer},
+    module::Module,
     nn::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig},
     optim::{AdamConfig, GradientsParams},
-    tensor::{
-        Device, Int, Tensor,
-        quantization::{Calibration, QuantScheme, QuantStore, QuantValue, ScaleDtype},
-    },
+    tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
     AttentionContext, BlockConfig, LayerInput, TransformerLayer, TransformerLayerConfig,
@@ -19,6 +16,8 @@ use burn_attn_tests::{
     numbers::filled,
 };
 use burn_store::{ModuleSnapshot, SafetensorsStore};
+
+use crate::quantized::{packed, schemes};
 
 const D_MODEL: usize = 30;
 const HEADS: usize = 3;
@@ -117,13 +116,8 @@ fn it_is_packed_and_forked() {
     for (name, device) in devices::cpu() {
         let model = filled(Classifier::new(&device), 1);
         let exact = logits(&model, &device).into_data();
-        let scheme = QuantScheme::default()
-            .with_value(QuantValue::Q8S)
-            .with_store(QuantStore::Native)
-            .per_tensor(ScaleDtype::F32);
-        let packed = model
-            .clone()
-            .quantize_weights(&mut Quantizer::new(Calibration::MinMax, scheme));
+        let [(_, scheme), _] = schemes();
+        let packed = packed(model, scheme);
         let packed = logits(&packed, &device).into_data();
         assert_ne!(packed, exact, "{name}");
         assert_close_to_largest(name, &packed, &exact, 0.05, 0.0);

@@ -9,15 +9,6 @@ use burn_attn_tests::{compare::numbers, devices, parameters};
 
 /// One head of width 2 whose queries, keys and values are what comes in.
 fn bare(norm: QkNormConfig, dtype: DType, device: &Device) -> MultiHeadAttention {
-    struct Cast(DType);
-    impl burn::module::ModuleMapper for Cast {
-        fn map_float<const D: usize>(
-            &mut self,
-            parameter: burn::module::Param<Tensor<D>>,
-        ) -> burn::module::Param<Tensor<D>> {
-            parameter.map(|tensor| tensor.cast(self.0))
-        }
-    }
     let config = MultiHeadAttentionConfig::new(2, 1)
         .with_bias(ProjectionBias::none())
         .with_qk_norm(norm);
@@ -25,7 +16,7 @@ fn bare(norm: QkNormConfig, dtype: DType, device: &Device) -> MultiHeadAttention
         "heads.qk_norm.factor" => vec![3.0],
         _ => vec![1.0, 0.0, 0.0, 1.0],
     });
-    burn::module::Module::map(module, &mut Cast(dtype))
+    parameters::in_dtype(module, dtype)
 }
 
 /// The weights of some queries on some keys.

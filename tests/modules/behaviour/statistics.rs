@@ -70,23 +70,19 @@ impl Expected {
         let [batch, heads, len_q, _] = weights.dims();
         let find = |name: &str| {
             let name = format!("{part}{name}");
-            trace
-                .get(&name)
-                .cloned()
-                .unwrap_or_else(|| panic!("no {name}"))
+            let step = trace.get(&name).cloned();
+            step.unwrap_or_else(|| panic!("no {name}"))
         };
-        let close = |name: &str, numbers: &[f32], shape: &[usize]| {
-            let expected = TensorData::new(numbers.to_vec(), shape.to_vec());
+        let of_query = vec![batch, heads, len_q, TOP];
+        for (name, numbers, shape) in [
+            ("entropy", &self.entropy, vec![batch, heads]),
+            ("first_key", &self.first_key, vec![batch, heads]),
+            ("distances", &self.distances, vec![batch, heads, FAR + 2]),
+            ("top_weights", &self.top_weights, of_query),
+        ] {
+            let expected = TensorData::new(numbers.clone(), shape);
             assert_close(name, &find(name), &expected, 2e-5);
-        };
-        close("entropy", &self.entropy, &[batch, heads]);
-        close("first_key", &self.first_key, &[batch, heads]);
-        close("distances", &self.distances, &[batch, heads, FAR + 2]);
-        close(
-            "top_weights",
-            &self.top_weights,
-            &[batch, heads, len_q, TOP],
-        );
+        }
         let device = weights.device();
         let keys = Tensor::<4, burn::tensor::Int>::from_data(find("top_keys"), &device);
         let at_keys = weights.clone().gather(3, keys);
@@ -160,8 +156,7 @@ fn operands(device: &Device) -> (Tensor<4>, Tensor<4>, AttentionOptions) {
 #[test]
 fn of_the_operation_with_every_kind_of_operand() {
     // Blocks of this size take minutes on a GPU in software.
-    let devices = devices::cpu().into_iter().map(|(_, device)| device);
-    for device in devices.flat_map(|device| [device.clone(), device.autodiff()]) {
+    for (_, device) in devices::with_and_without_autodiff() {
         let (query, key, of_call) = operands(&device);
         let query = match device.is_autodiff() {
             true => query.require_grad(),
@@ -216,18 +211,10 @@ fn half_precision_has_statistics_in_f32() {
         let whole = attention_statistics(query, key, causal(), options());
         assert_eq!(half.entropy.dtype(), DType::F32);
         // Weights in bf16 have 8 bits.
-        assert_close(
-            "entropy",
-            &half.entropy.into_data(),
-            &whole.entropy.into_data(),
-            0.02,
-        );
-        assert_close(
-            "distances",
-            &half.distances.into_data(),
-            &whole.distances.into_data(),
-            0.004,
-        );
+        let [of_half, of_whole] = [half.entropy, whole.entropy].map(Tensor::into_data);
+        assert_close("entropy", &of_half, &of_whole, 0.02);
+        let [of_half, of_whole] = [half.distances, whole.distances].map(Tensor::into_data);
+        assert_close("distances", &of_half, &of_whole, 0.004);
     }
 }
 

@@ -16,6 +16,8 @@ use burn_attn_tests::{
     parameters, sentence,
 };
 
+use crate::cache::one_by_one;
+
 const WIDTH: usize = 13;
 /// The positions of a sequence without gaps.
 const LEN: usize = 17;
@@ -105,20 +107,15 @@ fn gaps_are_tokens_that_nobody_sees() {
             }
             for pieces in [vec![5], vec![2, 1, 1, 1]] {
                 let config = KvCacheConfig::new(LEN).with_initial_capacity(1);
-                let (mut cache, mut from) = (module.cache(2, &config), 0);
-                let outputs = pieces.iter().map(|&len| {
+                let mut cache = module.cache(2, &config);
+                let cached = one_by_one(&pieces, |from, len| {
                     let at = AT.map(|at| at[from..from + len].to_vec()).to_vec();
-                    let piece = there(&x).narrow(1, from, len);
-                    from += len;
-                    module.forward_cached(SelfAttentionInput::new(piece).positions(at), &mut cache)
+                    let piece = SelfAttentionInput::new(there(&x).narrow(1, from, len));
+                    module.forward_cached(piece.positions(at), &mut cache)
                 });
-                let cached = Tensor::cat(outputs.collect(), 1).into_data();
-                assert_close(
-                    &format!("{what}, {pieces:?}"),
-                    &cached,
-                    &whole.to_data(),
-                    TOLERANCE,
-                );
+                let cached = cached.into_data();
+                let what = format!("{what}, {pieces:?}");
+                assert_close(&what, &cached, &whole.to_data(), TOLERANCE);
             }
         }
     }
@@ -249,31 +246,17 @@ fn queries_and_keys_of_two_sequences() {
                 let rows = Tensor::<1, Int>::from_data([3, 0, 7], &device);
                 let expected = whole.select(1, rows.clone()).into_data();
                 let query = x.clone().select(1, rows);
-                let input = CrossAttentionInput::new(query.clone(), there(&memory));
-                let input = input
-                    .mask(mask())
-                    .positions(queries())
-                    .key_positions(positions());
-                let what = format!("{backend}, {name}, window {window}");
-                assert_close(
-                    &what,
-                    &cross.forward(input).into_data(),
-                    &expected,
-                    TOLERANCE,
-                );
-                let general = cross.into_multi_head();
                 let memory = there(&memory);
-                let input = MultiHeadAttentionInput::new(query, memory.clone(), memory);
-                let input = input
-                    .mask(mask())
-                    .positions(queries())
-                    .key_positions(positions());
-                assert_close(
-                    &what,
-                    &general.forward(input).into_data(),
-                    &expected,
-                    TOLERANCE,
-                );
+                let input = CrossAttentionInput::new(query.clone(), memory.clone());
+                let input = input.mask(mask()).positions(queries());
+                let actual = cross.forward(input.key_positions(positions())).into_data();
+                let what = format!("{backend}, {name}, window {window}");
+                assert_close(&what, &actual, &expected, TOLERANCE);
+                let general = cross.into_multi_head();
+                let input = MultiHeadAttentionInput::cross_attention(query, memory);
+                let input = input.mask(mask()).positions(queries());
+                let actual = general.forward(input.key_positions(positions()));
+                assert_close(&what, &actual.into_data(), &expected, TOLERANCE);
             }
         }
     }
@@ -310,12 +293,8 @@ fn axes_turn_their_own_pairs() {
                 }
             }
             let expected = TensorData::new(expected, [2, 3, 3, 12]);
-            assert_close(
-                &format!("{backend}, {kind:?}"),
-                &actual.into_data(),
-                &expected,
-                1e-6,
-            );
+            let what = format!("{backend}, {kind:?}");
+            assert_close(&what, &actual.into_data(), &expected, 1e-6);
             // One number is the position on every axis.
             let alike = rotary.forward(x.clone(), &Positions::Offset(3));
             let at = vec![vec![vec![3, 4, 5]; 2]; 2];

@@ -89,14 +89,13 @@ fn attentions_that_cannot_be_built() {
             "projections that share one linear layer must all have a bias or all have none, got query true, key false, value true",
         ),
     ] {
-        let causal = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 1);
-        let error = causal.with_block(block.clone()).validate();
-        let error = error.expect_err("the block is bad").to_string();
-        assert_eq!(error, format!("TransformerStackConfig: {reason}"));
-
-        let decoder = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, 1);
-        let error = decoder.with_block(block).validate();
-        let error = error.expect_err("the block is bad").to_string();
-        assert_eq!(error, format!("TransformerStackConfig: {reason}"));
+        for stack in [
+            TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 1),
+            TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, 1),
+        ] {
+            let error = stack.with_block(block.clone()).validate();
+            let error = error.expect_err("the block is bad").to_string();
+            assert_eq!(error, format!("TransformerStackConfig: {reason}"));
+        }
     }
 }

@@ -58,12 +58,8 @@ fn a_layer_with_experts_is_its_formula() {
                 let x = tensor([2, 7, D_MODEL], 2, &device);
                 let expected = by_hand::layer(&block, &layer, x.clone());
                 let output = layer.forward(x);
-                assert_close(
-                    &format!("{block} on {name}"),
-                    &output.states.into_data(),
-                    &expected.into_data(),
-                    TOLERANCE,
-                );
+                let (actual, expected) = (output.states.into_data(), expected.into_data());
+                assert_close(&format!("{block} on {name}"), &actual, &expected, TOLERANCE);
                 let logits = output.router_logits.expect("there is a router");
                 assert_eq!(logits.dims(), [14, N_EXPERTS]);
             }

@@ -5,7 +5,7 @@ use burn_attn::{
     AttentionBias, AttentionContext, AttentionMask, BlockConfig, CrossAttentionConfig,
     CrossAttentionInput, KvCacheConfig, LayerInput, MaskFunction, Norm, ScoreFunction,
     SelfAttentionConfig, SelfAttentionInput, SublayerConnection, TransformerLayer,
-    TransformerLayerConfig, alibi_slopes, positions::PositionEncoding,
+    TransformerLayerConfig, alibi_slopes,
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_same, differs},
@@ -25,6 +25,23 @@ fn quiet() -> BlockConfig {
 
 fn norm_of(residual: &SublayerConnection) -> &Norm {
     residual.norm.as_ref().expect("a norm")
+}
+
+/// What a post-norm layer with cross-attention makes of its input and of what each attention makes of what it reads.
+fn after_attentions(
+    layer: &TransformerLayer,
+    x: Tensor<3>,
+    attend: impl Fn(Tensor<3>) -> Tensor<3>,
+    look_over: impl Fn(Tensor<3>) -> Tensor<3>,
+) -> Tensor<3> {
+    let [around_cross, around_network] = [
+        &layer.cross_attention_residual,
+        &layer.feed_forward_residual,
+    ]
+    .map(|residual| norm_of(residual.as_ref().expect("one")));
+    let x = norm_of(&layer.self_attention_residual).forward(x.clone() + attend(x));
+    let x = around_cross.forward(x.clone() + look_over(x));
+    around_network.forward(x.clone() + by_hand::think(layer, x))
 }
 
 fn layer(config: TransformerLayerConfig, device: &Device) -> TransformerLayer {
@@ -137,18 +154,14 @@ fn a_context_reaches_the_cross_attention() {
     let without = layer.forward(input.memory_lengths(&[5, 3]));
     assert!(differs(&actual.states, &without.states));
 
-    let attended = layer
-        .self_attention
-        .forward(SelfAttentionInput::new(x.clone()));
-    let states = norm_of(&layer.self_attention_residual).forward(x.clone() + attended);
-    let input = CrossAttentionInput::new(states.clone(), memory.clone()).context(context(0, 7));
     let attention = layer.cross_attention.as_ref().expect("one");
-    let states = states + attention.forward(input);
-    let residual = layer.cross_attention_residual.as_ref().expect("one");
-    let states = norm_of(residual).forward(states);
-    let states = states.clone() + by_hand::think(&layer, states);
-    let residual = layer.feed_forward_residual.as_ref().expect("one");
-    assert_same(&actual.states, &norm_of(residual).forward(states));
+    let attend = |x| layer.self_attention.forward(SelfAttentionInput::new(x));
+    let look_over = |x| {
+        let input = CrossAttentionInput::new(x, memory.clone());
+        attention.forward(input.context(context(0, 7)))
+    };
+    let expected = after_attentions(&layer, x.clone(), attend, look_over);
+    assert_same(&actual.states, &expected);
 
     let mut cache = layer.cache(2, &KvCacheConfig::new(7));
     cache.memory = Some(attention.project_memory(memory.clone()));
@@ -157,12 +170,8 @@ fn a_context_reaches_the_cross_attention() {
         let input = token(at).memory_context(context(at, 1));
         let states = layer.forward_cached(input, &mut cache).states;
         let expected = actual.states.clone().narrow(1, at, 1);
-        assert_close(
-            "cached",
-            &states.into_data(),
-            &expected.into_data(),
-            TOLERANCE,
-        );
+        let (actual, expected) = (states.into_data(), expected.into_data());
+        assert_close("cached", &actual, &expected, TOLERANCE);
     }
     let empty = AttentionContext::new;
     for (placed, what) in [
@@ -289,49 +298,18 @@ fn a_layer_hands_embeddings_to_both_attentions() {
         .memory_position_embedding(image.clone());
     let actual = layer.forward(input).states;
 
-    let input = SelfAttentionInput::new(x.clone()).query_key_position_embedding(objects.clone());
-    let x = x.clone() + layer.self_attention.forward(input);
-    let x = norm_of(&layer.self_attention_residual).forward(x);
-    let input = CrossAttentionInput::new(x.clone(), memory)
-        .query_position_embedding(objects)
-        .key_position_embedding(image);
+    let attend = |x| {
+        let input = SelfAttentionInput::new(x).query_key_position_embedding(objects.clone());
+        layer.self_attention.forward(input)
+    };
     let attention = layer.cross_attention.as_ref().expect("one");
-    let x = x + attention.forward(input);
-    let residual = layer.cross_attention_residual.as_ref().expect("one");
-    let x = norm_of(residual).forward(x);
-    let x = x.clone() + by_hand::think(&layer, x);
-    let residual = layer.feed_forward_residual.as_ref().expect("one");
-    let expected = norm_of(residual).forward(x);
+    let look_over = |x| {
+        let input = CrossAttentionInput::new(x, memory.clone());
+        let input = input.query_position_embedding(objects.clone());
+        attention.forward(input.key_position_embedding(image.clone()))
+    };
+    let expected = after_attentions(&layer, x, attend, look_over);
     assert_same(&actual, &expected);
-}
-
-#[test]
-fn a_layer_alone_decodes() {
-    for (name, device) in devices::cpu() {
-        let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS)
-            .with_causal(true)
-            .with_d_memory(D_MEMORY);
-        let block = quiet()
-            .with_d_head(4)
-            .with_position(PositionEncoding::rotary());
-        let layer = layer(config.with_block(block), &device);
-        let x: Tensor<3> = tensor([2, 9, D_MODEL], 2, &device);
-        let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 3, &device);
-        let masked = |x| LayerInput::new(x).memory_lengths(&[5, 3]);
-        let whole = layer
-            .forward(masked(x.clone()).memory(memory.clone()))
-            .states;
-        let mut cache = layer.cache(2, &KvCacheConfig::new(9));
-        let attention = layer.cross_attention.as_ref().expect("one");
-        cache.memory = Some(attention.project_memory(memory));
-        for (from, len) in [(0, 4), (4, 1), (5, 4)] {
-            let piece = x.clone().narrow(1, from, len);
-            let states = layer.forward_cached(masked(piece), &mut cache).states;
-            let expected = whole.clone().narrow(1, from, len);
-            assert_close(name, &states.into_data(), &expected.into_data(), TOLERANCE);
-        }
-        assert_eq!(cache.tokens.lengths(), [9, 9]);
-    }
 }
 
 #[test]

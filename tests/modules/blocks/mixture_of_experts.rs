@@ -28,12 +28,8 @@ fn any_rank_and_nothing() {
         let x: Tensor<3> = tensor([2, 5, D_MODEL], 3, &device);
         let expected = module.forward(x.clone()).to_data();
         let rows = module.forward(x.reshape([10, D_MODEL]));
-        assert_close(
-            name,
-            &rows.reshape([2, 5, D_MODEL]).to_data(),
-            &expected,
-            0.0,
-        );
+        let rows = rows.reshape([2, 5, D_MODEL]).into_data();
+        assert_close(name, &rows, &expected, 0.0);
         for shape in [[0, 5, D_MODEL], [2, 0, D_MODEL]] {
             let output = module.forward_with_logits(Tensor::<3>::zeros(shape, &device));
             assert_eq!(output.states.dims(), shape);
@@ -103,13 +99,8 @@ fn all_experts_together_are_one_sum() {
     for (name, device) in devices::cpu() {
         let config = MixtureOfExpertsConfig::new(D_MODEL, D_FF, N_EXPERTS, N_EXPERTS);
         for norm_topk_prob in [false, true] {
-            let module = filled(
-                config
-                    .clone()
-                    .with_norm_topk_prob(norm_topk_prob)
-                    .init(&device),
-                1,
-            );
+            let config = config.clone().with_norm_topk_prob(norm_topk_prob);
+            let module = filled(config.init(&device), 1);
             let x: Tensor<2> = tensor([5, D_MODEL], 3, &device);
             let shares = module.router.forward(x.clone());
             let shares = burn::tensor::activation::softmax(shares, 1);
@@ -118,12 +109,8 @@ fn all_experts_together_are_one_sum() {
                 let share = shares.clone().narrow(1, index, 1);
                 expected = expected + expert.forward(x.clone()) * share;
             }
-            assert_close(
-                name,
-                &module.forward(x).to_data(),
-                &expected.to_data(),
-                1e-6,
-            );
+            let (actual, expected) = (module.forward(x).to_data(), expected.to_data());
+            assert_close(name, &actual, &expected, 1e-6);
         }
     }
 }
@@ -181,23 +168,23 @@ fn bad_input_has_its_sentence() {
         "load_balancing_loss: top_k must be between 1 and the 7 experts, got 8"
     );
     let none: Tensor<1, Bool> = Tensor::from_data([true; 4], &device);
-    let found = sentence(|| load_balancing_loss(&[logits()], 2, Some(none.clone())));
-    assert!(
-        found.starts_with("assert_shape!(counted, [positions])"),
-        "{found}"
-    );
-    // Also without positions.
     let empty = || Tensor::<2>::zeros([0, N_EXPERTS], &device);
-    let found = sentence(|| load_balancing_loss(&[empty()], 2, Some(none)));
-    assert!(
-        found.starts_with("assert_shape!(counted, [positions])"),
-        "{found}"
-    );
-    let found = sentence(|| load_balancing_loss(&[empty(), logits()], 2, None));
-    assert!(
-        found.starts_with("assert_shape!(logits, [positions, n_experts])"),
-        "{found}"
-    );
+    // Also without positions.
+    for (logits, counted, start) in [
+        (vec![logits()], Some(none.clone()), "counted, [positions]"),
+        (vec![empty()], Some(none), "counted, [positions]"),
+        (
+            vec![empty(), logits()],
+            None,
+            "logits, [positions, n_experts]",
+        ),
+    ] {
+        let found = sentence(|| load_balancing_loss(&logits, 2, counted));
+        assert!(
+            found.starts_with(&format!("assert_shape!({start})")),
+            "{found}"
+        );
+    }
     assert_eq!(numbers(&load_balancing_loss(&[empty()], 2, None)), [0.0]);
 }
 

@@ -263,12 +263,8 @@ fn a_layers_cache_takes_its_memory_along() {
     let last = x.narrow(1, 2, 1).flip([0]);
     let states = layer.forward_cached(last, &mut cache).states;
     let expected = whole.states.narrow(1, 2, 1).flip([0]);
-    assert_close(
-        "reordered",
-        &states.into_data(),
-        &expected.into_data(),
-        TOLERANCE,
-    );
+    let (actual, expected) = (states.into_data(), expected.into_data());
+    assert_close("reordered", &actual, &expected, TOLERANCE);
 }
 
 /// A block that no layer is built like is not looked at.

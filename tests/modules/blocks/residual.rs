@@ -167,10 +167,8 @@ fn stochastic_depth_leaves_out_whole_sequences() {
         seen.push(kept);
         // In inference, nothing is left out.
         let plain = filled(config(block()).init(&device.clone().inner()), 1);
-        let inner = filled(
-            config(block().with_stochastic_depth(0.25)).init(&device.inner()),
-            1,
-        );
+        let inner = config(block().with_stochastic_depth(0.25));
+        let inner = filled(inner.init(&device.inner()), 1);
         let x = x.inner();
         assert_same(&inner.forward(x.clone()).states, &plain.forward(x).states);
     }

@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn::{
     BlockConfig, LayerInput, Norm, NormPlacement, TransformerConfig, TransformerInput,
-    TransformerLayer, TransformerStackConfig,
+    TransformerStackConfig,
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_close_to_largest, assert_same, differs},
@@ -81,52 +81,25 @@ fn last_norm(block: &BlockConfig, norm: Option<&Norm>, x: Tensor<3>) -> Tensor<3
     }
 }
 
-/// Compares a stack without cross-attention with its layers and its last norm written out.
-fn assert_is_its_formula<M: Module>(
-    what: &str,
-    block: &BlockConfig,
-    module: &M,
-    (layers, norm): (&[TransformerLayer], Option<&Norm>),
-    device: &Device,
-    forward: impl FnOnce(&M, Tensor<3>) -> Tensor<3>,
-) {
-    let x = tensor(SHAPE, 3, device).require_grad();
-    let layers = layers.iter();
-    let expected = layers.fold(x.clone(), |x, layer| by_hand::layer(block, layer, x));
-    let expected = last_norm(block, norm, expected);
-    let actual = forward(module, x.clone());
-    assert_eq!(actual.dims(), SHAPE);
-    assert_agree(what, module, &[x], actual, expected);
-}
-
 #[test]
-fn encoders_are_their_formulas() {
+fn encoders_and_causal_stacks_are_their_formulas() {
     with_every_block(
         |_| true,
         |what, block, device| {
-            let config = TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, N_LAYERS)
-                .with_block(block.clone());
-            let module = filled(config.init(device), 1);
-            let parts = (&module.layers[..], module.norm.as_ref());
-            assert_is_its_formula(what, &block, &module, parts, device, |module, x| {
-                module.forward(LayerInput::new(x))
-            });
-        },
-    );
-}
-
-#[test]
-fn causal_stacks_are_their_formulas() {
-    with_every_block(
-        |_| true,
-        |what, block, device| {
-            let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, N_LAYERS)
-                .with_block(block.clone());
-            let module = filled(config.init(device), 1);
-            let parts = (&module.layers[..], module.norm.as_ref());
-            assert_is_its_formula(what, &block, &module, parts, device, |module, x| {
-                module.forward(LayerInput::new(x))
-            });
+            for causal in [false, true] {
+                let config = TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, N_LAYERS)
+                    .with_causal(causal)
+                    .with_block(block.clone());
+                let module = filled(config.init(device), 1);
+                let x = tensor(SHAPE, 3, device).require_grad();
+                let layers = module.layers.iter();
+                let expected = layers.fold(x.clone(), |x, layer| by_hand::layer(&block, layer, x));
+                let expected = last_norm(&block, module.norm.as_ref(), expected);
+                let actual = module.forward(LayerInput::new(x.clone()));
+                assert_eq!(actual.dims(), SHAPE);
+                let what = format!("{what}, causal {causal}");
+                assert_agree(&what, &module, &[x], actual, expected);
+            }
         },
     );
 }
@@ -178,12 +151,14 @@ fn both_stacks_of_a_transformer_have_the_block() {
 #[test]
 fn encoder_and_causal_stack_differ_by_the_mask_alone() {
     let device = devices::any();
-    let sizes = (D_MODEL, D_FF, N_HEADS, N_LAYERS);
-    let (d_model, d_ff, n_heads, n_layers) = sizes;
-    let encoder = TransformerStackConfig::encoder(d_model, d_ff, n_heads, n_layers);
-    let causal = TransformerStackConfig::causal(d_model, d_ff, n_heads, n_layers);
-    let (encoder, causal) = (encoder.init(&device), causal.init(&device));
-    let (encoder, causal) = (filled(encoder, 1), filled(causal, 1));
+    let [encoder, causal] = [
+        TransformerStackConfig::encoder,
+        TransformerStackConfig::causal,
+    ]
+    .map(|config| {
+        let config = config(D_MODEL, D_FF, N_HEADS, N_LAYERS);
+        filled(config.init(&device), 1)
+    });
     let x: Tensor<3> = tensor(SHAPE, 3, &device);
     let both = LayerInput::new(x.clone());
     let masked = both.clone().mask(burn_attn::AttentionMask::causal());

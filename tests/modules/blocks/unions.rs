@@ -52,12 +52,8 @@ fn a_stack_is_its_layers_one_by_one() {
             .with_position(PositionEncoding::alibi());
         let blocks = vec![block.clone(), block.with_window(3)];
         let stack = TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, 4);
-        let stack = filled(
-            stack
-                .with_pattern(LayerPattern::Cycle(blocks))
-                .init(&device),
-            1,
-        );
+        let stack = stack.with_pattern(LayerPattern::Cycle(blocks));
+        let stack = filled(stack.init(&device), 1);
         let places = vec![(0..LEN).collect::<Vec<_>>(); 2];
         for (name, mask) in masks(&device) {
             let expected = stack.layers.iter().fold(x.clone(), |x, layer| {

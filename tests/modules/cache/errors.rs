@@ -4,11 +4,12 @@ use burn::tensor::{DType, Tensor};
 use burn_attn::{
     BlockConfig, KvCache, KvCacheConfig, LayerInput, LayerPattern, SelfAttention,
     SelfAttentionConfig, SelfAttentionInput, TransformerStack, TransformerStackConfig,
-    positions::{LearnedConfig, PositionEncoding, RotaryConfig},
+    positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_tests::{
     devices,
     numbers::{filled, tensor},
+    parameters::wide,
     sentence,
 };
 
@@ -80,20 +81,6 @@ fn a_cache_of_something_else_joins() {
     );
 }
 
-/// The module in f64.
-fn wide(module: SelfAttention) -> SelfAttention {
-    struct Wide;
-    impl burn::module::ModuleMapper for Wide {
-        fn map_float<const D: usize>(
-            &mut self,
-            parameter: burn::module::Param<Tensor<D>>,
-        ) -> burn::module::Param<Tensor<D>> {
-            parameter.map(|tensor| tensor.cast(DType::F64))
-        }
-    }
-    burn::module::Module::map(module, &mut Wide)
-}
-
 #[test]
 fn a_cache_that_is_full() {
     let module = module();
@@ -132,14 +119,10 @@ fn what_cannot_go_with_a_cache() {
     let module = module();
     let mut cache = module.cache(2, &KvCacheConfig::new(5));
     let encoder = SelfAttentionConfig::new(D_MODEL, 6).init(&devices::any());
-    assert_eq!(
-        sentence(|| encoder.forward_cached(tokens(2, 3), &mut cache)),
-        "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
-    );
-    assert_eq!(
-        sentence(|| encoder.cache(2, &KvCacheConfig::new(5))),
-        "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
-    );
+    let expected = "SelfAttention: a cache needs a causal module; with_causal(true) makes one";
+    let read = sentence(|| encoder.forward_cached(tokens(2, 3), &mut cache));
+    let made = sentence(|| encoder.cache(2, &KvCacheConfig::new(5)));
+    assert_eq!([read, made], [expected; 2]);
 }
 
 #[test]
@@ -220,17 +203,6 @@ fn positions_past_a_table() {
     // Nothing is lost.
     assert_eq!(cache.lengths(), [3, 3]);
     module.forward_cached(input(1), &mut cache);
-
-    let learned = LearnedConfig::new(D_MODEL, 4).init(&device);
-    let x = || tensor([2, 2, D_MODEL], 1, &device);
-    assert_eq!(
-        sentence(|| learned.forward_from(x(), vec![1, 3])),
-        "Learned: 2 tokens from position 3 on need 5 positions, but there are 4"
-    );
-    assert_eq!(
-        sentence(|| learned.forward_from(x(), vec![1, 2, 0])),
-        "Learned: 3 offsets for 2 sequences"
-    );
 }
 
 #[test]
@@ -240,23 +212,18 @@ fn more_tokens_than_positions_in_a_stack() {
     let block = BlockConfig::new()
         .with_d_head(4)
         .with_position(PositionEncoding::Rotary(rotary));
-    let causal = TransformerStackConfig::causal(D_MODEL, 31, 6, 2).with_block(block.clone());
-    let causal = causal.init(&device);
-    assert_eq!(causal.cache(2, &KvCacheConfig::new(8)).lengths(), [0, 0]);
-    assert_eq!(
-        sentence(|| causal.cache(2, &KvCacheConfig::new(9))),
-        "TransformerStack: a cache of max_len 9 is longer than the 8 positions of the rotary table"
-    );
-    let decoder = TransformerStackConfig::decoder(D_MODEL, 31, 6, 2)
-        .with_causal(true)
-        .with_block(block)
-        .init(&device);
-    let cache = |max_len| decoder.cache(2, &KvCacheConfig::new(max_len));
-    assert_eq!(cache(8).lengths(), [0, 0]);
-    assert_eq!(
-        sentence(|| cache(9)),
-        "TransformerStack: a cache of max_len 9 is longer than the 8 positions of the rotary table"
-    );
+    for stack in [
+        TransformerStackConfig::causal(D_MODEL, 31, 6, 2),
+        TransformerStackConfig::decoder(D_MODEL, 31, 6, 2).with_causal(true),
+    ] {
+        let stack = stack.with_block(block.clone()).init(&device);
+        let cache = |max_len| stack.cache(2, &KvCacheConfig::new(max_len));
+        assert_eq!(cache(8).lengths(), [0, 0]);
+        assert_eq!(
+            sentence(|| cache(9)),
+            "TransformerStack: a cache of max_len 9 is longer than the 8 positions of the rotary table"
+        );
+    }
 }
 
 fn stack(n_layers: usize, window: Option<usize>) -> TransformerStack {
@@ -334,14 +301,14 @@ fn a_decoders_cache_of_something_else() {
         next(cache(&decoder(2, 3), &[7, 5])),
         "KvCache: keys of 6 heads of width 5 do not fit a cache of 3 heads of width 5: it was made for another layer"
     );
-    assert_eq!(
-        sentence(|| cache(&model, &[7, 8])),
-        "TransformerStack: lengths [7, 8] do not fit a memory of 2 sequences of 7 tokens"
-    );
-    assert_eq!(
-        sentence(|| cache(&model, &[7, 5, 3])),
-        "TransformerStack: lengths [7, 5, 3] do not fit a memory of 2 sequences of 7 tokens"
-    );
+    for lengths in [&[7, 8][..], &[7, 5, 3]] {
+        assert_eq!(
+            sentence(|| cache(&model, lengths)),
+            format!(
+                "TransformerStack: lengths {lengths:?} do not fit a memory of 2 sequences of 7 tokens"
+            )
+        );
+    }
     let mut of_three = model.cache(3, &config);
     assert_eq!(
         sentence(|| model.cache_memory(x(2, 7), &[7, 7], &mut of_three)),

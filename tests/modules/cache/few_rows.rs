@@ -15,7 +15,7 @@ use burn_attn_tests::{
     numbers::{filled, tensor, uniform},
 };
 
-use super::{in_pieces, small};
+use super::{in_pieces, one_by_one, small};
 
 const D_MODEL: usize = 64;
 const N_HEADS: usize = 4;
@@ -25,7 +25,6 @@ const TOLERANCE: f64 = 5e-6;
 /// The steps of two sequences: a prompt of more rows than the kernel takes, of as many as it takes, single tokens, a few.
 const PIECES: [usize; 6] = [9, 8, 1, 1, 3, 1];
 
-/// The same pieces for a stack.
 fn blocks() -> Vec<(&'static str, BlockConfig)> {
     let block = || BlockConfig::new().with_dropout(0.0);
     vec![
@@ -75,14 +74,11 @@ fn a_wide_layer() {
             let what = format!("{name}, in views, on {backend}");
             assert_close(&what, &of_views.into_data(), &whole.to_data(), TOLERANCE);
             let mut cache = module.cache(2, &small(LEN));
-            let mut first = 0;
-            let outputs = PIECES.map(|len| {
+            let cached = one_by_one(&PIECES, |first, len| {
                 let piece = x.clone().narrow(1, first, len);
-                first += len;
                 let input = MultiHeadAttentionInput::self_attention(piece);
                 module.forward_cached(input, &mut cache)
             });
-            let cached = Tensor::cat(outputs.into(), 1);
             assert_close(&what, &cached.into_data(), &whole.into_data(), TOLERANCE);
         }
     }
@@ -97,13 +93,9 @@ fn a_wide_stack() {
             let x: Tensor<3> = tensor([2, LEN, D_MODEL], 1, &device);
             let whole = stack.forward(LayerInput::new(x.clone()));
             let mut caches = stack.cache(2, &small(LEN));
-            let mut first = 0;
-            let outputs = PIECES.map(|len| {
-                let piece = x.clone().narrow(1, first, len);
-                first += len;
-                stack.forward_cached(piece, &mut caches)
+            let cached = one_by_one(&PIECES, |first, len| {
+                stack.forward_cached(x.clone().narrow(1, first, len), &mut caches)
             });
-            let cached = Tensor::cat(outputs.into(), 1);
             let what = format!("{name} on {backend}");
             assert_close(&what, &cached.into_data(), &whole.into_data(), TOLERANCE);
         }

@@ -150,12 +150,8 @@ fn positions_on_axes_beside_others() {
     let distances = Tensor::<1>::from_data(distances, &device).reshape([1, 1, 1, 7]);
     let dense = distances * slopes().reshape([1, 6, 1, 1]);
     let expected = module.forward_cached(next().bias(AttentionBias::dense(dense)), &mut other);
-    assert_close(
-        "ALiBi after an image",
-        &actual.into_data(),
-        &expected.into_data(),
-        TOLERANCE,
-    );
+    let (actual, expected) = (actual.into_data(), expected.into_data());
+    assert_close("ALiBi after an image", &actual, &expected, TOLERANCE);
 }
 
 /// A cache that is empty again has forgotten them.

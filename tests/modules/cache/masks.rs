@@ -12,7 +12,7 @@ use burn_attn_tests::{
     sentence,
 };
 
-use super::{D_MODEL, modules, small};
+use super::{D_MODEL, modules, one_by_one, small};
 
 const TOLERANCE: f64 = 2e-6;
 const LEN: usize = 23;
@@ -147,12 +147,10 @@ fn any_pieces_see_what_the_whole_sees() {
                 let whole = module.forward(input(0, LEN));
                 assert!(name.contains("window") || differs(&whole, &plain), "{of}");
                 for pieces in [vec![7, 1, 1, 11, 3], vec![1; LEN]] {
-                    let (mut cache, mut from) = (module.cache(2, &small(LEN)), 0);
-                    let outputs = pieces.iter().map(|&len| {
-                        from += len;
-                        module.forward_cached(input(from - len, from), &mut cache)
+                    let mut cache = module.cache(2, &small(LEN));
+                    let cached = one_by_one(&pieces, |from, len| {
+                        module.forward_cached(input(from, from + len), &mut cache)
                     });
-                    let cached = Tensor::cat(outputs.collect(), 1);
                     let what = format!("{backend}, {name}, {of}, {pieces:?}");
                     assert_close(&what, &cached.into_data(), &whole.to_data(), TOLERANCE);
                 }
@@ -268,12 +266,8 @@ fn a_tree_of_drafts_is_verified_at_once() {
                 }
                 let actual = at_once.clone().narrow(1, node, 1).into_data();
                 let expected = expected.expect("a path has a node").into_data();
-                assert_close(
-                    &format!("{backend}, {name}, draft {node}"),
-                    &actual,
-                    &expected,
-                    TOLERANCE,
-                );
+                let what = format!("{backend}, {name}, draft {node}");
+                assert_close(&what, &actual, &expected, TOLERANCE);
             }
             // The path of the last draft is accepted: the next token follows it.
             let mut accepted = of_tree.clone();
@@ -288,12 +282,8 @@ fn a_tree_of_drafts_is_verified_at_once() {
             let next = || SelfAttentionInput::new(draft(3));
             let actual = module.forward_cached(next(), &mut accepted).into_data();
             let expected = module.forward_cached(next(), &mut one_by_one).into_data();
-            assert_close(
-                &format!("{backend}, {name}, accepted"),
-                &actual,
-                &expected,
-                TOLERANCE,
-            );
+            let what = format!("{backend}, {name}, accepted");
+            assert_close(&what, &actual, &expected, TOLERANCE);
         }
     }
 }
@@ -307,6 +297,8 @@ fn masks_that_do_not_fit_leave_the_cache_alone() {
     let input = || SelfAttentionInput::new(tensor([2, 3, D_MODEL], 1, &device));
     module.forward_cached(input(), &mut cache);
     let masked = |shape| AttentionMask::masked(some(1, shape, &device));
+    let top_left = || AttentionMask::causal_aligned(CausalAlignment::TopLeft);
+    let misaligned = "SelfAttention: a mask aligned top-left cannot be combined with a cache, whose queries are the newest tokens";
     for (mask, expected) in [
         (
             masked([2, 1, 3, 3]),
@@ -320,14 +312,8 @@ fn masks_that_do_not_fit_leave_the_cache_alone() {
             AttentionMask::key_lengths(Tensor::from_data([7, 1], &device)),
             "attention: the key length of batch item 0 is 7, but there are 6 keys",
         ),
-        (
-            AttentionMask::causal_aligned(CausalAlignment::TopLeft),
-            "SelfAttention: a mask aligned top-left cannot be combined with a cache, whose queries are the newest tokens",
-        ),
-        (
-            AttentionMask::causal_aligned(CausalAlignment::TopLeft).or(masked([1, 1, 3, 6])),
-            "SelfAttention: a mask aligned top-left cannot be combined with a cache, whose queries are the newest tokens",
-        ),
+        (top_left(), misaligned),
+        (top_left().or(masked([1, 1, 3, 6])), misaligned),
     ] {
         assert_eq!(
             sentence(|| module.forward_cached(input().mask(mask), &mut cache)),
@@ -335,50 +321,28 @@ fn masks_that_do_not_fit_leave_the_cache_alone() {
         );
         assert_eq!(cache.lengths(), [3, 3]);
     }
-    assert_eq!(
-        sentence(|| module.forward_cached(input().positions(vec![vec![0, 1, 2]]), &mut cache)),
-        "KvCache: positions of 1 sequences for 2"
-    );
-    assert_eq!(
-        sentence(|| module.forward_cached(input().positions(vec![vec![vec![0; 3]]]), &mut cache)),
-        "KvCache: positions of 1 sequences for 2"
-    );
-    assert_eq!(
-        sentence(|| {
-            let axes = vec![vec![vec![0, 1, 2]; 2]; 2];
-            module.forward_cached(
-                input().positions(axes).mask(AttentionMask::window(1, 0)),
-                &mut cache,
-            )
-        }),
-        "KvCache: positions on 2 axes have no distances, which a window, ALiBi or a relative bias counts"
-    );
-    assert_eq!(cache.lengths(), [3, 3]);
-    for (lengths, then, sentence_of_first) in [
+    let axes = vec![vec![vec![0, 1, 2]; 2]; 2];
+    let of_one = "KvCache: positions of 1 sequences for 2";
+    for (input, expected) in [
+        (input().positions(vec![vec![0, 1, 2]]), of_one),
+        (input().positions(vec![vec![vec![0; 3]]]), of_one),
         (
-            [4, 0],
-            [1, 2],
-            "KvCache: sequence 0 has 3 tokens and cannot keep the first 4 and [1, 2]",
-        ),
-        (
-            [2, 0],
-            [1, 2],
-            "KvCache: sequence 0 has 3 tokens and cannot keep the first 2 and [1, 2]",
-        ),
-        (
-            [0, 0],
-            [2, 1],
-            "KvCache: sequence 0 has 3 tokens and cannot keep the first 0 and [2, 1]",
-        ),
-        (
-            [0, 0],
-            [1, 3],
-            "KvCache: sequence 0 has 3 tokens and cannot keep the first 0 and [1, 3]",
+            input().positions(axes).mask(AttentionMask::window(1, 0)),
+            "KvCache: positions on 2 axes have no distances, which a window, ALiBi or a relative bias counts",
         ),
     ] {
         assert_eq!(
-            sentence(|| cache.keep(&lengths, &[&then, &[]])),
-            sentence_of_first
+            sentence(|| module.forward_cached(input, &mut cache)),
+            expected
+        );
+    }
+    assert_eq!(cache.lengths(), [3, 3]);
+    for (first, then) in [(4, [1, 2]), (2, [1, 2]), (0, [2, 1]), (0, [1, 3])] {
+        assert_eq!(
+            sentence(|| cache.keep(&[first, 0], &[&then, &[]])),
+            format!(
+                "KvCache: sequence 0 has 3 tokens and cannot keep the first {first} and {then:?}"
+            )
         );
     }
     assert_eq!(cache.lengths(), [3, 3]);

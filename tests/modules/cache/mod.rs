@@ -96,11 +96,18 @@ pub fn in_pieces(
     x: &Tensor<3>,
     pieces: &[usize],
 ) -> Tensor<3> {
-    let mut first = 0;
-    let outputs = pieces.iter().map(|&len| {
+    one_by_one(pieces, |first, len| {
         let piece = x.clone().narrow(1, first, len);
-        first += len;
         module.forward_cached(SelfAttentionInput::new(piece), cache)
+    })
+}
+
+/// What `read` makes of pieces of these lengths one after the other, each of its first token and its length.
+pub fn one_by_one(pieces: &[usize], mut read: impl FnMut(usize, usize) -> Tensor<3>) -> Tensor<3> {
+    let mut end = 0;
+    let outputs = pieces.iter().map(|&len| {
+        end += len;
+        read(end - len, len)
     });
     Tensor::cat(outputs.collect(), 1)
 }

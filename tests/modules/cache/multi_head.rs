@@ -12,7 +12,7 @@ use burn_attn_tests::{
     sentence,
 };
 
-use super::{D_MODEL, modules, small};
+use super::{D_MODEL, modules, one_by_one, small};
 
 const TOLERANCE: f64 = 2e-6;
 
@@ -30,13 +30,10 @@ fn in_pieces(
     three: &Three,
     pieces: &[usize],
 ) -> Tensor<3> {
-    let mut first = 0;
-    let outputs = pieces.iter().map(|&len| {
+    one_by_one(pieces, |first, len| {
         let piece = three.clone().map(|x| x.narrow(1, first, len));
-        first += len;
         module.forward_cached(input(piece), cache)
-    });
-    Tensor::cat(outputs.collect(), 1)
+    })
 }
 
 /// Keys and values from places of their own, and grouped heads.

@@ -12,7 +12,7 @@ use burn_attn_tests::{
     sentence,
 };
 
-use super::{D_MODEL, in_pieces, small};
+use super::{D_MODEL, in_pieces, one_by_one, small};
 
 fn learned() -> [(&'static str, SelfAttentionConfig); 2] {
     let slopes = AlibiConfig::new().with_learnable(true);
@@ -99,12 +99,9 @@ fn gradients_pass_through_a_cache() {
         let whole = module.forward(SelfAttentionInput::new(x.clone()));
         let mut cache = module.cache(2, &small(7));
         let cached = in_pieces(&module, &mut cache, &x, &[3, 1, 1, 2]);
-        assert_close(
-            name,
-            &gradient(&module, cached).into_data(),
-            &gradient(&module, whole).into_data(),
-            1e-5,
-        );
+        let [actual, expected] =
+            [cached, whole].map(|output| gradient(&module, output).into_data());
+        assert_close(name, &actual, &expected, 1e-5);
     }
 }
 
@@ -149,12 +146,7 @@ fn another_position_is_followed_at_once() {
         // With a token that leaves its bias in the cache.
         step(0, 3, counts, first);
         step(3, 1, [1, 1], first);
-        let mut from = 4;
-        let outputs = pieces.iter().map(|&len| {
-            from += len;
-            step(from - len, len, [len; 2], second)
-        });
-        Tensor::cat(outputs.collect(), 1)
+        one_by_one(pieces, |from, len| step(4 + from, len, [len; 2], second))
     };
     for (i, first) in encodings.iter().enumerate() {
         for (j, second) in encodings.iter().enumerate() {

@@ -133,12 +133,11 @@ fn padding_behind_all_sequences_needs_no_room() {
         let next = SelfAttentionInput::new(Tensor::cat(vec![of_both(&x), padding], 1));
         let output = module.forward_cached(next.lengths(&[1, 1]), &mut cache);
         assert_eq!(cache.lengths(), [8, 7]);
-        assert_close(
-            name,
-            &output.narrow(1, 0, 1).into_data(),
-            &of_both(&whole).into_data(),
-            TOLERANCE,
+        let (actual, expected) = (
+            output.narrow(1, 0, 1).into_data(),
+            of_both(&whole).into_data(),
         );
+        assert_close(name, &actual, &expected, TOLERANCE);
     }
 }
 
@@ -159,12 +158,8 @@ fn reordered_sequences_go_on_as_what_they_were() {
             Tensor::cat(rows.collect(), 0)
         };
         let output = module.forward_cached(SelfAttentionInput::new(of_rows(&x)), &mut cache);
-        assert_close(
-            name,
-            &output.into_data(),
-            &of_rows(&whole).into_data(),
-            TOLERANCE,
-        );
+        let (actual, expected) = (output.into_data(), of_rows(&whole).into_data());
+        assert_close(name, &actual, &expected, TOLERANCE);
     }
 }
 
@@ -287,12 +282,8 @@ fn sequences_that_join_go_on_as_if_alone() {
                 };
                 let output = in_pieces(&module, &mut cache, &next(&x), &[1, 2, 1, 1, 3]);
                 let what = format!("{backend}, {name}, {joining} join {running}");
-                assert_close(
-                    &what,
-                    &output.into_data(),
-                    &next(&whole).into_data(),
-                    TOLERANCE,
-                );
+                let (actual, expected) = (output.into_data(), next(&whole).into_data());
+                assert_close(&what, &actual, &expected, TOLERANCE);
             }
         }
     }

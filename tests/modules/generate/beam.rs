@@ -9,6 +9,19 @@ use super::{Scripted, VOCABULARY, arbitrary, clock, logits_of, prompts};
 /// Ends an output.
 const END: u32 = 1;
 
+/// The hypotheses for a prompt of one token, 0.
+fn found(rule: impl Fn(&[u32]) -> Vec<f32>, options: &BeamOptions) -> Vec<Hypothesis> {
+    Scripted::new(rule).search(&[vec![0]], options).remove(0)
+}
+
+/// What they are, and how they end.
+fn outputs(found: Vec<Hypothesis>) -> Vec<(Vec<u32>, FinishReason)> {
+    let generations = found.into_iter().map(|found| found.generation);
+    generations
+        .map(|output| (output.tokens, output.finish_reason))
+        .collect()
+}
+
 fn ends(beam: usize, max_new_tokens: usize) -> BeamOptions {
     BeamOptions::new(beam, max_new_tokens).stop_tokens([END])
 }
@@ -49,9 +62,7 @@ fn improbable_ends_do_not_stop_a_search() {
         [0, 2] => vec![-99.0, -8.0, -9.0, 0.0, -99.0, -99.0, -99.0],
         _ => vec![-99.0, 0.0, -9.0, -9.0, -99.0, -99.0, -99.0],
     };
-    let found = Scripted::new(rule)
-        .search(&[vec![0]], &ends(2, 9))
-        .remove(0);
+    let found = found(rule, &ends(2, 9));
     assert_eq!(found[0].generation.tokens, [2, 3]);
 }
 
@@ -62,28 +73,20 @@ fn improbable_ends_do_not_beat_outputs_that_were_cut_off() {
         [0] => logits_of([0.002, 0.004, 0.97, 0.01, 0.008, 0.003, 0.003]),
         _ => logits_of([0.02, 0.0, 0.9, 0.02, 0.02, 0.02, 0.02]),
     };
-    let found = Scripted::new(rule)
-        .search(&[vec![0]], &ends(4, 20))
-        .remove(0);
-    assert_eq!(found[0].generation.tokens, [2; 20]);
-    assert_eq!(found[0].generation.finish_reason, FinishReason::Length);
+    let cut_off = found(rule, &ends(4, 20));
+    assert_eq!(cut_off[0].generation.tokens, [2; 20]);
+    assert_eq!(cut_off[0].generation.finish_reason, FinishReason::Length);
     let expected = 0.97f64.ln() + 19.0 * 0.9f64.ln();
-    assert!((found[0].score - expected).abs() < 1e-5);
-    assert!(found[0].score > 0.004f64.ln() + 3.0, "by far");
+    assert!((cut_off[0].score - expected).abs() < 1e-5);
+    assert!(cut_off[0].score > 0.004f64.ln() + 3.0, "by far");
 
     // A probable end still beats what is less probable than it.
     let rule = |tokens: &[u32]| match tokens {
         [0] => logits_of([0.01, 0.3, 0.6, 0.02, 0.02, 0.03, 0.02]),
         _ => logits_of([0.1, 0.0, 0.4, 0.1, 0.1, 0.2, 0.1]),
     };
-    let found = Scripted::new(rule)
-        .search(&[vec![0]], &ends(2, 3).n_best(2))
-        .remove(0);
-    let outputs = found
-        .into_iter()
-        .map(|found| (found.generation.tokens, found.generation.finish_reason));
     assert_eq!(
-        outputs.collect::<Vec<_>>(),
+        outputs(found(rule, &ends(2, 3).n_best(2))),
         [
             (vec![], FinishReason::Stop(END)),
             (vec![2, 2, 2], FinishReason::Length)
@@ -280,12 +283,8 @@ fn several_stop_tokens_leave_the_beam_full() {
         _ => vec![0.0; VOCABULARY],
     };
     let options = BeamOptions::new(2, 9).stop_tokens([1, 2, 3]).n_best(2);
-    let found = Scripted::new(rule).search(&[vec![0]], &options).remove(0);
-    let outputs = found
-        .into_iter()
-        .map(|found| (found.generation.tokens, found.generation.finish_reason));
     assert_eq!(
-        outputs.collect::<Vec<_>>(),
+        outputs(found(rule, &options)),
         [
             (vec![], FinishReason::Stop(1)),
             (vec![5], FinishReason::Stop(3))
@@ -295,12 +294,9 @@ fn several_stop_tokens_leave_the_beam_full() {
 
 #[test]
 fn ties_go_to_the_smaller_token() {
-    let model = Scripted::new(|_: &[u32]| vec![0.0; VOCABULARY]);
-    let found = model.search(&[vec![0]], &BeamOptions::new(3, 2).n_best(3));
-    let tokens: Vec<_> = found[0]
-        .iter()
-        .map(|found| &found.generation.tokens)
-        .collect();
+    let options = BeamOptions::new(3, 2).n_best(3);
+    let found = found(|_: &[u32]| vec![0.0; VOCABULARY], &options);
+    let tokens: Vec<_> = found.iter().map(|found| &found.generation.tokens).collect();
     assert_eq!(tokens, [&[0, 0], &[0, 1], &[0, 2]]);
 }
 
@@ -311,10 +307,10 @@ fn impossible_tokens_are_no_hypotheses() {
         logits[3] = 1.0;
         logits
     };
-    let found = Scripted::new(rule).search(&[vec![0]], &ends(4, 2).n_best(4));
-    assert_eq!(found[0].len(), 1);
-    assert_eq!(found[0][0].generation.tokens, [3, 3]);
-    assert_eq!(found[0][0].score, 0.0);
+    let found = found(rule, &ends(4, 2).n_best(4));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].generation.tokens, [3, 3]);
+    assert_eq!(found[0].score, 0.0);
 }
 
 #[test]

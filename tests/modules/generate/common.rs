@@ -43,27 +43,25 @@ fn the_tokens_are_those_of_each_prompt_alone() {
             let drawn = GenerateOptions::new(12).sampling(Sampling::temperature(1.0));
             // Seeds are by row: only the first is the same alone.
             for (options, rows) in [(greedy, 4), (drawn.seed(7), 1)] {
-                let together = generate(&model, model.start(4), &prompts, &options);
-                let together = together.expect("prompts");
+                let run = |prompts: &[Vec<u32>]| {
+                    let start = model.start(prompts.len());
+                    generate(&model, start, prompts, &options).expect("prompts")
+                };
+                let together = run(&prompts);
                 for (row, prompt) in prompts.iter().enumerate().take(rows) {
-                    let prompt = std::slice::from_ref(prompt);
-                    let alone = generate(&model, model.start(1), prompt, &options);
-                    let alone = alone.expect("a prompt");
+                    let alone = run(std::slice::from_ref(prompt));
                     assert_eq!(together[row].tokens, alone[0].tokens, "{common}, row {row}");
                 }
             }
-            let options = BeamOptions::new(3, 6);
-            let together =
-                beam_search(&model, model.start(4), &prompts, &options).expect("prompts");
-            for (row, prompt) in prompts.iter().enumerate() {
-                let prompt = std::slice::from_ref(prompt);
-                let alone =
-                    beam_search(&model, model.start(1), prompt, &options).expect("a prompt");
-                assert_eq!(
-                    together[row][0].generation.tokens, alone[0][0].generation.tokens,
-                    "{common}, row {row}"
-                );
-            }
+            let best = |prompts: &[Vec<u32>]| -> Vec<Vec<u32>> {
+                let start = model.start(prompts.len());
+                let found = beam_search(&model, start, prompts, &BeamOptions::new(3, 6));
+                let best = found.expect("prompts").into_iter();
+                best.map(|found| found[0].generation.tokens.clone())
+                    .collect()
+            };
+            let alone = prompts.chunks(1).flat_map(best);
+            assert_eq!(best(&prompts), alone.collect::<Vec<_>>(), "{common}");
         }
     }
 }

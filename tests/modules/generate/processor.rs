@@ -10,13 +10,8 @@ use super::{Scripted, arbitrary, clock, prompts};
 fn it_sees_every_row_and_all_of_its_tokens() {
     let model = Scripted::new(clock);
     let seen = RefCell::new(Vec::new());
-    let steps = stream(
-        &model,
-        model.start(&prompts()),
-        &prompts(),
-        &GenerateOptions::new(2),
-    )
-    .unwrap();
+    let options = GenerateOptions::new(2);
+    let steps = stream(&model, model.start(&prompts()), &prompts(), &options).unwrap();
     let steps = steps.logits_processor(|row, tokens, logits| {
         assert_eq!(logits.len(), 7);
         seen.borrow_mut().push((row, tokens.to_vec()));
@@ -73,11 +68,7 @@ fn forbidding_everything_is_an_error() {
     let refused = steps
         .logits_processor(|_, _, logits| logits.fill(f32::NEG_INFINITY))
         .next();
-    let logit = f32::NEG_INFINITY;
-    let refused_by = GenerateError::Logit {
-        row: 0,
-        token: 0,
-        logit,
-    };
-    assert_eq!(refused, Some(Err(refused_by)));
+    let (row, token, logit) = (0, 0, f32::NEG_INFINITY);
+    let expected = GenerateError::Logit { row, token, logit };
+    assert_eq!(refused, Some(Err(expected)));
 }

@@ -144,13 +144,8 @@ fn streaming_is_generating() {
 #[test]
 fn dropping_a_stream_stops_the_work() {
     let model = Scripted::new(clock);
-    let mut steps = stream(
-        &model,
-        model.start(&prompts()),
-        &prompts(),
-        &GenerateOptions::new(9),
-    )
-    .unwrap();
+    let options = GenerateOptions::new(9);
+    let mut steps = stream(&model, model.start(&prompts()), &prompts(), &options).unwrap();
     assert_eq!(model.steps.borrow().len(), 0);
     steps.next().unwrap().unwrap();
     steps.next().unwrap().unwrap();

@@ -11,21 +11,16 @@ use burn_attn_tests::{devices, numbers::filled};
 
 use super::{Scripted, VOCABULARY, arbitrary, clock, prompts};
 
+/// Speculation from new states for [`prompts`].
 fn with_draft(
     model: &Scripted<impl Fn(&[u32]) -> Vec<f32>>,
     draft: &Scripted<impl Fn(&[u32]) -> Vec<f32>>,
     options: &GenerateOptions,
     guesses: usize,
-) -> Speculation {
-    let states = (model.start(&prompts()), draft.start(&prompts()));
-    speculate(
-        (model, states.0),
-        (draft, states.1),
-        &prompts(),
-        options,
-        guesses,
-    )
-    .unwrap()
+) -> Result<Speculation, GenerateError> {
+    let model = (model, model.start(&prompts()));
+    let draft = (draft, draft.start(&prompts()));
+    speculate(model, draft, &prompts(), options, guesses)
 }
 
 type Rule = Box<dyn Fn(&[u32]) -> Vec<f32>>;
@@ -66,7 +61,7 @@ fn tokens_are_those_of_the_model_alone() {
         for (rule, is_model) in rules().into_iter().zip([false, false, false, true]) {
             let draft = Scripted::new(rule);
             for guesses in [0, 1, 2, 5, 40] {
-                let found = with_draft(&model, &draft, &options, guesses);
+                let found = with_draft(&model, &draft, &options, guesses).unwrap();
                 let what = format!("{guesses} guesses, {options:?}");
                 assert_eq!(found.generations, expected, "{what}");
                 assert!(found.accepted <= found.guessed, "{what}");
@@ -82,7 +77,7 @@ fn tokens_are_those_of_the_model_alone() {
 #[test]
 fn nothing_to_generate() {
     let (model, draft) = (Scripted::new(clock), Scripted::new(clock));
-    let found = with_draft(&model, &draft, &GenerateOptions::new(0), 3);
+    let found = with_draft(&model, &draft, &GenerateOptions::new(0), 3).unwrap();
     let expected = model.generate(&prompts(), &GenerateOptions::new(0));
     assert_eq!(found.generations, expected);
     let nothing =
@@ -97,14 +92,14 @@ fn nothing_to_generate() {
 #[test]
 fn a_draft_that_is_right_saves_steps() {
     let (model, draft) = (Scripted::new(clock), Scripted::new(clock));
-    let found = with_draft(&model, &draft, &GenerateOptions::new(20), 4);
+    let found = with_draft(&model, &draft, &GenerateOptions::new(20), 4).unwrap();
     // Five tokens a step: four guesses, and the one that follows them.
     assert_eq!(*model.steps.borrow(), [4; 4]);
     assert_eq!((found.guessed, found.accepted), (64, 64));
     // And one that is wrong costs none.
     let wrong = Scripted::new(|tokens: &[u32]| clock(&[tokens[tokens.len() - 1] + 1]));
     let model = Scripted::new(clock);
-    let found = with_draft(&model, &wrong, &GenerateOptions::new(6), 4);
+    let found = with_draft(&model, &wrong, &GenerateOptions::new(6), 4).unwrap();
     assert_eq!(*model.steps.borrow(), [4; 6]);
     assert_eq!(found.accepted, 0);
 }
@@ -126,7 +121,7 @@ fn a_short_draft_does_not_shorten_the_tokens() {
         let expected = model.generate(&prompts(), &options);
         for (rule, is_model) in rules().into_iter().zip([false, false, false, true]) {
             let draft = Scripted::new(rule).with_max_len(of_draft);
-            let found = with_draft(&model, &draft, &options, 4);
+            let found = with_draft(&model, &draft, &options, 4).unwrap();
             assert_eq!(found.generations, expected, "{of_model}, {of_draft}");
             assert_eq!(found.guessed > 0, guesses_at_all, "{of_draft}");
             assert!(!is_model || found.accepted == found.guessed);
@@ -142,15 +137,9 @@ fn a_short_draft_guesses_again_once_long_rows_have_ended() {
     let prompts = [vec![3], vec![1; 23]];
     let options = GenerateOptions::new(11).stop_tokens([2]);
     let expected = model.generate(&prompts, &options);
-    let states = (model.start(&prompts), draft.start(&prompts));
-    let found = speculate(
-        (&model, states.0),
-        (&draft, states.1),
-        &prompts,
-        &options,
-        3,
-    )
-    .unwrap();
+    let of_model = (&model, model.start(&prompts));
+    let of_draft = (&draft, draft.start(&prompts));
+    let found = speculate(of_model, of_draft, &prompts, &options, 3).unwrap();
     assert_eq!(found.generations, expected);
     // After 3: 4 alone, then 5, 6, 0 and 1, and 2, which ends the row before two more guesses are judged.
     assert_eq!(expected[0].tokens, [4, 5, 6, 0, 1]);
@@ -166,14 +155,8 @@ fn states_may_have_read_something_before() {
     let read = || vec![vec![1, 2, 3]; 4];
     let expected = generate(&model, read(), &prompts(), &options).unwrap();
     // The draft need not have.
-    let states = (read(), draft.start(&prompts()));
-    let found = speculate(
-        (&model, states.0),
-        (&draft, states.1),
-        &prompts(),
-        &options,
-        3,
-    );
+    let of_draft = (&draft, draft.start(&prompts()));
+    let found = speculate((&model, read()), of_draft, &prompts(), &options, 3);
     assert_eq!(found.unwrap().generations, expected);
 }
 
@@ -187,15 +170,8 @@ fn other_vocabularies_and_prompts_are_refused() {
     };
     let (model, draft) = (language_model(9), language_model(11));
     let speculate = |prompts: &[Vec<u32>], draft: &LanguageModel| {
-        let rows = prompts.len();
-        let options = GenerateOptions::new(3);
-        speculate(
-            (&model, model.start(rows)),
-            (draft, draft.start(rows)),
-            prompts,
-            &options,
-            2,
-        )
+        let [of_model, of_draft] = [&model, draft].map(|model| (model, model.start(prompts.len())));
+        speculate(of_model, of_draft, prompts, &GenerateOptions::new(3), 2)
     };
     let refused = speculate(&[vec![1]], &draft).unwrap_err();
     assert_eq!(
@@ -211,56 +187,28 @@ fn what_is_wrong_with_the_draft_is_said_of_it() {
     let model = Scripted::new(clock);
     let broken = Scripted::new(|_: &[u32]| vec![0.0, 1.0, f32::NAN, 2.0, 0.0, 0.0, 0.0]);
     let options = GenerateOptions::new(5);
-    let states = (model.start(&prompts()), broken.start(&prompts()));
-    let refused = speculate(
-        (&model, states.0),
-        (&broken, states.1),
-        &prompts(),
-        &options,
-        2,
-    )
-    .unwrap_err();
+    let refused = with_draft(&model, &broken, &options, 2).unwrap_err();
     assert!(matches!(refused, GenerateError::Draft(_)), "{refused:?}");
     let said = "generate: in row 0, the logit of token 2 is NaN, and the largest must be finite";
     assert_eq!(refused.to_string(), format!("the draft: {said}"));
     // Nobody asks it for no guesses.
-    let found = with_draft(&model, &broken, &options, 0);
+    let found = with_draft(&model, &broken, &options, 0).unwrap();
     assert_eq!(found.generations, model.generate(&prompts(), &options));
     // What the model says is not the draft's.
-    let states = (broken.start(&prompts()), model.start(&prompts()));
-    let refused = speculate(
-        (&broken, states.0),
-        (&model, states.1),
-        &prompts(),
-        &options,
-        2,
-    );
+    let refused = with_draft(&broken, &model, &options, 2);
     assert_eq!(refused.unwrap_err().to_string(), said);
 
-    let states = (model.start(&prompts()), vec![vec![]; 3]);
-    let refused = speculate(
-        (&model, states.0),
-        (&model, states.1),
-        &prompts(),
-        &options,
-        2,
-    );
+    let of_model = (&model, model.start(&prompts()));
+    let of_draft = (&model, vec![vec![]; 3]);
+    let refused = speculate(of_model, of_draft, &prompts(), &options, 2);
     assert_eq!(
         refused.unwrap_err().to_string(),
         "the draft: generate: 4 prompts for a state of 3 rows"
     );
     let mut in_training = Scripted::new(clock);
     in_training.device = in_training.device.autodiff();
-    let states = (model.start(&prompts()), model.start(&prompts()));
-    let refused = speculate(
-        (&model, states.0),
-        (&in_training, states.1),
-        &prompts(),
-        &options,
-        2,
-    );
     assert_eq!(
-        refused,
+        with_draft(&model, &in_training, &options, 2),
         Err(GenerateError::Draft(Box::new(GenerateError::Autodiff)))
     );
 }
@@ -279,15 +227,8 @@ fn a_language_model_forgets_wrong_guesses() {
         .sampling(Sampling::temperature(1.0))
         .seed(5);
     let expected = generate(&model, model.start(4), &prompts(), &options).unwrap();
-    let states = (model.start(4), draft.start(4));
-    let found = speculate(
-        (&model, states.0),
-        (&draft, states.1),
-        &prompts(),
-        &options,
-        3,
-    )
-    .unwrap();
+    let [of_model, of_draft] = [&model, &draft].map(|model| (model, model.start(4)));
+    let found = speculate(of_model, of_draft, &prompts(), &options, 3).unwrap();
     assert!(
         0 < found.accepted && found.accepted < found.guessed,
         "{found:?}"

@@ -136,15 +136,8 @@ fn windows_and_a_draft_that_is_never_right() {
                 model: language_model(vocab_size, of_draft, 11),
                 token,
             };
-            let states = (start(&model), start(&draft.model));
-            let found = speculate(
-                (&model, states.0),
-                (&draft, states.1),
-                &prompts,
-                &options,
-                5,
-            )
-            .unwrap();
+            let started = ((&model, start(&model)), (&draft, start(&draft.model)));
+            let found = speculate(started.0, started.1, &prompts, &options, 5).unwrap();
             let what = format!("windows {of_model:?} and {of_draft:?}, {prompts:?}");
             assert_eq!(tokens(&found.generations), tokens(&expected), "{what}");
             assert!(found.accepted == 0 && found.guessed > 0, "{what}");
@@ -163,21 +156,12 @@ fn windows_and_a_draft_that_is_sometimes_right() {
         let draft = language_model(VOCABULARY, of_draft, 11);
         let expected = generate(&model, model.start(4), &prompts(), &options).unwrap();
         // The second has room for everything.
-        let found: Vec<Speculation> = [2, MAX_LEN]
-            .into_iter()
-            .map(|initial_capacity| {
-                let config = small().with_initial_capacity(initial_capacity);
-                let states = (model.start_with(4, &config), draft.start_with(4, &config));
-                speculate(
-                    (&model, states.0),
-                    (&draft, states.1),
-                    &prompts(),
-                    &options,
-                    5,
-                )
-                .unwrap()
-            })
-            .collect();
+        let found: [Speculation; 2] = [2, MAX_LEN].map(|initial_capacity| {
+            let config = small().with_initial_capacity(initial_capacity);
+            let start = |model| (model, LanguageModel::start_with(model, 4, &config));
+            let [model, draft] = [&model, &draft].map(start);
+            speculate(model, draft, &prompts(), &options, 5).unwrap()
+        });
         let what = format!("windows {of_model:?} and {of_draft:?}");
         for found in &found {
             assert_eq!(tokens(&found.generations), tokens(&expected), "{what}");
@@ -188,7 +172,7 @@ fn windows_and_a_draft_that_is_sometimes_right() {
                 found.guessed
             );
         }
-        let [tight, roomy] = [0, 1].map(|at| (found[at].guessed, found[at].accepted));
+        let [tight, roomy] = found.map(|found| (found.guessed, found.accepted));
         assert_eq!(tight, roomy, "{what}");
     }
 }
@@ -209,15 +193,8 @@ fn stop_tokens_end_rows_one_by_one_also_in_8_bits() {
         let mut lengths: Vec<usize> = expected.iter().map(|row| row.tokens.len()).collect();
         lengths.sort_unstable();
         assert!(lengths[0] < lengths[3], "rows that end together");
-        let states = (start(&model), start(&draft));
-        let found = speculate(
-            (&model, states.0),
-            (&draft, states.1),
-            &prompts(),
-            &options,
-            3,
-        )
-        .unwrap();
+        let [of_model, of_draft] = [&model, &draft].map(|model| (model, start(model)));
+        let found = speculate(of_model, of_draft, &prompts(), &options, 3).unwrap();
         assert_eq!(tokens(&found.generations), tokens(&expected));
         for (found, expected) in found.generations.iter().zip(&expected) {
             assert_eq!(found.finish_reason, expected.finish_reason);

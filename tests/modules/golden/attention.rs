@@ -14,19 +14,10 @@ const TOLERANCE: f64 = 1.5e-6;
 const D_MODEL: usize = 15;
 const N_HEADS: usize = 3;
 
-fn check_weights(file: &GoldenFile, output: &AttentionOutput) {
-    assert_close(
-        "weights",
-        &output.weights.to_data(),
-        &file.data("weights"),
-        TOLERANCE,
-    );
-    assert_close(
-        "context",
-        &output.states.to_data(),
-        &file.data("output"),
-        TOLERANCE,
-    );
+fn check_weights(file: &GoldenFile, output: AttentionOutput) {
+    let (weights, states) = (output.weights.into_data(), output.states.into_data());
+    assert_close("weights", &weights, &file.data("weights"), TOLERANCE);
+    assert_close("context", &states, &file.data("output"), TOLERANCE);
 }
 
 #[test]
@@ -37,7 +28,7 @@ fn self_attention_is_pytorchs() {
         let module = Layout::Attention.load(config.with_dropout(0.0).init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let input = SelfAttentionInput::new(inputs.read("x")).mask(inputs.mask("lengths"));
-        check_weights(&file, &module.forward_with_weights(input.clone()));
+        check_weights(&file, module.forward_with_weights(input.clone()));
         inputs.check(Layout::Attention, &module, module.forward(input), TOLERANCE);
     });
 }
@@ -51,7 +42,7 @@ fn cross_attention_is_pytorchs() {
         let mut inputs = Inputs::new(&file, device);
         let input = CrossAttentionInput::new(inputs.read("query"), inputs.read("memory"))
             .mask(inputs.mask("memory_lengths"));
-        check_weights(&file, &module.forward_with_weights(input.clone()));
+        check_weights(&file, module.forward_with_weights(input.clone()));
         inputs.check(Layout::Attention, &module, module.forward(input), TOLERANCE);
     });
 }
@@ -64,7 +55,7 @@ fn check_multi_head(name: &str, read: impl Fn(&mut Inputs) -> MultiHeadAttention
         let module = Layout::Attention.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let input = read(&mut inputs);
-        check_weights(&file, &module.forward_with_weights(input.clone()));
+        check_weights(&file, module.forward_with_weights(input.clone()));
         inputs.check(Layout::Attention, &module, module.forward(input), TOLERANCE);
     });
 }

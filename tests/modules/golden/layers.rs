@@ -47,22 +47,14 @@ pub fn check_encoder(name: &str, block: &BlockConfig, mask: &AttentionMask, tole
 
 #[test]
 fn encoder_with_norm_last_is_pytorchs() {
-    check_encoder(
-        "encoder_layer_post",
-        &post_relu(),
-        &AttentionMask::none(),
-        TOLERANCE,
-    );
+    let none = AttentionMask::none();
+    check_encoder("encoder_layer_post", &post_relu(), &none, TOLERANCE);
 }
 
 #[test]
 fn encoder_with_norm_first_is_pytorchs() {
-    check_encoder(
-        "encoder_layer_pre",
-        &pre_gelu(),
-        &AttentionMask::none(),
-        TOLERANCE,
-    );
+    let none = AttentionMask::none();
+    check_encoder("encoder_layer_pre", &pre_gelu(), &none, TOLERANCE);
 }
 
 fn check_decoder(name: &str, block: BlockConfig) {
@@ -78,12 +70,8 @@ fn check_decoder(name: &str, block: BlockConfig) {
             .memory(inputs.read("memory"))
             .mask(inputs.mask("target_lengths"))
             .memory_mask(inputs.mask("memory_lengths"));
-        inputs.check(
-            Layout::DecoderLayer,
-            &module,
-            module.forward(input),
-            TOLERANCE,
-        );
+        let output = module.forward(input);
+        inputs.check(Layout::DecoderLayer, &module, output, TOLERANCE);
     });
 }
 

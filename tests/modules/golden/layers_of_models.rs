@@ -1,6 +1,6 @@
 //! Layers of published models in stacks: `tests/golden/transformers` says how the values were made.
 
-use burn::tensor::{Bool, Device, Tensor};
+use burn::tensor::{Bool, DType, Device, Tensor};
 use burn_attn::{
     AttentionMask, BlockConfig, FeedForwardActivation, KvCacheConfig, LayerInput, LayerPattern,
     MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig, NormPlacement, ProjectionBias,
@@ -10,7 +10,7 @@ use burn_attn::{
 use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
 use super::transformers::{
-    TOLERANCE, TOLERANCE_OF_SIGMOIDS, close, compare_gradients, loaded, open, tracked,
+    TOLERANCE, TOLERANCE_OF_SIGMOIDS, compare, loaded, of_file, open, tracked,
 };
 
 fn rotary(base: f64) -> PositionEncoding {
@@ -49,10 +49,6 @@ fn check(
     for (backend, device) in devices::cpu() {
         let device = &device.autodiff();
         let tolerance = tolerance_on(backend);
-        let close = |what: &str, actual: &Tensor<3>, expected: &str| {
-            let expected = file.data(expected);
-            assert_close_to_largest(what, &actual.to_data(), &expected, tolerance, 0.0);
-        };
         let stack: TransformerStack = loaded(config.init(device), |path| file.data(path), device);
         let x: Tensor<3> = tracked(&file, "x", device);
         let output = stack.forward(input(LayerInput::new(x.clone()), &file, device));
@@ -65,14 +61,7 @@ fn check(
             ),
             false => output,
         };
-        close(name, &output, "output");
-        let gradients = (output * tracked(&file, "loss_weight", device))
-            .sum()
-            .backward();
-        close(name, &x.grad(&gradients).expect("a gradient"), "grad.x");
-        compare_gradients(&stack, &gradients, tolerance, |path| {
-            file.data(&format!("grad.{path}"))
-        });
+        compare(&file, &stack, [x, output], tolerance, of_file(&file));
     }
 }
 
@@ -149,35 +138,19 @@ fn a_cache_holds_the_padding_of_llama() {
         let stack: TransformerStack =
             loaded(llama().init(&device), |path| file.data(path), &device);
         let mut cache = stack.cache(2, &KvCacheConfig::new(7));
-        let x: Tensor<3> = Tensor::from_data(file.data("x"), (&device, burn::tensor::DType::F64));
-        let expected: Tensor<3> =
-            Tensor::from_data(file.data("output"), (&device, burn::tensor::DType::F64));
+        let [x, expected] = ["x", "output"]
+            .map(|name| Tensor::<3>::from_data(file.data(name), (&device, DType::F64)));
         for (first, len) in [(0, 4), (4, 1), (5, 1), (6, 1)] {
-            let input = LayerInput::new(x.clone().narrow(1, first, len))
-                .mask(AttentionMask::mask_pad(padding(
-                    &file,
-                    first + len,
-                    &device,
-                )))
-                .positions(
-                    at.iter()
-                        .map(|row| row[first..first + len].to_vec())
-                        .collect::<Vec<_>>(),
-                );
+            let end = first + len;
+            let at: Vec<_> = at.iter().map(|row| row[first..end].to_vec()).collect();
+            let input = LayerInput::new(x.clone().narrow(1, first, len)).positions(at);
+            let input = input.mask(AttentionMask::mask_pad(padding(&file, end, &device)));
             let output = stack.forward_cached(input, &mut cache);
             // The last token of either row is a token.
-            let [actual, expected] = [
-                output.narrow(1, len - 1, 1),
-                expected.clone().narrow(1, first + len - 1, 1),
-            ];
+            let actual = output.narrow(1, len - 1, 1).into_data();
+            let expected = expected.clone().narrow(1, end - 1, 1).into_data();
             let tolerance = tolerance_with_sigmoids(backend);
-            assert_close_to_largest(
-                "token",
-                &actual.into_data(),
-                &expected.into_data(),
-                tolerance,
-                0.0,
-            );
+            assert_close_to_largest("token", &actual, &expected, tolerance, 0.0);
         }
     }
 }
@@ -207,14 +180,6 @@ fn positions_on_three_axes_are_qwen2_vls() {
         let x: Tensor<3> = tracked(&file, "x", device);
         let input = MultiHeadAttentionInput::self_attention(x.clone()).positions(at.clone());
         let output = module.forward(input);
-        close("output", &output.to_data(), &file.data("output"));
-        let gradients = (output * tracked(&file, "loss_weight", device))
-            .sum()
-            .backward();
-        let of_x = x.grad(&gradients).expect("a gradient").into_data();
-        close("grad.x", &of_x, &file.data("grad.x"));
-        compare_gradients(&module, &gradients, TOLERANCE, |path| {
-            file.data(&format!("grad.{path}"))
-        });
+        compare(&file, &module, [x, output], TOLERANCE, of_file(&file));
     }
 }

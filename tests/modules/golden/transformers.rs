@@ -66,7 +66,7 @@ pub(super) fn loaded<M: Module>(
 }
 
 /// Compares every parameter's gradient with what `find` gives for its path.
-pub(super) fn compare_gradients<M: Module>(
+fn compare_gradients<M: Module>(
     module: &M,
     gradients: &Gradients,
     tolerance: f64,
@@ -106,9 +106,28 @@ pub(super) fn compare_gradients<M: Module>(
     });
 }
 
-#[track_caller]
-pub(super) fn close(what: &str, actual: &TensorData, expected: &TensorData) {
-    assert_close_to_largest(what, actual, expected, TOLERANCE, 0.0);
+/// The gradient of a parameter that a file has, from its path.
+pub(super) fn of_file(file: &GoldenFile) -> impl Fn(&str) -> TensorData {
+    move |path| file.data(&format!("grad.{path}"))
+}
+
+/// Compares the output of a module, and the gradients of its input and of every parameter, which `find` gives for its path.
+pub(super) fn compare<M: Module>(
+    file: &GoldenFile,
+    module: &M,
+    [x, output]: [Tensor<3>; 2],
+    tolerance: f64,
+    find: impl Fn(&str) -> TensorData,
+) {
+    let close = |what: &str, actual: TensorData| {
+        assert_close_to_largest(what, &actual, &file.data(what), tolerance, 0.0);
+    };
+    close("output", output.to_data());
+    let weights: Tensor<3> = tracked(file, "loss_weight", &output.device());
+    let gradients = (output * weights).sum().backward();
+    let of_x = x.grad(&gradients).expect("a gradient");
+    close("grad.x", of_x.into_data());
+    compare_gradients(module, &gradients, tolerance, find);
 }
 
 fn transposed(data: TensorData) -> TensorData {
@@ -134,15 +153,7 @@ fn norms_with_a_unit_offset_are_gemmas_and_nemotrons() {
             let norm = loaded(norm, |path| file.data(path), device);
             let x: Tensor<3> = tracked(&file, "x", device);
             let output = norm.forward(x.clone());
-            close(name, &output.to_data(), &file.data("output"));
-            let gradients = (output * tracked(&file, "loss_weight", device))
-                .sum()
-                .backward();
-            let of_x = x.grad(&gradients).expect("a gradient").into_data();
-            close(name, &of_x, &file.data("grad.x"));
-            compare_gradients(&norm, &gradients, TOLERANCE, |path| {
-                file.data(&format!("grad.{path}"))
-            });
+            compare(&file, &norm, [x, output], TOLERANCE, of_file(&file));
         });
     }
 }
@@ -167,18 +178,12 @@ fn qk_norm_across_heads_is_olmo_2s() {
     on_every_device(|device| {
         let module = loaded(config.init(device), |path| find("", path), device);
         let x: Tensor<3> = tracked(&file, "x", device);
-        let input = || MultiHeadAttentionInput::self_attention(x.clone());
-        let output = module.forward(input());
-        close("output", &output.to_data(), &file.data("output"));
+        let output = module.forward(MultiHeadAttentionInput::self_attention(x.clone()));
         let fused = module.clone().into_self_attention();
-        let of_fused = fused.forward(burn_attn::SelfAttentionInput::new(x.clone()));
-        close("fused", &of_fused.to_data(), &file.data("output"));
-        let gradients = (output * tracked(&file, "loss_weight", device))
-            .sum()
-            .backward();
-        let of_x = x.grad(&gradients).expect("a gradient").into_data();
-        close("grad.x", &of_x, &file.data("grad.x"));
-        compare_gradients(&module, &gradients, TOLERANCE, |path| find("grad.", path));
+        let of_fused = fused.forward(x.clone()).into_data();
+        assert_close_to_largest("fused", &of_fused, &file.data("output"), TOLERANCE, 0.0);
+        let find = |path: &str| find("grad.", path);
+        compare(&file, &module, [x, output], TOLERANCE, find);
     });
 }
 
@@ -200,14 +205,10 @@ fn check_attention(name: &str, bias: bool, heads: HeadsConfig) {
             "ndarray" => TOLERANCE_OF_SIGMOIDS,
             _ => TOLERANCE,
         };
-        let close = |what: &str, actual: &TensorData, expected: &TensorData| {
-            assert_close_to_largest(what, actual, expected, tolerance, 0.0);
-        };
         let module = loaded(config.init(device), |path| file.data(path), device);
         let x: Tensor<3> = tracked(&file, "x", device);
         let input = MultiHeadAttentionInput::self_attention(x.clone());
         let output = module.forward(input.positions(positions.clone()));
-        close("output", &output.to_data(), &file.data("output"));
 
         let fused = module.clone().into_self_attention();
         let mut cache = fused.cache(2, &KvCacheConfig::new(7));
@@ -215,18 +216,10 @@ fn check_attention(name: &str, bias: bool, heads: HeadsConfig) {
             let input = SelfAttentionInput::new(x.clone().narrow(1, token, 1));
             let at: Vec<Vec<usize>> = positions.iter().map(|row| vec![row[token]]).collect();
             let state = fused.forward_cached(input.positions(at), &mut cache);
-            let expected = output.clone().narrow(1, token, 1);
-            close("token", &state.to_data(), &expected.to_data());
+            let expected = output.clone().narrow(1, token, 1).into_data();
+            assert_close_to_largest("token", &state.into_data(), &expected, tolerance, 0.0);
         }
-
-        let gradients = (output * tracked(&file, "loss_weight", device))
-            .sum()
-            .backward();
-        let of_x = x.grad(&gradients).expect("a gradient").into_data();
-        close("grad.x", &of_x, &file.data("grad.x"));
-        compare_gradients(&module, &gradients, tolerance, |path| {
-            file.data(&format!("grad.{path}"))
-        });
+        compare(&file, &module, [x, output], tolerance, of_file(&file));
     }
 }
 
@@ -300,41 +293,30 @@ fn check_experts(name: &str, config: MixtureOfExpertsConfig) {
             "ndarray" => TOLERANCE_OF_SIGMOIDS,
             _ => TOLERANCE,
         };
-        let close = |what: &str, actual: &TensorData, expected: &TensorData| {
-            assert_close_to_largest(what, actual, expected, tolerance, 0.0);
+        let close = |what: &str, actual: TensorData| {
+            assert_close_to_largest(what, &actual, &file.data(what), tolerance, 0.0);
         };
         let module = loaded(config.init(device), |path| file.data(path), device);
         let x: Tensor<3> = tracked(&file, "x", device);
         let output = module.forward_with_logits(x.clone());
-        close("output", &output.states.to_data(), &file.data("output"));
-        close(
-            "logits",
-            &output.router_logits.to_data(),
-            &file.data("logits"),
-        );
+        close("output", output.states.to_data());
+        close("logits", output.router_logits.to_data());
         let top_k = config.top_k;
         let logits = output.router_logits;
         let balance = load_balancing_loss(std::slice::from_ref(&logits), top_k, None);
-        close("balance", &balance.to_data(), &file.data("balance"));
+        close("balance", balance.to_data());
 
         let other: Tensor<2> = tracked(&file, "other_logits", device);
         let mask: Tensor<2> = tracked(&file, "mask", device);
         let mask = mask.reshape([14]).greater_elem(0.5);
         let both = load_balancing_loss(&[logits, other], top_k, Some(mask));
-        let expected = file.data("balance_of_both_with_mask");
-        close(
-            "balance of two layers with padding",
-            &both.to_data(),
-            &expected,
-        );
+        close("balance_of_both_with_mask", both.into_data());
 
         let loss = (output.states * tracked(&file, "loss_weight", device)).sum();
         let gradients = (loss + balance * 3.0).backward();
-        let of_x = x.grad(&gradients).expect("a gradient").into_data();
-        close("grad.x", &of_x, &file.data("grad.x"));
-        compare_gradients(&module, &gradients, tolerance, |path| {
-            file.data(&format!("grad.{path}"))
-        });
+        let of_x = x.grad(&gradients).expect("a gradient");
+        close("grad.x", of_x.into_data());
+        compare_gradients(&module, &gradients, tolerance, of_file(&file));
     }
 }
 

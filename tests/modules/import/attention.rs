@@ -11,7 +11,7 @@ use burn_attn::{
 };
 use burn_attn_tests::{numbers::filled, parameters};
 
-use super::{assert_is, from_both_files, value};
+use super::{assert_is, from_both_files, loaded, value};
 
 fn config() -> MultiHeadAttentionConfig {
     MultiHeadAttentionConfig::new(12, 3).with_dropout(0.0)
@@ -29,8 +29,7 @@ fn from_three(module: &MultiHeadAttention, device: &Device) -> Tensor<3> {
 #[test]
 fn packed_projections() {
     from_both_files("attention", |mut weights, device| {
-        let mut module = config().init(device);
-        weights.load("packed", &mut module).expect("loaded");
+        let module = loaded(&mut weights, "packed", config().init(device));
         assert_is("packed.self_attention", from_x(&module, device));
 
         let [x, memory] = ["x", "memory"].map(|name| value(name, device));
@@ -46,8 +45,7 @@ fn packed_projections_into_one_linear_layer() {
             let config = SelfAttentionConfig::new(12, 3)
                 .with_dropout(0.0)
                 .with_causal(causal);
-            let mut module = config.init(device);
-            weights.load("packed", &mut module).expect("loaded");
+            let module = loaded(&mut weights, "packed", config.init(device));
             let input = SelfAttentionInput::new(value("x", device));
             assert_is(expected, module.forward(input));
         }
@@ -58,8 +56,7 @@ fn packed_projections_into_one_linear_layer() {
 fn packed_projections_into_two_linear_layers() {
     from_both_files("attention", |mut weights, device| {
         let config = CrossAttentionConfig::new(12, 3).with_dropout(0.0);
-        let mut module = config.init(device);
-        weights.load("packed", &mut module).expect("loaded");
+        let module = loaded(&mut weights, "packed", config.init(device));
         let [x, memory] = ["x", "memory"].map(|name| value(name, device));
         let input = CrossAttentionInput::new(x, memory);
         assert_is("packed.cross_attention", module.forward(input));
@@ -70,8 +67,7 @@ fn packed_projections_into_two_linear_layers() {
 fn separate_projections() {
     from_both_files("attention", |mut weights, device| {
         let config = config().with_d_key_in(5).with_d_value_in(7);
-        let mut module = config.init(device);
-        weights.load("separate", &mut module).expect("loaded");
+        let module = loaded(&mut weights, "separate", config.init(device));
         assert_is("separate.output", from_three(&module, device));
     });
 }
@@ -80,8 +76,11 @@ fn separate_projections() {
 fn separate_projections_of_one_memory() {
     from_both_files("attention", |mut weights, device| {
         let config = CrossAttentionConfig::new(12, 3).with_d_memory(5);
-        let mut module = config.with_dropout(0.0).init(device);
-        weights.load("one_memory", &mut module).expect("loaded");
+        let module = loaded(
+            &mut weights,
+            "one_memory",
+            config.with_dropout(0.0).init(device),
+        );
         let [x, memory] = ["x", "narrow_memory"].map(|name| value(name, device));
         let input = CrossAttentionInput::new(x, memory);
         assert_is("one_memory.output", module.forward(input));
@@ -92,22 +91,17 @@ fn separate_projections_of_one_memory() {
 fn no_bias() {
     from_both_files("attention", |mut weights, device| {
         let config = config().with_bias(ProjectionBias::none());
-        let mut module = config.init(device);
-        weights.load("no_bias", &mut module).expect("loaded");
+        let module = loaded(&mut weights, "no_bias", config.init(device));
         assert_is("no_bias.output", from_x(&module, device));
 
         let config = config.with_d_key_in(5).with_d_value_in(7);
-        let mut module = config.init(device);
-        weights
-            .load("separate_no_bias", &mut module)
-            .expect("loaded");
+        let module = loaded(&mut weights, "separate_no_bias", config.init(device));
         assert_is("separate_no_bias.output", from_three(&module, device));
 
         let config = SelfAttentionConfig::new(12, 3)
             .with_dropout(0.0)
             .with_bias(ProjectionBias::none());
-        let mut module = config.init(device);
-        weights.load("no_bias.", &mut module).expect("loaded");
+        let module = loaded(&mut weights, "no_bias.", config.init(device));
         let input = SelfAttentionInput::new(value("x", device));
         assert_is("no_bias.output", module.forward(input));
     });
@@ -125,8 +119,7 @@ fn a_key_and_value_of_zeros_is_a_sink_at_zero() {
         }
         let config = SelfAttentionConfig::new(12, 3).with_dropout(0.0);
         let config = config.with_causal(true).with_sinks(true);
-        let mut module = filled(config.init(device), 7);
-        weights.load("packed", &mut module).expect("loaded");
+        let module = loaded(&mut weights, "packed", filled(config.init(device), 7));
         let input = SelfAttentionInput::new(value("x", device));
         assert_is("packed.zero_attn_causal", module.forward(input));
     });
@@ -136,13 +129,15 @@ fn a_key_and_value_of_zeros_is_a_sink_at_zero() {
 fn every_float_becomes_the_modules_dtype() {
     from_both_files("attention", |mut weights, device| {
         for (prefix, expected) in [("half", "half.output"), ("double", "packed.self_attention")] {
-            let mut module = config().init(device);
-            weights.load(prefix, &mut module).expect("loaded");
+            let module = loaded(&mut weights, prefix, config().init(device));
             assert_eq!(module.query.weight.val().dtype(), DType::F32);
             assert_is(expected, from_x(&module, device));
         }
-        let mut module = parameters::wide(config().init(device));
-        weights.load("double", &mut module).expect("loaded");
+        let module = loaded(
+            &mut weights,
+            "double",
+            parameters::wide(config().init(device)),
+        );
         assert_eq!(module.query.weight.val().dtype(), DType::F64);
     });
 }

@@ -23,7 +23,7 @@ use burn_attn_tests::{
 };
 use burn_store::{ModuleSnapshot, SafetensorsStore};
 
-use super::TOLERANCE;
+use super::{TOLERANCE, loaded};
 
 /// One module in a record, a burnpack and a safetensors file.
 fn in_every_form<M: Module>(module: &M) -> Vec<Checkpoint> {
@@ -70,13 +70,11 @@ fn multi_head_attention() {
 
         for mut weights in in_every_form(&theirs) {
             let config = MultiHeadAttentionConfig::new(15, 3).with_dropout(0.0);
-            let mut ours = config.init(device);
-            weights.load("", &mut ours).expect("loaded");
+            let ours = loaded(&mut weights, "", config.init(device));
             assert_equal(ours.forward(input()), expected.clone());
 
             let config = CrossAttentionConfig::new(15, 3).with_dropout(0.0);
-            let mut ours = config.init(device);
-            weights.load("", &mut ours).expect("loaded");
+            let ours = loaded(&mut weights, "", config.init(device));
             let memory = CrossAttentionInput::new(x.clone(), memory.clone());
             assert_equal(ours.forward(memory), expected.clone());
             weights.finish().expect("everything is taken");
@@ -101,8 +99,7 @@ fn self_attention_with_a_mask() {
 
         for mut weights in in_every_form(&theirs) {
             let config = SelfAttentionConfig::new(15, 3).with_dropout(0.0);
-            let mut ours = config.init(device);
-            weights.load("", &mut ours).expect("loaded");
+            let ours = loaded(&mut weights, "", config.init(device));
             assert_equal(ours.forward(input.clone()), expected.context.clone());
         }
         let ours = import::multi_head_attention(theirs).expect("possible");
@@ -133,14 +130,20 @@ fn quiet_softmax_is_a_sink_at_zero() {
             }
 
             let config = SelfAttentionConfig::new(15, 3).with_dropout(0.0);
-            let mut ours = filled(config.with_sinks(true).init(device), 7);
-            weights.load("", &mut ours).expect("loaded");
+            let ours = loaded(
+                &mut weights,
+                "",
+                filled(config.with_sinks(true).init(device), 7),
+            );
             let of_itself = SelfAttentionInput::new(x.clone());
             assert_equal(ours.forward(of_itself), expected.clone());
 
             let config = CrossAttentionConfig::new(15, 3).with_dropout(0.0);
-            let mut ours = filled(config.with_sinks(true).init(device), 7);
-            weights.load("", &mut ours).expect("loaded");
+            let ours = loaded(
+                &mut weights,
+                "",
+                filled(config.with_sinks(true).init(device), 7),
+            );
             let of_itself = CrossAttentionInput::new(x.clone(), x.clone());
             assert_equal(ours.forward(of_itself), expected.clone());
         }
@@ -214,8 +217,7 @@ fn cross_attention_with_grouped_heads() {
                 .with_n_kv_heads(2)
                 .with_d_head(5)
                 .with_dropout(0.0);
-            let mut ours = config.init(device);
-            weights.load("", &mut ours).expect("loaded");
+            let ours = loaded(&mut weights, "", config.init(device));
             let input = CrossAttentionInput::new(x.clone(), memory.clone());
             assert_equal(ours.forward(input.mask(lengths.clone())), expected.clone());
             weights.finish().expect("everything is taken");
@@ -239,8 +241,11 @@ fn a_model_of_several() {
     };
     let model = filled(model, 1);
     let mut weights = import::burn_nn_record(model.clone().into_record()).expect("a record");
-    let mut ours = MultiHeadAttentionConfig::new(15, 3).init(&device);
-    weights.load("decoder", &mut ours).expect("loaded");
+    let ours = loaded(
+        &mut weights,
+        "decoder",
+        MultiHeadAttentionConfig::new(15, 3).init(&device),
+    );
     let numbers = |module: &MultiHeadAttention| module.key.weight.val().to_data();
     assert_eq!(numbers(&ours), model.decoder.key.weight.val().to_data());
     assert_eq!(

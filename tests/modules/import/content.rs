@@ -46,8 +46,8 @@ fn mismatch(set: impl FnOnce(&mut Mismatch)) -> WeightsError {
 
 /// Loads into a module of another kind.
 #[track_caller]
-fn refused_by<M: Import + Clone + Debug>(module: M, file: &str, prefix: &str, sentence: &str) {
-    from_both_files(file, |mut weights, _| {
+fn refused_by<M: Import + Clone + Debug>(module: M, prefix: &str, sentence: &str) {
+    from_both_files("attention", |mut weights, _| {
         let error = weights.load(prefix, &mut module.clone()).unwrap_err();
         assert_eq!(error.to_string(), sentence);
     });
@@ -164,20 +164,17 @@ fn the_bias_of_one_side_only() {
     let without = config().with_bias(ProjectionBias::none());
     refused_by(
         without.init(&devices::any()),
-        "attention",
         "packed",
         "the weights do not fit the model: unexpected: packed.in_proj_bias, packed.out_proj.bias",
     );
     refused_by(
         config().init(&devices::any()),
-        "attention",
         "no_bias",
         "the weights do not fit the model: missing: no_bias.in_proj_bias [36], no_bias.out_proj.bias [12]",
     );
     let some = ProjectionBias::all().with_key(false);
     refused_by(
         config().with_bias(some).init(&devices::any()),
-        "attention",
         "packed",
         "packed.in_proj_bias: PyTorch's projections all have a bias or none has, but the module's bias is query true, \
          key false, value true",
@@ -189,34 +186,20 @@ fn other_widths() {
     let device = devices::any();
     refused_by(
         config().with_n_kv_heads(1).init(&device),
-        "attention",
         "packed",
         "the weights do not fit the model: of another shape: packed.in_proj_weight is [36, 12] instead of [20, 12], \
          packed.in_proj_bias is [36] instead of [20]",
     );
     refused_by(
         SelfAttentionConfig::new(12, 3).init(&device),
-        "attention",
         "separate",
         "the weights do not fit the model: of another shape: separate.k_proj_weight is [12, 5] instead of [12, 12], \
          separate.v_proj_weight is [12, 7] instead of [12, 12]",
     );
     refused_by(
         config().with_d_key_in(5).init(&device),
-        "attention",
         "packed",
         "the weights do not fit the model: missing: packed.q_proj_weight [12, 12], packed.k_proj_weight [12, 5], \
          packed.v_proj_weight [12, 12]; unexpected: packed.in_proj_weight",
-    );
-}
-
-#[test]
-fn parameters_that_pytorch_has_not() {
-    refused_by(
-        config().with_sinks(true).init(&devices::any()),
-        "attention",
-        "packed",
-        "packed.heads: the module has sinks, which the source has only if it was made with burn-nn's quiet_softmax or PyTorch's \
-         add_zero_attn; say that it was with Checkpoint::sinks_at_zero(true), or load into a module without sinks",
     );
 }

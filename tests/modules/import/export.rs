@@ -1,7 +1,5 @@
 //! Modules as the files of PyTorch's and burn-nn's: bit for bit those that they were read from.
 
-use std::collections::BTreeMap;
-
 use burn::{
     module::{Lora, Module},
     nn::{
@@ -26,9 +24,7 @@ use burn_attn_tests::{devices, numbers::filled};
 use burn_store::{ModuleSnapshot, SafetensorsStore};
 
 use super::golden;
-use crate::weights::contents;
-
-type Contents = BTreeMap<String, (String, Vec<usize>, Vec<u8>)>;
+use crate::weights::{Contents, contents};
 
 /// What a module is written as.
 fn written<M: Import>(table: &Table, module: &M) -> Contents {
@@ -181,13 +177,6 @@ fn sinks_that_were_trained_stay_here() {
 fn what_the_others_cannot_be() {
     let device = devices::any();
     let config = TransformerStackConfig::encoder(12, 7, 3, 2);
-    let sandwich = block().with_norm_placement(NormPlacement::Sandwich);
-    let module = config.clone().with_block(sandwich).init(&device);
-    let refused = import::table(&module, Library::BurnNn);
-    assert_eq!(
-        refused.expect_err("it has no such norms").to_string(),
-        "layers.0.norm_1: the module has a norm after each sublayer (NormPlacement::Sandwich), but burn-nn's does not"
-    );
     let blocks = vec![block(), block().with_shared_key_value(true)];
     let module = config
         .with_pattern(LayerPattern::Cycle(blocks))

@@ -8,7 +8,7 @@ use burn_attn::{
 use burn_attn_models::import;
 use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
-use super::{assert_is, from_both_files, value};
+use super::{assert_is, from_both_files, loaded, value};
 
 /// `norm_first=False, activation="relu"`, PyTorch's defaults.
 fn post() -> BlockConfig {
@@ -48,29 +48,18 @@ fn to_decode(device: &Device) -> LayerInput {
     LayerInput::new(value("x", device)).memory(value("memory", device))
 }
 
-/// The encoder layers of the file, and how they are built.
-fn encoder_layers_of_file() -> [(&'static str, BlockConfig); 3] {
-    [
-        ("encoder_layer_post", post()),
-        ("encoder_layer_pre", pre()),
-        ("encoder_layer_no_bias", no_bias()),
-    ]
-}
-
 #[test]
-fn encoder_layers() {
+fn layers_load_from_both_files() {
     from_both_files("layers", |mut weights, device| {
-        for (name, block) in encoder_layers_of_file() {
+        for (name, block) in [
+            ("encoder_layer_post", post()),
+            ("encoder_layer_pre", pre()),
+            ("encoder_layer_no_bias", no_bias()),
+        ] {
             let mut encoder = encoder(block, device);
             weights.load(name, &mut encoder.layers[0]).expect("loaded");
             assert_is(&format!("{name}.output"), from_x(&encoder, device));
         }
-    });
-}
-
-#[test]
-fn decoder_layers() {
-    from_both_files("layers", |mut weights, device| {
         for (name, block) in [("decoder_layer_post", post()), ("decoder_layer_pre", pre())] {
             let config = TransformerStackConfig::decoder(12, 7, 3, 1)
                 .with_block(block)
@@ -80,21 +69,6 @@ fn decoder_layers() {
             let output = decoder.forward(to_decode(device));
             assert_is(&format!("{name}.output"), output);
         }
-    });
-}
-
-#[test]
-fn every_layer_is_taken() {
-    from_both_files("layers", |mut weights, device| {
-        for (name, block) in encoder_layers_of_file() {
-            let mut encoder = encoder(block, device);
-            weights.load(name, &mut encoder.layers[0]).expect("loaded");
-        }
-        let config = TransformerStackConfig::decoder(12, 7, 3, 1).with_block(post());
-        for name in ["decoder_layer_post", "decoder_layer_pre"] {
-            let mut decoder = config.init(device);
-            weights.load(name, &mut decoder.layers[0]).expect("loaded");
-        }
         weights.finish().expect("nothing is left");
     });
 }
@@ -103,13 +77,11 @@ fn every_layer_is_taken() {
 fn stacks_load_from_both_files() {
     from_both_files("stacks", |mut weights, device| {
         let config = TransformerStackConfig::encoder(12, 7, 3, 2).with_block(post());
-        let mut encoder = config.init(device);
-        weights.load("encoder", &mut encoder).expect("loaded");
+        let encoder = loaded(&mut weights, "encoder", config.init(device));
         assert_is("encoder.output", from_x(&encoder, device));
 
         let config = TransformerStackConfig::causal(12, 7, 3, 2).with_block(post());
-        let mut causal = config.init(device);
-        weights.load("encoder", &mut causal).expect("loaded");
+        let causal = loaded(&mut weights, "encoder", config.init(device));
         let input = LayerInput::new(value("x", device));
         assert_is("encoder.causal", causal.forward(input));
 
@@ -117,15 +89,15 @@ fn stacks_load_from_both_files() {
         let config = TransformerStackConfig::decoder(12, 7, 3, 1)
             .with_block(block)
             .with_causal(true);
-        let mut decoder = config.init(device);
-        weights.load("decoder", &mut decoder).expect("loaded");
+        let decoder = loaded(&mut weights, "decoder", config.init(device));
         assert_is("decoder.output", decoder.forward(to_decode(device)));
 
         let config = TransformerConfig::new(12, 7, 3, 1, 1).with_block(post());
-        let mut transformer = config.with_final_norm(true).init(device);
-        weights
-            .load("transformer", &mut transformer)
-            .expect("loaded");
+        let transformer = loaded(
+            &mut weights,
+            "transformer",
+            config.with_final_norm(true).init(device),
+        );
         let input = TransformerInput::new(value("memory", device), value("x", device));
         assert_is("transformer.output", transformer.forward(input));
         weights.finish().expect("nothing is left");

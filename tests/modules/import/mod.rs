@@ -11,7 +11,7 @@ mod layers;
 use std::path::PathBuf;
 
 use burn::tensor::{Device, Tensor};
-use burn_attn_models::import::{self, Checkpoint};
+use burn_attn_models::import::{self, Checkpoint, Import};
 use burn_attn_tests::{
     compare::assert_close,
     devices,
@@ -41,6 +41,13 @@ fn from_both_files(name: &str, check: impl Fn(Checkpoint, &Device)) {
             }
         }
     }
+}
+
+/// The module with the weights below this prefix.
+#[track_caller]
+fn loaded<M: Import>(weights: &mut Checkpoint, prefix: &str, mut module: M) -> M {
+    weights.load(prefix, &mut module).expect("loaded");
+    module
 }
 
 /// Whether `actual` is what PyTorch computed as `expected`.

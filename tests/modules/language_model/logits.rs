@@ -54,6 +54,16 @@ fn error_of_cached(
     worst
 }
 
+/// Panics unless row after row has the logits of the token before its end in `whole`.
+fn assert_rows(what: &str, logits: &Tensor<2>, whole: &Tensor<3>, ends: &[usize]) {
+    for (row, &end) in ends.iter().enumerate() {
+        let expected = whole.clone().narrow(0, row, 1).narrow(1, end - 1, 1);
+        let expected = expected.reshape([1, VOCABULARY]).into_data();
+        let actual = logits.clone().narrow(0, row, 1).into_data();
+        assert_close(&format!("{what}, row {row}"), &actual, &expected, 1e-5);
+    }
+}
+
 #[test]
 fn cached_logits_are_the_uncached_ones() {
     for (backend, device) in devices::cpu() {
@@ -92,13 +102,11 @@ fn logits_from_eight_bits_are_near() {
 fn every_case_is_another_model() {
     let device = devices::any();
     let texts = batch(&texts(3), &device);
-    let logits: Vec<(String, Tensor<3>)> = cases()
-        .into_iter()
-        .map(|case| {
-            let logits = model(&case.config, &device).forward(texts.clone());
-            (case.name, logits)
-        })
-        .collect();
+    let logits = cases().into_iter().map(|case| {
+        let logits = model(&case.config, &device).forward(texts.clone());
+        (case.name, logits)
+    });
+    let logits: Vec<(String, Tensor<3>)> = logits.collect();
     for (at, (name, logits_of_one)) in logits.iter().enumerate() {
         for (other, logits_of_other) in &logits[..at] {
             assert!(differs(logits_of_one, logits_of_other), "{name} = {other}");
@@ -119,12 +127,7 @@ fn tokens_that_were_taken_back_leave_nothing() {
         model.advance(&mut state, &[&[1, 2, 3, 4], &[5]]);
         state.truncate(&[3, 6]);
         let logits = model.advance(&mut state, &[&texts[0][3..5], &texts[1][6..10]]);
-        for (row, end) in [5, 10].into_iter().enumerate() {
-            let expected = whole.clone().narrow(0, row, 1).narrow(1, end - 1, 1);
-            let expected = expected.reshape([1, VOCABULARY]).into_data();
-            let actual = logits.clone().narrow(0, row, 1).into_data();
-            assert_close(&format!("{name}, row {row}"), &actual, &expected, 1e-5);
-        }
+        assert_rows(&name, &logits, &whole, &[5, 10]);
     }
 }
 
@@ -136,20 +139,13 @@ fn padding_needs_no_positions() {
             let texts = texts(3);
             let whole = model.forward(batch(&texts, &device));
             let mut state = model.start_with(3, &small());
-            model.advance(
-                &mut state,
-                &[&texts[0][..12], &texts[1][..5], &texts[2][..9]],
-            );
+            let start = [&texts[0][..12], &texts[1][..5], &texts[2][..9]];
+            model.advance(&mut state, &start);
             // The padding behind the first row would stand on positions up to 15.
             let new = [&texts[0][12..13], &texts[1][5..9], &texts[2][9..11]];
             let logits = model.advance(&mut state, &new);
-            for (row, end) in [13, 9, 11].into_iter().enumerate() {
-                let expected = whole.clone().narrow(0, row, 1).narrow(1, end - 1, 1);
-                let expected = expected.reshape([1, VOCABULARY]).into_data();
-                let actual = logits.clone().narrow(0, row, 1).into_data();
-                let what = format!("{backend}, {name}, row {row}");
-                assert_close(&what, &actual, &expected, 1e-5);
-            }
+            let what = format!("{backend}, {name}");
+            assert_rows(&what, &logits, &whole, &[13, 9, 11]);
         }
     }
 }

@@ -64,12 +64,8 @@ fn weights_are_of_every_layer_and_head_and_causal() {
         for weights in weights {
             assert_eq!(weights.dims(), [2, HEADS, MAX_LEN, MAX_LEN]);
             let sums = weights.clone().sum_dim(3);
-            assert_close(
-                "sums",
-                &sums.clone().to_data(),
-                &sums.ones_like().to_data(),
-                1e-5,
-            );
+            let (actual, expected) = (sums.clone().to_data(), sums.ones_like().to_data());
+            assert_close("sums", &actual, &expected, 1e-5);
             let future = weights.triu(1);
             assert_same(&future, &future.zeros_like());
         }

@@ -169,12 +169,8 @@ fn sequences_are_padded_moved_and_joined() {
     assert_eq!(sentence(|| cache.truncate(&[4, 5, 3])), refused);
     cache.truncate(&[0; 3]);
     let again = token_by_token(&stack, &x, &mut cache);
-    assert_close(
-        "again",
-        &again.into_data(),
-        &stack.forward(x.clone()).into_data(),
-        1e-5,
-    );
+    let (actual, expected) = (again.into_data(), stack.forward(x.clone()).into_data());
+    assert_close("again", &actual, &expected, 1e-5);
     let forked = "MixerState: one sequence can be forked, but there are 3";
     assert_eq!(sentence(|| cache.fork(2)), forked);
 }

@@ -21,20 +21,15 @@ use burn_attn_tests::devices;
 use tempfile::TempDir;
 
 use super::{folder, refused::copied};
-use crate::weights::{contents, write_as};
+use crate::weights::{contents, write_contents};
 
 /// A copy of a model whose tensors are named anew, or left out.
 fn renamed(model: &str, name: impl Fn(&str) -> Option<String>) -> TempDir {
     let copy = copied(model, |_| {});
-    let tensors = contents(&folder(model).join("model.safetensors"));
-    let tensors: Vec<_> = tensors
-        .into_iter()
-        .filter_map(|(old, (dtype, shape, bytes))| Some((name(&old)?, dtype, shape, bytes)))
-        .collect();
-    let tensors = tensors.iter().map(|(name, dtype, shape, bytes)| {
-        (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
-    });
-    write_as(&copy.path().join("model.safetensors"), tensors.collect());
+    let path = copy.path().join("model.safetensors");
+    let tensors = contents(&path).into_iter();
+    let tensors = tensors.filter_map(|(old, tensor)| Some((name(&old)?, tensor)));
+    write_contents(&path, &tensors.collect());
     copy
 }
 

@@ -11,11 +11,11 @@ use burn_attn_models::{
     pretrained::PretrainedError,
     qwen3_next, t5,
 };
-use burn_attn_tests::{compare::difference_to_largest, devices, golden};
+use burn_attn_tests::{compare::difference_to_largest, devices};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{TOLERANCE, folder};
+use super::{TOLERANCE, folder, read_json};
 
 const TOKENS: [i32; 11] = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5];
 
@@ -65,13 +65,9 @@ impl Row {
     }
 
     fn config(&self, table: &Table) -> Fields {
-        let newer = || {
-            let text = fs::read_to_string(folder(&self.model).join("config.json")).expect("read");
-            serde_json::from_str(&text).expect("JSON")
-        };
-        let base: Value = match self.older {
+        let base = match self.older {
             true => table.older[&self.model].clone(),
-            false => newer(),
+            false => read_json(&folder(&self.model).join("config.json")),
         };
         let Value::Object(mut config) = base else {
             panic!("{} is not an object", self.model);
@@ -146,10 +142,55 @@ fn check(row: &Row, table: &Table) -> Result<(), String> {
     }
 }
 
+fn table() -> Table {
+    let table = read_json(&folder("changed_configs.json"));
+    serde_json::from_value(table).expect("rows")
+}
+
+/// The newer rows of YaRN in the form of published files: `type` in place of `rope_type`, and the base outside. The older rows alone would not show
+/// whether `beta_fast` and `beta_slow` are read: with their base of 500, other limits scale the three frequencies of the small Llama alike.
+#[test]
+fn yarn_in_the_older_form_is_that_of_the_newer() {
+    let table = table();
+    let mut different: Vec<Vec<f64>> = Vec::new();
+    for row in table.rows.iter().filter(|row| row.model == "llama") {
+        let Some(Value::Object(parameters)) = row.set.get("rope_parameters") else {
+            continue;
+        };
+        if parameters.get("rope_type") != Some(&json!("yarn")) {
+            continue;
+        }
+        let mut scaling = parameters.clone();
+        let base = scaling.remove("rope_theta").expect("a base");
+        scaling.remove("rope_type");
+        scaling.insert("type".into(), json!("yarn"));
+        let Computed::Numbers(expected) = &row.v5 else {
+            panic!("version 5 computes {parameters:?}");
+        };
+        let older = Row {
+            model: row.model.clone(),
+            older: true,
+            set: Fields::from_iter([
+                ("rope_theta".into(), base),
+                ("rope_scaling".into(), scaling.into()),
+            ]),
+            removed: Vec::new(),
+            here: true,
+            v4: Computed::Numbers(expected.clone()),
+            v5: Computed::Numbers(expected.clone()),
+        };
+        check(&older, &table).unwrap_or_else(|wrong| panic!("{:?}: {wrong}", older.set));
+        if !different.contains(expected) {
+            different.push(expected.clone());
+        }
+    }
+    // Alone, with an attention factor, with other limits, and with two magnitudes.
+    assert_eq!(different.len(), 4);
+}
+
 #[test]
 fn both_versions_of_transformers_or_one_sentence() {
-    let text = fs::read_to_string(golden::path("models").join("changed_configs.json"));
-    let table: Table = serde_json::from_str(&text.expect("read")).expect("rows");
+    let table = table();
     let rows = table.rows.iter();
     let wrong: Vec<String> = rows
         .filter_map(|row| {

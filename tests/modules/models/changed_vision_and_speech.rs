@@ -1,7 +1,7 @@
 //! Changed `config.json` and `preprocessor_config.json` files of models that see and hear. Each gives the numbers that `transformers` 5 gives, or one
 //! sentence names a field.
 
-use std::{fs, ops::Not, path::Path};
+use std::{fs, ops::Not};
 
 use burn::tensor::TensorData;
 use burn_attn_models::speech::{AudioProcessor, LogMel, SpeechRecognizer};
@@ -9,14 +9,15 @@ use burn_attn_models::vision::ImageProcessor;
 use burn_attn_tests::{
     compare::{difference, difference_to_largest},
     devices,
-    golden::{self, GoldenFile},
+    golden::GoldenFile,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
     TOLERANCE, clip, detr, folder,
-    language_models::{Logits, Model},
+    language_models::{Logits, Model, named},
+    read_json,
     refused::copied,
     segformer, vision, vit, wav2vec2, whisper,
 };
@@ -158,18 +159,22 @@ fn of_model<M: Logits>(model: Model<M>, row: &Row) -> Result<Given, String> {
 
 fn of_folder(name: &str, row: &Row) -> Result<Given, String> {
     match name {
-        "vit" | "deit" | "dinov2" => of_model(vit::named(name), row),
-        "detr" | "detr_basic" => of_model(detr::named(name), row),
-        "segformer" | "segformer_classifier" => of_model(segformer::named(name), row),
-        "clip" | "clip_gelu" | "siglip" => of_model(clip::named(name), row),
-        "wav2vec2" | "wav2vec2_large" => of_model(wav2vec2::named(name), row),
+        "vit" | "deit" | "dinov2" => of_model(named(vit::models(), name), row),
+        "detr" => of_model(detr::model("detr"), row),
+        "detr_basic" => of_model(detr::model("detr_basic"), row),
+        "segformer" | "segformer_classifier" => of_model(named(segformer::models(), name), row),
+        "clip" | "clip_gelu" | "siglip" => of_model(named(clip::models(), name), row),
+        "wav2vec2" | "wav2vec2_large" => of_model(named(wav2vec2::models(), name), row),
         "whisper" => of_model(whisper::model(), row),
         _ => panic!("{name}"),
     }
 }
 
 fn of_processor(name: &str, settings: &Fields, row: &Row) -> Result<Given, String> {
-    let copy = copied(name, |_| {});
+    let copy = match name {
+        "whisper" => whisper::speech::with_settings(|_| {}),
+        _ => copied(name, |_| {}),
+    };
     let path = copy.path().join("preprocessor_config.json");
     let mut settings = settings.clone();
     row.change(&mut settings);
@@ -196,7 +201,6 @@ fn of_processor(name: &str, settings: &Fields, row: &Row) -> Result<Given, Strin
             )
         }
         "whisper" => {
-            whisper_files(copy.path());
             let recognizer = SpeechRecognizer::from_pretrained(copy.path(), &device);
             let recognizer = recognizer.map_err(|error| shown(&error))?;
             let log_mel = LogMel::new(recognizer.model.n_mels());
@@ -227,15 +231,9 @@ fn recording(row: usize) -> Vec<f32> {
     bytes.iter().map(|byte: f32| byte / 64.0 - 1.0).collect()
 }
 
-fn whisper_files(copy: &Path) {
-    for file in ["tokenizer.json", "generation_config.json"] {
-        fs::copy(folder("whisper").join(file), copy.join(file)).expect("copied");
-    }
-}
-
 fn tables() -> Tables {
-    let path = golden::path("models").join("changed_vision_and_speech.json");
-    serde_json::from_str(&fs::read_to_string(path).expect("read")).expect("tables")
+    let tables = read_json(&folder("changed_vision_and_speech.json"));
+    serde_json::from_value(tables).expect("tables")
 }
 
 #[track_caller]

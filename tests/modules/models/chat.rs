@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::{folder, tokenizer::WORDS};
+use super::{read_json, refused::copied, tokenizer::WORDS};
 
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
@@ -26,6 +26,12 @@ fn with_config(config: &Value) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder to write to");
     write(&folder, TOKENIZER_CONFIG, &config.to_string());
     folder
+}
+
+/// The template of a folder that has one.
+fn template(folder: &TempDir) -> Template {
+    let template = Template::of(folder.path()).expect("readable");
+    template.expect("a template")
 }
 
 fn write(folder: &TempDir, name: &str, text: &str) {
@@ -50,8 +56,7 @@ fn a_template_of_the_model_is_followed() {
         "chat_template": CHATML, "bos_token": {"content": "<s>"}, "eos_token": null, "model_max_length": 100
     });
     let folder = with_config(&config);
-    let template = Template::of(folder.path()).expect("readable");
-    let template = template.expect("a template");
+    let template = template(&folder);
     let messages = [
         Message::new("user", " Hello. "),
         Message::new("assistant", "Hi!"),
@@ -74,13 +79,10 @@ fn the_template_in_a_separate_file_comes_first() {
         Message::new("assistant", "upon a"),
         Message::new("user", "time"),
     ];
-    let text = || {
-        let template = Template::of(folder.path()).expect("readable");
-        template.expect("a template").text(&messages)
-    };
-    assert_eq!(text().expect("a text"), "3");
+    let text = || template(&folder).text(&messages).expect("a text");
+    assert_eq!(text(), "3");
     write(&folder, "chat_template.jinja", "{{ messages[0].content }}");
-    assert_eq!(text().expect("a text"), "Once");
+    assert_eq!(text(), "Once");
     let empty = tempfile::tempdir().expect("a folder");
     assert!(Template::of(empty.path()).expect("readable").is_none());
 }
@@ -94,8 +96,7 @@ fn what_transformers_adds_to_jinja_is_there() {
         "special_tokens_map.json",
         r#"{"bos_token": "<s>"}"#,
     );
-    let template = Template::of(folder.path()).expect("readable");
-    let text = template.expect("a template").text(&[]);
+    let text = template(&folder).text(&[]);
     assert_eq!(text.expect("a text"), "4TrueTrue<s>");
 }
 
@@ -105,8 +106,7 @@ fn a_template_gets_variables_under_free_names() {
     let source = "{{ messages|length }}{% if enable_thinking is defined and enable_thinking is false %} quiet{% endif %} \
         {{ effort | default('as ever') }} {{ (depth | default(0)) + 1 }}{{ bos_token }}";
     let folder = with_config(&json!({"chat_template": source, "bos_token": "<s>"}));
-    let template = Template::of(folder.path()).expect("readable");
-    let template = template.expect("a template");
+    let template = template(&folder);
     assert_eq!(template.text(&[]).expect("a text"), "0 as ever 1<s>");
     let told = template.clone().with_variable("enable_thinking", true);
     let told = told.and_then(|template| template.with_variable("enable_thinking", false));
@@ -142,12 +142,11 @@ fn ends_of_lines_and_the_order_of_fields_are_those_of_python() {
     }
     let source = "{{ tool | tojson }}\r\n\r\n{{ 'a\rb' }}\r\n";
     let folder = with_config(&json!({"chat_template": source}));
-    let template = Template::of(folder.path()).expect("readable");
     let tool = Function {
         r#type: "function",
         name: "f",
     };
-    let told = template.expect("a template").with_variable("tool", tool);
+    let told = template(&folder).with_variable("tool", tool);
     let text = told.expect("a variable").text(&[]).expect("a text");
     assert_eq!(text, "{\"type\": \"function\", \"name\": \"f\"}\n\na\nb");
 }
@@ -198,16 +197,6 @@ fn the_end_tokens_of_all_files_end_a_text() {
         write(&folder, TOKENIZER_CONFIG, &config);
         assert_ends(expected);
     }
-    write(&folder, TOKENIZER_CONFIG, "{}");
-    write(
-        &folder,
-        "special_tokens_map.json",
-        r#"{"eos_token": "<|im_end|>"}"#,
-    );
-    assert_ends(&[2, 3, 5]);
-    // A token that is null in one file may stand in the other.
-    write(&folder, TOKENIZER_CONFIG, r#"{"eos_token": null}"#);
-    assert_ends(&[2, 3, 5]);
     for (file, what) in [
         (
             "special_tokens_map.json",
@@ -291,9 +280,7 @@ fn remainders_of_numbers_in_brackets() {
 /// What transformers makes of templates, by `tests/golden/chat/make_templates.py`.
 #[test]
 fn templates_give_the_text_of_transformers() {
-    let path = golden::path("chat").join("templates.json");
-    let file = fs::read_to_string(path).expect("readable");
-    let file: Value = serde_json::from_str(&file).expect("JSON");
+    let file = read_json(&golden::path("chat").join("templates.json"));
     let messages = file["messages"].clone();
     let messages: Vec<Message> = serde_json::from_value(messages).expect("messages");
     let tokens = file["tokens"].as_object().expect("tokens");
@@ -316,10 +303,7 @@ fn templates_give_the_text_of_transformers() {
 #[test]
 fn a_model_with_its_files_answers_and_stops() {
     let device = devices::any();
-    let copy = tempfile::tempdir().expect("a folder to write to");
-    for file in ["config.json", "model.safetensors"] {
-        fs::copy(folder("llama").join(file), copy.path().join(file)).expect("copied");
-    }
+    let copy = copied("llama", |_| {});
     write(&copy, "tokenizer.json", WORDS);
     let options = GenerateOptions::new(5);
     let model = ChatModel::from_pretrained(copy.path(), &device).expect("a model");

@@ -38,18 +38,12 @@ fn model(name: &'static str, family: ClipFamily) -> Model<Clip> {
     }
 }
 
-fn models() -> [Model<Clip>; 3] {
+pub(super) fn models() -> [Model<Clip>; 3] {
     [
         model("clip", ClipFamily::Clip),
         model("clip_gelu", ClipFamily::Clip),
         model("siglip", ClipFamily::Siglip),
     ]
-}
-
-/// The one with this name.
-pub(super) fn named(name: &str) -> Model<Clip> {
-    let mut models = models().into_iter();
-    models.find(|model| model.name == name).expect("a model")
 }
 
 /// The states of an encoder, and those after each of its layers, are the reference's.
@@ -84,7 +78,7 @@ fn states_vectors_and_logits_are_the_references() {
                 assert_encoder(&what(images), images, output, &values);
                 let pooled = vision.pool(vision.forward(pixels.clone()));
                 assert_vectors(&format!("{images}.pooled"), pooled);
-                let features = loaded.image_features(pixels.clone());
+                let features = vision.features(pixels.clone());
                 assert_vectors(&format!("{images}.features"), features);
                 let logits = loaded.logits(pixels, tokens.clone());
                 assert_vectors(&format!("{images}.logits"), logits);
@@ -93,7 +87,7 @@ fn states_vectors_and_logits_are_the_references() {
             assert_encoder(&what("texts"), "texts", output, &values);
             let pooled = text.pool(text.forward(tokens.clone()), tokens.clone());
             assert_vectors("texts.pooled", pooled);
-            assert_vectors("texts.features", loaded.text_features(tokens));
+            assert_vectors("texts.features", text.features(tokens));
         }
     }
 }
@@ -123,8 +117,8 @@ fn an_encoder_alone_is_that_of_the_whole_model() {
         let states = model.text.forward(tokens.clone());
         let expected = match vision == whole {
             true => [
-                model.image_features(pixels.clone()),
-                model.text_features(tokens.clone()),
+                model.vision.features(pixels.clone()),
+                model.text.features(tokens.clone()),
             ],
             // The files of one encoder have no projection.
             false => [
@@ -314,26 +308,27 @@ fn mistakes_have_a_sentence() {
         assert_eq!(sentence(|| config.init(&device)), expected);
     }
     let model = ClipConfig::new(ClipFamily::Clip, vision(), text()).init(&device);
+    let seen = |shape: [usize; 4]| model.vision.features(Tensor::zeros(shape, &device));
     assert_eq!(
-        sentence(|| model.image_features(Tensor::zeros([1, 2, 13, 13], &device))),
+        sentence(|| seen([1, 2, 13, 13])),
         "ClipVision: images of 2 channels for a model that sees 3"
     );
     assert_eq!(
-        sentence(|| model.image_features(Tensor::zeros([0, 3, 13, 13], &device))),
+        sentence(|| seen([0, 3, 13, 13])),
         "ClipVision: there are no images"
     );
     assert_eq!(
-        sentence(|| model.text_features(Tensor::from_data([[1, 23]], &device))),
+        sentence(|| model.text.features(Tensor::from_data([[1, 23]], &device))),
         "ClipText: token 23 is outside the vocabulary of 23 tokens"
     );
     // A text of no tokens is none; of no texts there are no vectors.
     assert_eq!(
-        sentence(|| model.text_features(Tensor::zeros([2, 0], &device))),
+        sentence(|| model.text.features(Tensor::zeros([2, 0], &device))),
         "ClipText: the texts have no tokens"
     );
-    let nothing = model.text_features(Tensor::zeros([0, 7], &device));
+    let nothing = model.text.features(Tensor::zeros([0, 7], &device));
     assert_eq!(nothing.dims(), [0, 12]);
-    let images = model.image_features(Tensor::ones([2, 3, 13, 13], &device));
+    let images = model.vision.features(Tensor::ones([2, 3, 13, 13], &device));
     let logits = model.similarities(images.clone(), nothing.clone());
     assert_eq!(logits.dims(), [2, 0]);
     assert_eq!(model.similarities(nothing, images.clone()).dims(), [0, 2]);

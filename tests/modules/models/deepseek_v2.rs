@@ -162,7 +162,6 @@ fn fields_had_other_names() {
 #[test]
 fn every_field_matters() {
     let model = model(NAMES[0]);
-    let expected = model.logits_of(&model.load(&devices::any()));
     for (field, value) in [
         ("topk_method", json!("greedy")),
         ("topk_group", json!(2)),
@@ -171,9 +170,7 @@ fn every_field_matters() {
         ("routed_scaling_factor", json!(1.0)),
         ("rms_norm_eps", json!(0.1)),
     ] {
-        let changed = model.changed(|config| drop(config.insert(field.into(), value)));
-        let changed = changed.unwrap_or_else(|error| panic!("{error}"));
-        assert_ne!(model.logits_of(&changed), expected, "{field}");
+        model.assert_differs(field, model.set(field, value));
     }
     for (field, value) in [
         ("mscale", json!(0.9)),
@@ -183,35 +180,32 @@ fn every_field_matters() {
         ("rope_theta", json!(50.0)),
     ] {
         let changed = model.changed(|config| config["rope_parameters"][field] = value);
-        let changed = changed.unwrap_or_else(|error| panic!("{error}"));
-        assert_ne!(model.logits_of(&changed), expected, "{field}");
+        model.assert_differs(field, changed);
     }
 }
 
 #[test]
 fn one_sentence_names_the_field() {
     let model = model(NAMES[0]);
+    model.assert_unsupported(
+        "DeepSeek-V2",
+        [
+            ("norm_topk_prob", json!(true), "false"),
+            ("scoring_func", json!("sigmoid"), "\"softmax\""),
+            (
+                "topk_method",
+                json!("noaux_tc"),
+                "greedy, group_limited_greedy",
+            ),
+            ("num_key_value_heads", json!(1), "3"),
+            (
+                "n_routed_experts",
+                json!(1_000_000),
+                "at most 66666 experts in 3 layers",
+            ),
+        ],
+    );
     for (field, value, expected) in [
-        (
-            "norm_topk_prob",
-            json!(true),
-            "norm_topk_prob is true, but DeepSeek-V2 supports false",
-        ),
-        (
-            "scoring_func",
-            json!("sigmoid"),
-            r#"scoring_func is "sigmoid", but DeepSeek-V2 supports "softmax""#,
-        ),
-        (
-            "topk_method",
-            json!("noaux_tc"),
-            r#"topk_method is "noaux_tc", but DeepSeek-V2 supports greedy, group_limited_greedy"#,
-        ),
-        (
-            "num_key_value_heads",
-            json!(1),
-            "num_key_value_heads is 1, but DeepSeek-V2 supports 3",
-        ),
         (
             "n_group",
             json!(4),
@@ -227,17 +221,8 @@ fn one_sentence_names_the_field() {
             json!(0),
             "LatentAttentionConfig: d_latent must be at least 1, got 0",
         ),
-        (
-            "n_routed_experts",
-            json!(1_000_000),
-            "n_routed_experts is 1000000, but DeepSeek-V2 supports at most 66666 experts in 3 layers",
-        ),
     ] {
         model.assert_refused(field, value, &format!("config.json: {expected}"));
     }
-    let error = model.changed(|config| drop(config.remove("q_lora_rank")));
-    assert_eq!(
-        error.expect_err("it is refused"),
-        "config.json has no field q_lora_rank, which DeepSeek-V2 needs"
-    );
+    model.assert_needed("DeepSeek-V2", "q_lora_rank");
 }

@@ -11,18 +11,15 @@ use burn_attn_models::{
 use burn_attn_tests::{
     compare::{assert_close_to_largest, error},
     devices,
-    golden::GoldenFile,
+    golden::{self, GoldenFile},
 };
 use serde_json::json;
+use tempfile::TempDir;
 
-use super::{
-    folder,
-    refused::{Fields, copied},
-};
+use super::{folder, refused::copied};
 
 fn golden(family: &str) -> PathBuf {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    root.join("golden/gguf").join(format!("{family}.gguf"))
+    golden::path("gguf").join(format!("{family}.gguf"))
 }
 
 /// The llama's queries and keys are in another order there.
@@ -31,8 +28,8 @@ fn language_models_are_those_of_transformers() {
     for family in ["llama", "qwen2", "qwen3"] {
         // What the converter was given.
         let rotary = json!({"rope_theta": 500.0, "rope_type": "default"});
-        let copy = copied(family, |fields: &mut Fields| {
-            fields.insert("rope_parameters".into(), rotary.clone());
+        let copy = copied(family, |fields| {
+            fields.insert("rope_parameters".into(), rotary);
         });
         for (backend, device) in devices::cpu() {
             let logits = |model: LanguageModel| {
@@ -62,6 +59,14 @@ pub(super) fn insert(bytes: &mut Vec<u8>, name: &str, value: u32) {
     bytes[16..24].copy_from_slice(&(count + 2).to_le_bytes());
 }
 
+/// A file of these bytes. It is deleted with its folder.
+pub(super) fn written(bytes: Vec<u8>) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
 /// As Qwen 3's embedding models say how their states are pooled.
 #[test]
 fn pooling_does_not_change_the_states() {
@@ -69,9 +74,7 @@ fn pooling_does_not_change_the_states() {
     for family in ["qwen2", "qwen3"] {
         let mut bytes = fs::read(golden(family)).unwrap();
         insert(&mut bytes, &format!("{family}.pooling_type"), 3);
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("model.gguf");
-        fs::write(&path, bytes).unwrap();
+        let (_folder, path) = written(bytes);
         let logits = |path: PathBuf| {
             let model = LanguageModel::from_pretrained(path, &device).expect("a model");
             let tokens = Tensor::<2, Int>::from_data([[3, 1, 2]], &device);
@@ -105,7 +108,6 @@ fn rotary_frequencies_are_read() {
 
 #[test]
 fn bert_is_that_of_transformers() {
-    let copy = copied("bert", |_: &mut Fields| {});
     let device = devices::any();
     let states = |bert: Bert| {
         let tokens = Tensor::<2, Int>::from_data([[3, 1, 2, 5], [4, 22, 0, 0]], &device);
@@ -113,7 +115,7 @@ fn bert_is_that_of_transformers() {
             .narrow(1, 0, 2)
             .into_data()
     };
-    let expected = states(Bert::from_pretrained(copy.path(), &device).unwrap());
+    let expected = states(Bert::from_pretrained(folder("bert"), &device).unwrap());
     let bert = Bert::from_pretrained(golden("bert"), &device).unwrap();
     assert!(bert.pooler.is_none());
     assert_eq!(states(bert), expected);
@@ -128,9 +130,7 @@ fn refused(family: &str, from: &str, to: &str) -> String {
         .position(|window| window == from.as_bytes());
     let at = at.expect("the bytes to change");
     bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.gguf");
-    fs::write(&path, bytes).unwrap();
+    let (_folder, path) = written(bytes);
     let error = match family {
         "bert" => Bert::from_pretrained(&path, &devices::any()).err(),
         _ => LanguageModel::from_pretrained(&path, &devices::any()).err(),
@@ -182,8 +182,7 @@ fn another_file_or_family_is_refused() {
         error.contains("model_type is \"llama\", but T5 supports \"t5\""),
         "{error}"
     );
-    let copy = copied("bert", |_: &mut Fields| {});
-    let config = copy.path().join("config.json");
+    let config = folder("bert").join("config.json");
     let error = Bert::from_pretrained(&config, &device)
         .unwrap_err()
         .to_string();

@@ -4,9 +4,9 @@ use burn_attn_models::gpt2;
 use burn_attn_tests::devices;
 use serde_json::{Value, json};
 
-use super::{assert_feed_forward_without_dropout, folder, language_models::Model};
+use super::{ACTIVATIONS, assert_feed_forward_without_dropout, folder, language_models::Model};
 
-fn model() -> Model {
+pub(super) fn model() -> Model {
     Model {
         name: "gpt2",
         from_pretrained: |folder, device| gpt2::from_pretrained(folder, device),
@@ -37,10 +37,7 @@ fn every_activation_is_the_references() {
         .filter_map(|name| name.strip_prefix("logits."));
     let mut count = 0;
     for name in names {
-        let changed = model().changed(|config| {
-            config.insert("activation_function".into(), name.into());
-        });
-        let changed = changed.unwrap_or_else(|error| panic!("{error}"));
+        let changed = model().set("activation_function", name).expect("a model");
         model().assert_logits(name, &changed, &values.data(&format!("logits.{name}")));
         count += 1;
     }
@@ -60,7 +57,7 @@ fn the_first_files_had_fewer_fields() {
         config.insert("n_ctx".into(), json!(19));
     });
     // Four times the width, unless it is said.
-    let error = model().changed(|config| drop(config.insert("n_inner".into(), Value::Null)));
+    let error = model().set("n_inner", Value::Null);
     let error = error.expect_err("it is refused");
     assert!(
         error.contains("transformer.h.0.mlp.c_fc.weight is [15, 13] instead of [15, 60]"),
@@ -84,39 +81,20 @@ fn older_files_had_more_tensors() {
 
 #[test]
 fn one_sentence_names_the_field() {
-    let refused = [
-        (
-            "scale_attn_weights",
-            json!(false),
-            "scale_attn_weights is false, but GPT-2 supports true",
-        ),
-        (
-            "scale_attn_by_inverse_layer_idx",
-            json!(true),
-            "scale_attn_by_inverse_layer_idx is true, but GPT-2 supports false",
-        ),
-        (
-            "reorder_and_upcast_attn",
-            json!(true),
-            "reorder_and_upcast_attn is true, but GPT-2 supports false",
-        ),
-        (
-            "add_cross_attention",
-            json!(true),
-            "add_cross_attention is true, but GPT-2 supports false",
-        ),
-        (
-            "tie_word_embeddings",
-            json!(false),
-            "tie_word_embeddings is false, but GPT-2 supports true",
-        ),
-        ("n_ctx", json!(23), "n_ctx is 23, but GPT-2 supports 19"),
-        (
-            "activation_function",
-            json!("mish"),
-            "activation_function is \"mish\", but GPT-2 supports gelu, gelu_python, gelu_new, gelu_fast, gelu_accurate, \
-             gelu_pytorch_tanh, gelu_python_tanh, quick_gelu, relu, relu2, silu, swish",
-        ),
+    model().assert_unsupported(
+        "GPT-2",
+        [
+            ("scale_attn_weights", json!(false), "true"),
+            ("scale_attn_by_inverse_layer_idx", json!(true), "false"),
+            ("reorder_and_upcast_attn", json!(true), "false"),
+            ("add_cross_attention", json!(true), "false"),
+            ("tie_word_embeddings", json!(false), "true"),
+            ("n_ctx", json!(23), "19"),
+            ("activation_function", json!("mish"), ACTIVATIONS),
+            ("model_type", json!("gptj"), "\"gpt2\""),
+        ],
+    );
+    for (field, value, expected) in [
         (
             "n_head",
             json!(4),
@@ -127,13 +105,7 @@ fn one_sentence_names_the_field() {
             json!(1.5),
             "LanguageModelConfig: dropout must be in [0, 1), got 1.5",
         ),
-        (
-            "model_type",
-            json!("gptj"),
-            "model_type is \"gptj\", but GPT-2 supports \"gpt2\"",
-        ),
-    ];
-    for (field, value, expected) in refused {
+    ] {
         model().assert_refused(field, value, &format!("config.json: {expected}"));
     }
     model().assert_refused(

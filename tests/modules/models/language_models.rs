@@ -1,7 +1,7 @@
 //! What every family of language models has to do: compared with `transformers`, with and without padding and caches, and written back. What
 //! does not depend on the model serves T5 too.
 
-use std::{collections::BTreeMap, fs, ops::Range, path::Path};
+use std::{ops::Range, path::Path};
 
 use burn::{
     module::Module,
@@ -23,14 +23,14 @@ use burn_attn_tests::{
 };
 use serde_json::{Map, Value};
 
-use super::{TOLERANCE, assert_states, folder};
-use crate::weights::{contents, write_as};
+use super::{
+    TOLERANCE, assert_states, folder,
+    refused::{copied, shown},
+};
+use crate::weights::{Contents, contents, write_contents};
 
 /// How many tokens the two texts have; the rest is padding.
 const LENGTHS: [usize; 2] = [7, 4];
-
-/// Dtype, shape and bytes of the tensors of a checkpoint, by name.
-pub type Tensors = BTreeMap<String, (String, Vec<usize>, Vec<u8>)>;
 
 /// A family of models.
 pub type FromPretrained<M> = fn(&Path, &Device) -> Result<M, PretrainedError>;
@@ -53,6 +53,12 @@ impl<X: TokenMixer> Logits for LanguageModel<X> {
         let tokens = Tensor::<2, Int>::from_data(values.data("tokens"), &devices::any());
         self.forward(tokens.narrow(0, 0, 1)).into_data()
     }
+}
+
+/// The one of these models with this name.
+pub fn named<M, const N: usize>(models: [Model<M>; N], name: &str) -> Model<M> {
+    let mut models = models.into_iter();
+    models.find(|model| model.name == name).expect("a model")
 }
 
 impl<M: Logits> Model<M> {
@@ -118,9 +124,7 @@ impl<X: TokenMixer> Model<LanguageModel<X>> {
             }
         }
     }
-}
 
-impl<X: TokenMixer> Model<LanguageModel<X>> {
     /// It learns a text by heart, whose tokens follow 3 and 7 in different ways, and says it token by token.
     pub fn check_training(&self) {
         const TEXT: [u32; 12] = [3, 7, 3, 11, 3, 7, 19, 7, 3, 2, 11, 5];
@@ -177,24 +181,15 @@ impl<M: Logits> Model<M> {
     pub fn with(
         &self,
         change_config: impl FnOnce(&mut Map<String, Value>),
-        change_tensors: impl FnOnce(&mut Tensors),
+        change_tensors: impl FnOnce(&mut Contents),
     ) -> Result<M, String> {
-        let copy = tempfile::tempdir().expect("a folder");
-        let original = folder(self.name);
-        let text = fs::read_to_string(original.join("config.json")).expect("read");
-        let mut config: Value = serde_json::from_str(&text).expect("JSON");
-        change_config(config.as_object_mut().expect("an object"));
-        let path = copy.path().join("config.json");
-        fs::write(&path, config.to_string()).expect("written");
-        let mut tensors = contents(&original.join("model.safetensors"));
+        let copy = copied(self.name, change_config);
+        let path = copy.path().join("model.safetensors");
+        let mut tensors = contents(&path);
         change_tensors(&mut tensors);
-        let tensors = tensors.iter().map(|(name, (dtype, shape, bytes))| {
-            (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
-        });
-        write_as(&copy.path().join("model.safetensors"), tensors.collect());
+        write_contents(&path, &tensors);
         let loaded = (self.from_pretrained)(copy.path(), &devices::any());
-        let shown = path.display().to_string();
-        loaded.map_err(|error| error.to_string().replace(&shown, "config.json"))
+        loaded.map_err(|error| shown(&error, copy.path()))
     }
 
     /// What a copy of the folder gives whose configuration was changed.
@@ -202,10 +197,14 @@ impl<M: Logits> Model<M> {
         self.with(change, |_| {})
     }
 
+    /// What a copy of the folder gives whose configuration has this value in a field.
+    pub fn set(&self, field: &str, value: impl Into<Value>) -> Result<M, String> {
+        self.changed(|config| drop(config.insert(field.into(), value.into())))
+    }
+
     /// A checkpoint whose tensors were changed is the same model.
-    pub fn assert_same_weights(&self, change: impl FnOnce(&mut Tensors)) {
-        let model = self.with(|_| {}, change);
-        let model = model.unwrap_or_else(|error| panic!("{error}"));
+    pub fn assert_same_weights(&self, change: impl FnOnce(&mut Contents)) {
+        let model = self.with(|_| {}, change).expect("a model");
         let expected = self.logits_of(&self.load(&devices::any()));
         assert_eq!(self.logits_of(&model), expected);
     }
@@ -213,8 +212,25 @@ impl<M: Logits> Model<M> {
     /// A field with another value is refused in this sentence.
     #[track_caller]
     pub fn assert_refused(&self, field: &str, value: Value, expected: &str) {
-        let result = self.changed(|config| drop(config.insert(field.into(), value)));
-        assert_eq!(result.expect_err("it is refused"), expected);
+        let error = self.set(field, value).expect_err("it is refused");
+        assert_eq!(error, expected);
+    }
+
+    /// Fields, each with a value that this family refuses, and what the sentence says that it supports.
+    #[track_caller]
+    pub fn assert_unsupported<const N: usize>(&self, family: &str, rows: [(&str, Value, &str); N]) {
+        for (field, value, supported) in rows {
+            let supports = format!("{field} is {value}, but {family} supports {supported}");
+            self.assert_refused(field, value, &format!("config.json: {supports}"));
+        }
+    }
+
+    /// This family refuses a file without the field.
+    #[track_caller]
+    pub fn assert_needed(&self, family: &str, field: &str) {
+        let error = self.changed(|config| drop(config.remove(field)));
+        let expected = format!("config.json has no field {field}, which {family} needs");
+        assert_eq!(error.expect_err("it is refused"), expected);
     }
 
     /// Logits of the first text.
@@ -232,6 +248,14 @@ impl<M: Logits> Model<M> {
             self.logits_of(&model),
             self.logits_of(&self.load(&devices::any()))
         );
+    }
+
+    /// A changed model gives other logits.
+    #[track_caller]
+    pub fn assert_differs(&self, what: &str, changed: Result<M, String>) {
+        let changed = changed.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let own = self.logits_of(&self.load(&devices::any()));
+        assert_ne!(self.logits_of(&changed), own, "{what}");
     }
 
     /// The logits of the first text are these.

@@ -6,16 +6,25 @@ use burn_attn_models::{
     generate::{GenerateOptions, generate},
     language_model::LanguageModel,
     llama,
-    weights::save,
 };
 use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
-use super::{TOLERANCE, folder};
-use crate::weights::contents;
+use super::{TOLERANCE, folder, language_models::Model};
 
 const FAMILIES: [&str; 7] = [
     "llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "olmo2",
 ];
+
+/// What errors call these families.
+pub(super) const FAMILY: &str = "the Llama family";
+
+pub(super) fn model(name: &'static str) -> Model {
+    Model {
+        name,
+        from_pretrained: |folder, device| llama::from_pretrained(folder, device),
+        table: llama::table(folder(name)).unwrap_or_else(|error| panic!("{error}")),
+    }
+}
 
 fn values() -> GoldenFile {
     GoldenFile::open("models/llama_values")
@@ -107,13 +116,6 @@ fn cached_decoding_gives_the_references_tokens() {
 fn they_are_written_back_bit_for_bit() {
     // One more and one less, as Gemma 3's QK norm needs, rounds.
     for family in FAMILIES.into_iter().filter(|family| *family != "gemma3") {
-        let original = folder(family);
-        let model = llama::from_pretrained(&original, &devices::any()).expect("a model");
-        let table = llama::table(&original).expect("a table");
-        let written = tempfile::tempdir().expect("a folder");
-        let written = written.path().join("model.safetensors");
-        save(&table, &model, &written).expect("written");
-        let original = original.join("model.safetensors");
-        assert!(contents(&written) == contents(&original), "{family}");
+        model(family).check_export();
     }
 }

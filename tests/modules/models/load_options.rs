@@ -41,12 +41,17 @@ fn tokens(device: &Device) -> Tensor<2, Int> {
     Tensor::from_data([[5, 7, 3, 2, 11], [1, 4, 6, 8, 9]], device)
 }
 
-fn numbers(tensor: Tensor<3>) -> Vec<f64> {
+pub(super) fn numbers(tensor: Tensor<3>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
 }
 
 /// Compares what a model in `dtype` computes with what it computes in f32.
-fn assert_like(what: &str, actual: Tensor<3>, exact: &[f64], (dtype, tolerance): (DType, f64)) {
+pub(super) fn assert_like(
+    what: &str,
+    actual: Tensor<3>,
+    exact: &[f64],
+    (dtype, tolerance): (DType, f64),
+) {
     assert_eq!(actual.dtype(), dtype);
     let difference = difference_to_largest(&numbers(actual), exact);
     println!("{what} in {dtype:?}: {difference:.1e}");

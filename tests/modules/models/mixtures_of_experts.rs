@@ -2,19 +2,13 @@
 
 use burn::tensor::{Int, Tensor};
 use burn_attn::LayerInput;
-use burn_attn_models::llama;
 use burn_attn_tests::devices;
 use serde_json::{Value, json};
 
-use super::{folder, language_models::Model};
-
-fn model(name: &'static str) -> Model {
-    Model {
-        name,
-        from_pretrained: |folder, device| llama::from_pretrained(folder, device),
-        table: llama::table(folder(name)).unwrap_or_else(|error| panic!("{error}")),
-    }
-}
+use super::{
+    language_models::Model,
+    llama::{FAMILY, model},
+};
 
 fn each(check: impl Fn(Model)) {
     for name in ["mixtral", "qwen3_moe", "qwen3_moe_every_other", "gpt_oss"] {
@@ -109,104 +103,60 @@ fn layers_without_experts_may_be_listed() {
 #[test]
 fn every_field_matters() {
     let gpt_oss = model("gpt_oss");
-    let expected = gpt_oss.logits_of(&gpt_oss.load(&devices::any()));
-    let changes: [(&str, Value); 4] = [
+    for (field, value) in [
         ("truncate", json!(true)),
         ("beta_fast", json!(1.75)),
         ("beta_slow", json!(0.375)),
         ("attention_factor", json!(1.25)),
-    ];
-    for (field, value) in changes {
-        let changed = gpt_oss.changed(|config| {
-            config["rope_parameters"][field] = value;
-        });
-        let changed = changed.unwrap_or_else(|error| panic!("{error}"));
-        assert_ne!(gpt_oss.logits_of(&changed), expected, "{field}");
-    }
-    let windows = json!(["full_attention", "sliding_attention"]);
-    for (field, value) in [("layer_types", windows), ("sliding_window", json!(3))] {
-        let changed = gpt_oss.changed(|config| drop(config.insert(field.into(), value)));
-        let changed = changed.unwrap_or_else(|error| panic!("{error}"));
-        assert_ne!(gpt_oss.logits_of(&changed), expected, "{field}");
-    }
-    for name in ["mixtral", "qwen3_moe"] {
-        let windowed = model(name).changed(|config| {
-            config.insert("sliding_window".into(), json!(3));
-            config.insert("use_sliding_window".into(), json!(true));
-            if name == "mixtral" {
-                config.remove("use_sliding_window");
-            }
-        });
-        let windowed = windowed.unwrap_or_else(|error| panic!("{error}"));
-        let plain = model(name).load(&devices::any());
-        assert_ne!(
-            model(name).logits_of(&windowed),
-            model(name).logits_of(&plain)
-        );
+    ] {
+        let changed = gpt_oss.changed(|config| config["rope_parameters"][field] = value);
+        gpt_oss.assert_differs(field, changed);
     }
 }
 
 #[test]
 fn one_sentence_names_the_field() {
-    let refused = [
+    let quantized = json!({"quant_method": "mxfp4"});
+    for (name, field, value, supported) in [
         (
             "gpt_oss",
             "quantization_config",
-            json!({"quant_method": "mxfp4"}),
-            r#"quantization_config is {"quant_method":"mxfp4"}, but the Llama family supports floating-point weights"#,
+            quantized,
+            "floating-point weights",
         ),
-        (
-            "gpt_oss",
-            "swiglu_limit",
-            json!(5.0),
-            "swiglu_limit is 5.0, but the Llama family supports 7",
-        ),
-        (
-            "gpt_oss",
-            "swiglu_alpha",
-            json!(1.5),
-            "swiglu_alpha is 1.5, but the Llama family supports 1.702",
-        ),
-        (
-            "qwen3_moe",
-            "use_qk_norm",
-            json!(false),
-            "use_qk_norm is false, but the Llama family supports true",
-        ),
-        (
-            "mixtral",
-            "num_experts",
-            json!(7),
-            "num_local_experts is 5, but the Llama family supports 7",
-        ),
+        ("gpt_oss", "swiglu_limit", json!(5.0), "7"),
+        ("gpt_oss", "swiglu_alpha", json!(1.5), "1.702"),
+        ("qwen3_moe", "use_qk_norm", json!(false), "true"),
         (
             "mixtral",
             "num_local_experts",
             json!(1_000_000_000),
-            "num_local_experts is 1000000000, but the Llama family supports at most 100000 experts in 2 layers",
+            "at most 100000 experts in 2 layers",
         ),
-        (
-            "mixtral",
-            "num_experts_per_tok",
-            json!(6),
-            "LanguageModelConfig: top_k 6 is more than n_experts 5",
-        ),
-        (
-            "qwen3_moe",
-            "decoder_sparse_step",
-            json!(0),
-            "decoder_sparse_step is 0, but the Llama family supports 1 or more",
-        ),
+        ("qwen3_moe", "decoder_sparse_step", json!(0), "1 or more"),
         (
             "qwen3_moe",
             "mlp_only_layers",
             json!(["1"]),
-            r#"mlp_only_layers is ["1"], but the Llama family supports a list of whole numbers"#,
+            "a list of whole numbers",
         ),
-    ];
-    for (name, field, value, expected) in refused {
+    ] {
+        model(name).assert_unsupported(FAMILY, [(field, value, supported)]);
+    }
+    for (field, value, expected) in [
+        (
+            "num_experts",
+            7,
+            "num_local_experts is 5, but the Llama family supports 7",
+        ),
+        (
+            "num_experts_per_tok",
+            6,
+            "LanguageModelConfig: top_k 6 is more than n_experts 5",
+        ),
+    ] {
         let expected = format!("config.json: {expected}");
-        model(name).assert_refused(field, value, &expected);
+        model("mixtral").assert_refused(field, json!(value), &expected);
     }
     for (name, field) in [
         ("mixtral", "num_local_experts"),
@@ -214,11 +164,7 @@ fn one_sentence_names_the_field() {
         ("gpt_oss", "sliding_window"),
         ("gpt_oss", "attention_bias"),
     ] {
-        let error = model(name).changed(|config| drop(config.remove(field)));
-        assert_eq!(
-            error.expect_err("it is refused"),
-            format!("config.json has no field {field}, which the Llama family needs")
-        );
+        model(name).assert_needed(FAMILY, field);
     }
     let error = model("gpt_oss").changed(|config| drop(config.remove("rope_parameters")));
     assert_eq!(
@@ -230,9 +176,7 @@ fn one_sentence_names_the_field() {
 /// One expert fewer than the configuration says.
 #[test]
 fn stacks_of_another_size_are_refused() {
-    let error = model("gpt_oss").changed(|config| {
-        config.insert("num_local_experts".into(), json!(4));
-    });
+    let error = model("gpt_oss").set("num_local_experts", 4);
     let error = error.expect_err("there are five");
     assert!(
         error

@@ -33,7 +33,10 @@ mod vit;
 mod wav2vec2;
 mod whisper;
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use burn::{module::Module, tensor::Tensor};
 use burn_attn::{SublayerConnection, TransformerLayer};
@@ -43,13 +46,31 @@ use burn_attn_tests::{
     golden::{self, GoldenFile},
     numbers::tensor,
 };
+use serde_json::Value;
 
 /// Largest difference, relative to the largest number of a tensor.
 const TOLERANCE: f64 = 1e-4;
 
+/// The activations that are supported, as the error about an unknown one lists them.
+const ACTIVATIONS: &str = "gelu, gelu_python, gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh, \
+     gelu_python_tanh, quick_gelu, relu, relu2, silu, swish";
+
 /// The folder of a model.
 fn folder(name: &str) -> PathBuf {
     golden::path("models").join(name)
+}
+
+/// What a file in JSON says.
+fn read_json(path: &Path) -> Value {
+    let text = fs::read_to_string(path).expect("read");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Changes a file in JSON.
+fn change_json(path: &Path, change: impl FnOnce(&mut Value)) {
+    let mut value = read_json(path);
+    change(&mut value);
+    fs::write(path, value.to_string()).expect("written");
 }
 
 /// What the models compute.

@@ -1,23 +1,14 @@
 //! Configurations as they are published: with fields that `transformers` writes no longer, and without some that it writes.
 
 use burn::tensor::{Int, Tensor};
-use burn_attn_models::{gpt2, language_model::LanguageModel, llama};
+use burn_attn_models::language_model::LanguageModel;
 use burn_attn_tests::devices;
 use serde_json::{Value, json};
 
-use super::refused::{Fields, copied};
-
-/// The small model of a family with another configuration, or why there is none.
-fn load(family: &str, change: &dyn Fn(&mut Fields)) -> Result<LanguageModel, String> {
-    let copy = copied(family, change);
-    let device = devices::any();
-    let loaded = match family {
-        "gpt2" => gpt2::from_pretrained(copy.path(), &device),
-        _ => llama::from_pretrained(copy.path(), &device),
-    };
-    let shown = copy.path().join("config.json").display().to_string();
-    loaded.map_err(|error| error.to_string().replace(&shown, "config.json"))
-}
+use super::{
+    gpt2,
+    llama::{self, FAMILY},
+};
 
 fn logits(model: &LanguageModel) -> Vec<f32> {
     let tokens = Tensor::<2, Int>::from_data([[3, 1, 2, 5]], &devices::any());
@@ -34,7 +25,7 @@ fn fields_that_change_nothing() {
         ("pruned_heads", json!({})),
         ("typical_p", json!(1.0)),
     ];
-    let families: [(&str, &[(&str, Value)]); 7] = [
+    let families: [(_, &[(&str, Value)]); 7] = [
         (
             "llama",
             &[
@@ -57,64 +48,38 @@ fn fields_that_change_nothing() {
         ("gpt2", &[("n_special", json!(0))]),
     ];
     for (family, fields) in families {
-        let expected = load(family, &|_| {}).expect("a model");
-        let actual = load(family, &|config| {
+        let model = match family {
+            "gpt2" => gpt2::model(),
+            _ => llama::model(family),
+        };
+        let changed = model.changed(|config| {
             for (field, value) in everywhere.iter().chain(fields) {
                 config.insert((*field).into(), value.clone());
             }
         });
-        assert_eq!(
-            logits(&actual.expect(family)),
-            logits(&expected),
-            "{family}"
-        );
+        let expected = logits(&model.load(&devices::any()));
+        assert_eq!(logits(&changed.expect(family)), expected, "{family}");
     }
 }
 
 #[test]
 fn fields_that_change_something() {
-    for (family, field, value, expected) in [
-        (
-            "llama",
-            "is_decoder",
-            json!(true),
-            "the Llama family does not know is_decoder",
-        ),
-        (
-            "llama",
-            "pruned_heads",
-            json!({"0": [1]}),
-            "the Llama family does not know pruned_heads",
-        ),
-        (
-            "llama",
-            "rope_interleaved",
-            json!(true),
-            "rope_interleaved is true, but the Llama family supports false",
-        ),
-        (
-            "qwen2",
-            "use_mrope",
-            json!(true),
-            "use_mrope is true, but the Llama family supports false",
-        ),
+    for (field, value) in [
+        ("is_decoder", json!(true)),
+        ("pruned_heads", json!({"0": [1]})),
     ] {
-        let error = load(family, &|config| {
-            config.insert(field.into(), value.clone());
-        });
-        let error = error.expect_err("it is refused");
-        assert_eq!(error, format!("config.json: {expected}"));
+        let expected = format!("config.json: the Llama family does not know {field}");
+        llama::model("llama").assert_refused(field, value, &expected);
+    }
+    for (family, field) in [("llama", "rope_interleaved"), ("qwen2", "use_mrope")] {
+        llama::model(family).assert_unsupported(FAMILY, [(field, json!(true), "false")]);
     }
 }
 
 /// As the cards of Qwen's models say to read long texts: the length in the file stays that of before.
 #[test]
 fn yarn_reaches_as_far_as_its_stretch() {
-    let stretched = |rope: Value| {
-        load("llama", &move |config| {
-            config.insert("rope_parameters".into(), rope.clone());
-        })
-    };
+    let stretched = |rope: Value| llama::model("llama").set("rope_parameters", rope);
     let yarn = json!({"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 17});
     let model = stretched(yarn).expect("a model");
     assert_eq!(model.max_len(), 4 * 17);
@@ -135,7 +100,7 @@ fn yarn_reaches_as_far_as_its_stretch() {
 #[test]
 fn windows_that_are_not_said() {
     for field in ["max_window_layers", "sliding_window"] {
-        let error = load("qwen3", &|config| {
+        let error = llama::model("qwen3").changed(|config| {
             config.remove("layer_types");
             config.insert("use_sliding_window".into(), json!(true));
             config.insert("max_window_layers".into(), json!(1));
@@ -147,7 +112,7 @@ fn windows_that_are_not_said() {
             format!("config.json has no field {field}, which the Llama family needs")
         );
     }
-    let error = load("qwen3_moe", &|config| {
+    let error = llama::model("qwen3_moe").changed(|config| {
         config.insert("use_sliding_window".into(), json!(true));
         config.remove("sliding_window");
     });

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     TOLERANCE,
-    refused::{Fields, copied},
+    refused::{Fields, copied, shown},
 };
 
 /// The model of `make_reach.py`, whose file has the length from before its scaling.
@@ -20,8 +20,7 @@ fn load(model: &str, change: impl FnOnce(&mut Fields)) -> Result<LanguageModel, 
         change(config);
     });
     let loaded = LanguageModel::from_pretrained(copy.path(), &devices::any());
-    let shown = copy.path().join("config.json").display().to_string();
-    loaded.map_err(|error| error.to_string().replace(&shown, "config.json"))
+    loaded.map_err(|error| shown(&error, copy.path()))
 }
 
 #[test]

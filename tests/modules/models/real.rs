@@ -13,7 +13,7 @@ use burn_attn_models::{
 };
 use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
-use super::{TOLERANCE, assert_states};
+use super::{TOLERANCE, assert_states, t5::assert_layers};
 
 /// The folder of a model below that of its package, if it was fetched.
 pub fn fetched(name: &str, below: &str) -> Option<PathBuf> {
@@ -93,33 +93,9 @@ fn titles() {
     // The fastest one: it has 77 million numbers.
     let device = devices::any();
     let model = t5::from_pretrained(&folder, &device).expect("a model");
-    let tokens = |name| Tensor::<2, Int>::from_data(values.data(name), &device);
-    let lengths = values.lengths("source_lengths");
-    let close = |what: &str, states: Tensor<3>| {
-        let expected: Tensor<3> = values.tensor(what, &device);
-        let [_, _, dimensions] = expected.dims();
-        assert_states(what, states.narrow(2, 0, dimensions), expected);
-    };
-    let x = model.embed(tokens("source"), 0);
-    let input = LayerInput::new(x).lengths(&lengths);
-    let encoded = model.transformer.encoder.forward_with_hidden_states(input);
-    let x = model.embed(tokens("target"), 0);
-    let input = LayerInput::new(x)
-        .memory(encoded.states)
-        .memory_lengths(&lengths);
-    let decoded = model.transformer.decoder.forward_with_hidden_states(input);
-    for (stack, states) in [
-        ("encoder", encoded.hidden_states),
-        ("decoder", decoded.hidden_states),
-    ] {
-        assert_eq!(states.len(), 8);
-        for (layer, states) in states.into_iter().enumerate() {
-            close(&format!("{stack}.{layer}"), states);
-        }
-    }
-    close("logits", model.logits(decoded.states));
-
-    let start = model.start(tokens("source"), &lengths);
+    assert_layers(&model, "titles", (&values, &device), [8, 8]);
+    let source = Tensor::<2, Int>::from_data(values.data("source"), &device);
+    let start = model.start(source, &values.lengths("source_lengths"));
     let options = GenerateOptions::new(24).stop_tokens([1]);
     let written = generate(&model, start, &[vec![0], vec![0]], &options).unwrap();
     for (row, written) in written.iter().enumerate() {

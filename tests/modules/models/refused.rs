@@ -4,9 +4,8 @@ use std::{fs, path::Path};
 
 use burn_attn_models::{
     bert::Bert,
-    detr, gpt_neox,
+    detr,
     language_model::LanguageModel,
-    llama,
     pretrained::{self, PretrainedError},
     segformer, vit, wav2vec2, whisper,
 };
@@ -14,24 +13,26 @@ use burn_attn_tests::devices;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::folder;
+use super::{ACTIVATIONS, change_json, folder, gpt_neox, llama};
 
 pub(super) type Fields = serde_json::Map<String, Value>;
 
 /// A copy of a model's folder whose configuration was changed.
 pub(super) fn copied(model: &str, change: impl FnOnce(&mut Fields)) -> TempDir {
     let copy = tempfile::tempdir().expect("a folder");
-    let original = folder(model);
-    fs::copy(
-        original.join("model.safetensors"),
-        copy.path().join("model.safetensors"),
-    )
-    .expect("copied");
-    let text = fs::read_to_string(original.join("config.json")).expect("read");
-    let mut config: Value = serde_json::from_str(&text).expect("JSON");
-    change(config.as_object_mut().expect("an object"));
-    fs::write(copy.path().join("config.json"), config.to_string()).expect("written");
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(folder(model).join(file), copy.path().join(file)).expect("copied");
+    }
+    change_json(&copy.path().join("config.json"), |config| {
+        change(config.as_object_mut().expect("an object"));
+    });
     copy
+}
+
+/// What an error says, with `config.json` in place of the path of this file in a folder.
+pub(super) fn shown(error: &PretrainedError, folder: &Path) -> String {
+    let path = folder.join("config.json").display().to_string();
+    error.to_string().replace(&path, "config.json")
 }
 
 fn changed(change: impl FnOnce(&mut Fields)) -> Result<Bert, String> {
@@ -40,13 +41,14 @@ fn changed(change: impl FnOnce(&mut Fields)) -> Result<Bert, String> {
 
 fn from(folder: &Path) -> Result<Bert, String> {
     let loaded = Bert::from_pretrained(folder, &devices::any());
-    let shown = folder.join("config.json").display().to_string();
-    loaded.map_err(|error: PretrainedError| error.to_string().replace(&shown, "config.json"))
+    loaded.map_err(|error| shown(&error, folder))
 }
 
 #[track_caller]
-fn assert_refused(change: impl FnOnce(&mut Fields), expected: &str) {
-    assert_eq!(changed(change).expect_err("it is refused"), expected);
+fn assert_refused(field: &str, value: Value, expected: &str) {
+    let error = changed(|config| drop(config.insert(field.into(), value)));
+    let expected = format!("config.json: {expected}");
+    assert_eq!(error.expect_err("it is refused"), expected);
 }
 
 /// So that nothing is downloaded for nothing.
@@ -88,48 +90,47 @@ fn configurations_are_validated_before_weights_are_looked_for() {
 #[test]
 fn one_sentence_names_the_field() {
     assert!(changed(|_| {}).is_ok());
-    let set = |field: &'static str, value: Value| {
-        move |config: &mut Fields| {
-            config.insert(field.into(), value);
-        }
-    };
+    for (field, value, supported) in [
+        (
+            "position_embedding_type",
+            json!("relative_key"),
+            "\"absolute\"",
+        ),
+        ("hidden_act", json!("mish"), ACTIVATIONS),
+        ("hidden_size", json!(-12), "a whole number"),
+        ("model_type", json!("roberta"), "bert, albert"),
+        // Fewer or more than anybody has.
+        ("num_hidden_layers", json!(0), "1 to 10000 layers"),
+        ("num_hidden_layers", json!(10_001), "1 to 10000 layers"),
+        (
+            "num_hidden_layers",
+            json!(1u64 << 60),
+            "less than 2147483648",
+        ),
+    ] {
+        let expected = format!("{field} is {value}, but BERT supports {supported}");
+        assert_refused(field, value, &expected);
+    }
     assert_refused(
-        set("position_embedding_type", json!("relative_key")),
-        r#"config.json: position_embedding_type is "relative_key", but BERT supports "absolute""#,
+        "embedding_size",
+        json!(128),
+        "BERT does not know embedding_size",
     );
     assert_refused(
-        set("hidden_act", json!("mish")),
-        r#"config.json: hidden_act is "mish", but BERT supports gelu, gelu_python, gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh, gelu_python_tanh, quick_gelu, relu, relu2, silu, swish"#,
+        "num_attention_heads",
+        json!(5),
+        "BertConfig: d_model 12 is not divisible by n_heads 5",
     );
-    assert_refused(
-        set("embedding_size", json!(128)),
-        "config.json: BERT does not know embedding_size",
-    );
-    assert_refused(
-        set("hidden_size", json!(-12)),
-        "config.json: hidden_size is -12, but BERT supports a whole number",
-    );
-    assert_refused(
-        set("num_attention_heads", json!(5)),
-        "config.json: BertConfig: d_model 12 is not divisible by n_heads 5",
-    );
-    assert_refused(
-        |config| {
-            config.remove("hidden_size");
-        },
-        "config.json has no field hidden_size, which BERT needs",
-    );
-    assert_refused(
-        set("model_type", json!("roberta")),
-        r#"config.json: model_type is "roberta", but BERT supports bert, albert"#,
+    let error = changed(|config| drop(config.remove("hidden_size")));
+    assert_eq!(
+        error.expect_err("it is refused"),
+        "config.json has no field hidden_size, which BERT needs"
     );
 }
 
 #[test]
 fn weights_of_another_size() {
-    let error = changed(|config| {
-        config.insert("intermediate_size".into(), json!(19));
-    });
+    let error = changed(|config| drop(config.insert("intermediate_size".into(), json!(19))));
     let error = error.expect_err("it is refused");
     assert!(
         error.contains("encoder.layer.0.intermediate.dense.weight"),
@@ -197,107 +198,63 @@ fn a_pointer_of_git_lfs_is_named() {
 
 #[test]
 fn relatives_of_llama_that_are_not_supported() {
-    let load = |family: &str, change: &dyn Fn(&mut Fields)| {
-        let copy = copied(family, change);
-        let loaded = llama::from_pretrained(copy.path(), &devices::any());
-        let shown = copy.path().join("config.json").display().to_string();
-        let error = loaded.expect_err("it is refused").to_string();
-        error.replace(&shown, "config.json")
+    let refused = |family: &'static str, field: &str, value: Value| {
+        let error = llama::model(family).set(field, value);
+        error.expect_err("it is refused")
     };
-    assert_eq!(
-        load("llama", &|config| {
-            let rope = json!({ "rope_type": "dynamic", "rope_theta": 500.0, "factor": 4.0 });
-            config.insert("rope_parameters".into(), rope);
-        }),
-        r#"config.json: rope_type is "dynamic", but the Llama family supports default, linear, llama3, yarn"#
+    let rope = json!({ "rope_type": "dynamic", "rope_theta": 500.0, "factor": 4.0 });
+    llama::model("llama").assert_refused(
+        "rope_parameters",
+        rope,
+        r#"config.json: rope_type is "dynamic", but the Llama family supports default, linear, llama3, yarn"#,
     );
-    assert_eq!(
-        load("llama", &|config| {
-            config.insert("model_type".into(), json!("llama4_text"));
-        }),
-        r#"config.json: model_type is "llama4_text", but the Llama family supports llama, mistral, qwen2, qwen3, gemma2, gemma3_text, olmo2, mixtral, qwen3_moe, gpt_oss"#
+    llama::model("llama").assert_unsupported(
+        llama::FAMILY,
+        [
+            (
+                "model_type",
+                json!("llama4_text"),
+                "llama, mistral, qwen2, qwen3, gemma2, gemma3_text, olmo2, mixtral, qwen3_moe, gpt_oss",
+            ),
+            // It would be a table of many gigabytes.
+            ("max_position_embeddings", json!(16_777_217), "at most 16777216 positions"),
+        ],
     );
-    assert_eq!(
-        load("gemma2", &|config| {
-            config.insert("layer_types".into(), json!(["full_attention"]));
-        }),
-        r#"config.json: layer_types is ["full_attention"], but the Llama family supports as many types as num_hidden_layers, 2"#
+    llama::model("gemma2").assert_unsupported(
+        llama::FAMILY,
+        [(
+            "layer_types",
+            json!(["full_attention"]),
+            "as many types as num_hidden_layers, 2",
+        )],
     );
-    // Each of them would be a table of many gigabytes.
-    assert_eq!(
-        load("llama", &|config| {
-            config.insert("max_position_embeddings".into(), json!(16_777_217));
-        }),
-        "config.json: max_position_embeddings is 16777217, but the Llama family supports at most 16777216 positions"
-    );
-    let error = load("llama", &|config| {
-        config.insert("max_position_embeddings".into(), json!(16_777_216));
-    });
+    let error = refused("llama", "max_position_embeddings", json!(16_777_216));
     let begins = "config.json describes 16777216 positions, whose tables would have 100663296 numbers, more than the ";
     assert!(error.starts_with(begins), "{error}");
     // Layers with a window and layers without have a table each; the rest of a head has none.
-    let error = load("gemma3", &|config| {
-        config.insert("max_position_embeddings".into(), json!(2_000_000));
-    });
+    let error = refused("gemma3", "max_position_embeddings", json!(2_000_000));
     let begins = "config.json describes 2000000 positions, whose tables would have 24000000 numbers, more than the ";
     assert!(error.starts_with(begins), "{error}");
-    let half = copied("gpt_neox", |config| {
-        config.insert("max_position_embeddings".into(), json!(1 << 22));
-    });
-    assert!(gpt_neox::from_pretrained(half.path(), &devices::any()).is_ok());
-    let error = load("llama", &|config| {
-        config.insert("head_dim".into(), json!(2_000_000_000));
-    });
+    let half = gpt_neox::parallel().set("max_position_embeddings", json!(1 << 22));
+    assert!(half.is_ok());
+    let error = refused("llama", "head_dim", json!(2_000_000_000));
     let begins = "config.json describes states or heads of width 6000000000, but no tensor of the weights is wider than ";
     assert!(error.starts_with(begins), "{error}");
     // Gate and up alternate: each pair would be noted before any tensor is seen.
-    let error = load("gpt_oss", &|config| {
-        config.insert("intermediate_size".into(), json!(65_536));
-    });
-    assert!(
-        error.ends_with("131072 outputs are more than 65535 groups of [1, 1]"),
-        "{error}"
-    );
+    let error = refused("gpt_oss", "intermediate_size", json!(65_536));
+    let ends = "131072 outputs are more than 65535 groups of [1, 1]";
+    assert!(error.ends_with(ends), "{error}");
     for (family, field) in [
         ("mistral", "sliding_window"),
         ("gemma2", "final_logit_softcapping"),
     ] {
-        assert_eq!(
-            load(family, &|config| {
-                config.remove(field);
-            }),
-            format!("config.json has no field {field}, which the Llama family needs")
-        );
+        llama::model(family).assert_needed(llama::FAMILY, field);
     }
-    assert_eq!(
-        load("qwen3", &|config| {
-            config.insert("num_experts".into(), json!(4));
-        }),
-        "config.json: the Llama family does not know num_experts"
+    llama::model("qwen3").assert_refused(
+        "num_experts",
+        json!(4),
+        "config.json: the Llama family does not know num_experts",
     );
-}
-
-#[test]
-fn fewer_or_more_layers_than_anybody_has() {
-    assert_refused(
-        |config| {
-            config.insert(
-                "num_hidden_layers".into(),
-                json!(1_000_000_000_000_000_000_u64),
-            );
-        },
-        "config.json: num_hidden_layers is 1000000000000000000, but BERT supports less than 2147483648",
-    );
-    for layers in [0, 10_001] {
-        assert_refused(
-            |config| {
-                config.insert("num_hidden_layers".into(), json!(layers));
-            },
-            &format!(
-                "config.json: num_hidden_layers is {layers}, but BERT supports 1 to 10000 layers"
-            ),
-        );
-    }
 }
 
 /// Their models are of other types.

@@ -14,7 +14,7 @@ use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenF
 
 use serde_json::{Map, Value, json};
 
-use super::{TOLERANCE, folder, real::fetched};
+use super::{TOLERANCE, read_json, real::fetched, refused::copied};
 
 /// A tokenizer of words, as a file of its own.
 pub const WORDS: &str = r#"{
@@ -63,12 +63,8 @@ fn minilm_from_text_to_vector() {
 /// Every token is a word, so that none is left out.
 #[test]
 fn gpt2_from_text_to_text() {
-    let copy = tempfile::tempdir().expect("a folder");
-    for file in ["config.json", "model.safetensors"] {
-        fs::copy(folder("gpt2").join(file), copy.path().join(file)).expect("copied");
-    }
-    let config = fs::read_to_string(copy.path().join("config.json")).expect("read");
-    let config: Value = serde_json::from_str(&config).expect("JSON");
+    let copy = copied("gpt2", |_| {});
+    let config = read_json(&copy.path().join("config.json"));
     let size = config["vocab_size"].as_u64().expect("a size");
     let vocabulary: Map<String, Value> = (0..size)
         .map(|token| (format!("word{token}"), json!(token)))

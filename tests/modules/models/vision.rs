@@ -64,20 +64,26 @@ fn images_become_what_the_reference_makes_of_them() {
 fn settings_that_are_not_supported_are_refused() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("preprocessor_config.json");
+    let of = |fields: serde_json::Value| {
+        fs::write(&file, fields.to_string()).unwrap();
+        ImageProcessor::from_pretrained(folder.path())
+    };
     let valid = json!({"size": {"height": 4, "width": 4}, "resample": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]});
     let read = |field: &str, value: serde_json::Value| {
         let mut fields = valid.clone();
         fields[field] = value;
-        fs::write(&file, fields.to_string()).unwrap();
-        ImageProcessor::from_pretrained(folder.path())
+        of(fields)
     };
     assert!(read("resample", json!(3)).is_ok());
-    for field in ["do_center_crop", "crop_size", "do_convert_rgb"] {
-        let nulls = read(field, json!(null)).unwrap();
-        assert_eq!(nulls, read("do_resize", json!(true)).unwrap());
+    let plain = read("do_resize", json!(true)).unwrap();
+    for (field, value) in [
+        ("do_center_crop", json!(null)),
+        ("crop_size", json!(null)),
+        ("do_convert_rgb", json!(null)),
+        ("use_square_size", json!(false)),
+    ] {
+        assert_eq!(read(field, value).unwrap(), plain, "{field}");
     }
-    let of_clip = read("use_square_size", json!(false)).unwrap();
-    assert_eq!(of_clip, read("do_resize", json!(true)).unwrap());
     for (kind, more) in [
         ("SiglipImageProcessor", "_valid_processor_keys"),
         ("SegformerFeatureExtractor", "reduce_labels"),
@@ -87,23 +93,20 @@ fn settings_that_are_not_supported_are_refused() {
     }
     // As Google's ViT has it, which names neither its kind nor a filter.
     let fields = json!({"do_normalize": true, "do_resize": true, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "size": 224});
-    fs::write(&file, fields.to_string()).unwrap();
-    let vit = ImageProcessor::from_pretrained(folder.path()).unwrap();
+    let vit = of(fields).unwrap();
     assert_eq!(vit.size, Some(ImageSize::Exact([224, 224])));
     assert_eq!(vit.filter, image::imageops::FilterType::Triangle);
     assert_eq!(vit.crop, None);
     // As OpenAI's CLIP has it.
     let fields = json!({"feature_extractor_type": "CLIPFeatureExtractor", "size": 5, "crop_size": 4, "resample": 3,
         "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]});
-    fs::write(&file, fields.to_string()).unwrap();
-    let clip = ImageProcessor::from_pretrained(folder.path()).unwrap();
+    let clip = of(fields).unwrap();
     assert_eq!(clip.size, Some(ImageSize::ShorterSide(5)));
     assert_eq!(clip.crop, Some([4, 4]));
     // As Facebook's DETR has it.
     let fields = json!({"feature_extractor_type": "DetrFeatureExtractor", "format": "coco_detection", "size": 8, "max_size": 13,
         "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]});
-    fs::write(&file, fields.to_string()).unwrap();
-    let detr = ImageProcessor::from_pretrained(folder.path()).unwrap();
+    let detr = of(fields).unwrap();
     let (shorter, longer) = (8, 13);
     assert_eq!(detr.size, Some(ImageSize::Limits { shorter, longer }));
     assert_eq!(detr.filter, image::imageops::FilterType::Triangle);

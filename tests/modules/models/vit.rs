@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::{
     TOLERANCE, assert_dropout, assert_states,
-    language_models::{Logits, Model},
+    language_models::{Logits, Model, named},
 };
 
 impl Logits for Vit {
@@ -43,7 +43,7 @@ fn model(name: &'static str, family: VitFamily) -> Model<Vit> {
     }
 }
 
-fn models() -> [Model<Vit>; 6] {
+pub(super) fn models() -> [Model<Vit>; 6] {
     use VitFamily::{Deit, DeitOneHead, Dinov2, Vit};
     [
         model("vit", Vit),
@@ -53,12 +53,6 @@ fn models() -> [Model<Vit>; 6] {
         model("dinov2", Dinov2),
         model("dinov2_bare", Dinov2),
     ]
-}
-
-/// The one with this name.
-pub(super) fn named(name: &str) -> Model<Vit> {
-    let mut models = models().into_iter();
-    models.find(|model| model.name == name).expect("a model")
 }
 
 #[test]
@@ -160,21 +154,14 @@ fn mistakes_have_a_sentence() {
         "Vit: the model has no head"
     );
     let [_, _, _, _, dinov2, _] = models();
-    let error = dinov2.changed(|config| {
-        config.insert("use_swiglu_ffn".into(), true.into());
-    });
-    let error = error.expect_err("it is refused");
-    assert!(
-        error.ends_with("use_swiglu_ffn is true, but ViT supports false"),
-        "{error}"
-    );
+    dinov2.assert_unsupported("ViT", [("use_swiglu_ffn", json!(true), "false")]);
 }
 
 #[test]
 fn what_does_not_fill_a_patch_is_not_seen() {
-    let model = named("vit").changed(|config| drop(config.insert("image_size".into(), json!(13))));
-    let model = model.unwrap_or_else(|error| panic!("{error}"));
-    let images: Tensor<4> = named("vit").values().tensor("images", &devices::any());
+    let [vit, ..] = models();
+    let model = vit.set("image_size", 13).expect("a model");
+    let images: Tensor<4> = vit.values().tensor("images", &devices::any());
     let [batch, channels, height, width] = images.dims();
     let border = Tensor::ones([batch, channels, height, 1], &devices::any());
     let larger = Tensor::cat(vec![images.clone(), border], 3);
@@ -187,13 +174,10 @@ fn what_does_not_fill_a_patch_is_not_seen() {
 #[test]
 fn dropout_is_where_the_reference_has_it() {
     for (name, in_sums) in [("vit", true), ("deit", true), ("dinov2", false)] {
-        let model = named(name).changed(|config| {
-            config.insert("hidden_dropout_prob".into(), json!(0.5));
-        });
-        let model = model.unwrap_or_else(|error| panic!("{error}"));
+        let vit = named(models(), name);
+        let model = vit.set("hidden_dropout_prob", 0.5).expect("a model");
         assert_dropout(&model.encoder.layers[0], [in_sums; 2]);
-        let images = named(name).values();
-        let images: Tensor<4> = images.tensor("images", &devices::any().autodiff());
+        let images: Tensor<4> = vit.values().tensor("images", &devices::any().autodiff());
         let model = model.train();
         assert!(differs(
             &model.forward(images.clone()),

@@ -27,10 +27,7 @@ fn config() -> SelfAttentionConfig {
 
 #[test]
 fn weights_in_8_bits_are_those_of_the_cpu() {
-    let Some(wgpu) = devices::wgpu() else {
-        println!("skipped: no adapter");
-        return;
-    };
+    let Some(wgpu) = devices::wgpu() else { return };
     let bytes = QuantScheme::default()
         .with_value(QuantValue::Q8S)
         .with_store(QuantStore::PackedU32(0));
@@ -56,10 +53,7 @@ fn weights_in_8_bits_are_those_of_the_cpu() {
 /// Where kernels are SPIR-V there are integers of 8 bits, in WGSL there are none.
 #[test]
 fn a_cache_in_8_bits_is_that_of_the_cpu_or_is_refused() {
-    let Some(gpu) = devices::wgpu() else {
-        println!("skipped: no adapter");
-        return;
-    };
+    let Some(gpu) = devices::wgpu() else { return };
     let quantized = KvCacheConfig::new(5).with_storage(CacheStorage::Int8);
     if !gpu.supports_dtype(DType::I8) {
         let module = config().init(&gpu);

@@ -34,10 +34,7 @@ fn results([rows, d_input, d_output]: [usize; 3], device: &Device) -> Vec<Tensor
 
 #[test]
 fn one_row_one_input_one_output() {
-    let Some(wgpu) = devices::wgpu() else {
-        println!("skipped: no adapter");
-        return;
-    };
+    let Some(wgpu) = devices::wgpu() else { return };
     for sizes in [
         [5, 3, 1],
         [4, 32, 1],

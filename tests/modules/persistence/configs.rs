@@ -8,22 +8,14 @@ use std::{fmt::Debug, fs, path::PathBuf};
 
 use burn::config::Config;
 use burn_attn::{
-    BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardActivation, FeedForwardConfig,
-    HeadsConfig, KvCacheConfig, MixtureOfExpertsConfig, MultiHeadAttentionConfig, NormConfig,
-    NormPlacement, ProjectionBias, QkNormConfig, SelfAttentionConfig, TiedEmbeddingConfig,
-    TransformerConfig,
-    positions::{
-        AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
-        RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
-    },
+    FeedForwardActivation, KvCacheConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig,
+    SelfAttentionConfig,
+    positions::{PositionEncoding, RotaryLayout, RotaryScaling, SinusoidalLayout},
 };
-use burn_attn_models::{
-    language_model::{AbsolutePosition, LanguageModelConfig},
-    seq2seq::Seq2SeqConfig,
-};
+use burn_attn_models::language_model::AbsolutePosition;
 use burn_attn_tests::golden;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::values;
 
@@ -45,33 +37,10 @@ pub fn loads<C: Serialize + DeserializeOwned + Debug>(name: &str, expected: &C) 
     serde_json::from_str(&text).expect("JSON")
 }
 
-fn object(value: &Value) -> &Map<String, Value> {
-    value.as_object().expect("an object")
-}
-
-/// Panics where a field, or a field of a field, is at its default.
-fn no_default(name: &str, value: &Value, default: &Value) {
-    let (Value::Object(value), Value::Object(default)) = (value, default) else {
-        assert_ne!(value, default, "{name} is at its default");
-        return;
-    };
-    for (field, value) in value {
-        if let Some(default) = default.get(field) {
-            no_default(&format!("{name}.{field}"), value, default);
-        }
-    }
-}
-
-/// `config` is in the file of its name, with no field at what `default` has, and a field too much is refused.
-fn check<C: Config>(name: &str, default: C, config: C) {
+/// `config` is in the file of its name, and a field too much is refused.
+fn check<C: Config>(name: &str, config: C) {
     let saved = loads(name, &config);
-    no_default(
-        name,
-        &saved,
-        &serde_json::to_value(&default).expect("written"),
-    );
-
-    let mut typo = object(&saved).clone();
+    let mut typo = saved.as_object().expect("an object").clone();
     typo.insert("d_modell".into(), json!(15));
     let error = serde_json::from_value::<C>(typo.into()).expect_err("there is no such field");
     let sentence = error.to_string();
@@ -83,28 +52,12 @@ fn check<C: Config>(name: &str, default: C, config: C) {
 
 #[test]
 fn attention() {
-    check("HeadsConfig", HeadsConfig::new(), values::heads());
-    check(
-        "ProjectionBias",
-        ProjectionBias::all(),
-        values::projection_bias(),
-    );
-    check(
-        "SelfAttentionConfig",
-        SelfAttentionConfig::new(1, 1),
-        values::self_attention(),
-    );
-    check(
-        "CrossAttentionConfig",
-        CrossAttentionConfig::new(1, 1),
-        values::cross_attention(),
-    );
-    check(
-        "MultiHeadAttentionConfig",
-        MultiHeadAttentionConfig::new(1, 1),
-        values::multi_head_attention(),
-    );
-    check("KvCacheConfig", KvCacheConfig::new(1), values::kv_cache());
+    check("HeadsConfig", values::heads());
+    check("ProjectionBias", values::projection_bias());
+    check("SelfAttentionConfig", values::self_attention());
+    check("CrossAttentionConfig", values::cross_attention());
+    check("MultiHeadAttentionConfig", values::multi_head_attention());
+    check("KvCacheConfig", values::kv_cache());
 }
 
 #[test]
@@ -121,23 +74,11 @@ fn qk_norms() {
 
 #[test]
 fn positions() {
-    check("RotaryConfig", RotaryConfig::new(), values::rotary());
-    check("AlibiConfig", AlibiConfig::new(), values::alibi());
-    check(
-        "RelativeBiasConfig",
-        RelativeBiasConfig::new(),
-        values::relative(),
-    );
-    check(
-        "added/SinusoidalConfig",
-        SinusoidalConfig::new(1),
-        values::sinusoidal(),
-    );
-    check(
-        "added/YarnScaling",
-        YarnScaling::new(1.0, 1),
-        values::yarn(),
-    );
+    check("RotaryConfig", values::rotary());
+    check("AlibiConfig", values::alibi());
+    check("RelativeBiasConfig", values::relative());
+    check("added/SinusoidalConfig", values::sinusoidal());
+    check("added/YarnScaling", values::yarn());
     loads(
         "added/RotaryScaling",
         &vec![
@@ -162,7 +103,7 @@ fn positions() {
             SinusoidalLayout::Tensor2Tensor,
         ],
     );
-    check("LearnedConfig", LearnedConfig::new(1, 1), values::learned());
+    check("LearnedConfig", values::learned());
     loads(
         "PositionEncoding",
         &vec![
@@ -189,27 +130,11 @@ fn positions() {
 
 #[test]
 fn blocks() {
-    check("BlockConfig", BlockConfig::new(), values::block());
-    check(
-        "FeedForwardConfig",
-        FeedForwardConfig::new(1, 1),
-        values::feed_forward(),
-    );
-    check(
-        "added/TiedEmbeddingConfig",
-        TiedEmbeddingConfig::new(1, 1),
-        values::tied_embedding(),
-    );
-    check(
-        "MixtureOfExpertsConfig",
-        MixtureOfExpertsConfig::new(1, 1, 1, 1),
-        values::mixture_of_experts(),
-    );
-    check(
-        "added/ExpertsConfig",
-        ExpertsConfig::new(1, 1),
-        values::experts(),
-    );
+    check("BlockConfig", values::block());
+    check("FeedForwardConfig", values::feed_forward());
+    check("added/TiedEmbeddingConfig", values::tied_embedding());
+    check("MixtureOfExpertsConfig", values::mixture_of_experts());
+    check("added/ExpertsConfig", values::experts());
     loads("NormConfig", &values::norms());
     let with_offset = values::norms().into_iter();
     let with_offset: Vec<_> = with_offset.map(NormConfig::with_unit_offset).collect();
@@ -248,21 +173,13 @@ fn blocks() {
 #[test]
 fn stack_configs_round_trip() {
     loads("added/TransformerStackConfig", &values::stack());
-    check(
-        "TransformerConfig",
-        TransformerConfig::new(1, 1, 1, 1, 1),
-        values::transformer(),
-    );
+    check("TransformerConfig", values::transformer());
 }
 
 #[test]
 fn model_configs_round_trip() {
-    check("Seq2SeqConfig", Seq2SeqConfig::new(1), values::seq2seq());
-    check(
-        "LanguageModelConfig",
-        LanguageModelConfig::new(1),
-        values::language_model(),
-    );
+    check("Seq2SeqConfig", values::seq2seq());
+    check("LanguageModelConfig", values::language_model());
     loads(
         "AbsolutePosition",
         &vec![

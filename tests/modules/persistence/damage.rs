@@ -19,27 +19,28 @@ use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
 const BURNPACK: &str = "bpk";
 const SAFETENSORS: &str = "safetensors";
 
+fn is_burnpack(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == BURNPACK)
+}
+
 fn save<M: Module>(module: &M, path: &Path) {
-    let format = path.extension().and_then(|extension| extension.to_str());
-    match format {
-        Some(BURNPACK) => module
-            .save_into(&mut BurnpackStore::from_file(path))
-            .expect("saved"),
-        _ => module
-            .save_into(&mut SafetensorsStore::from_file(path))
-            .expect("saved"),
+    if is_burnpack(path) {
+        let store = &mut BurnpackStore::from_file(path);
+        module.save_into(store).expect("saved");
+    } else {
+        let store = &mut SafetensorsStore::from_file(path);
+        module.save_into(store).expect("saved");
     }
 }
 
 fn load<M: Module>(module: &mut M, path: &Path) -> Result<(), String> {
-    let format = path.extension().and_then(|extension| extension.to_str());
-    let result = match format {
-        Some(BURNPACK) => module
-            .load_from(&mut BurnpackStore::from_file(path))
-            .map_err(|error| error.to_string()),
-        _ => module
-            .load_from(&mut SafetensorsStore::from_file(path))
-            .map_err(|error| error.to_string()),
+    let result = if is_burnpack(path) {
+        let loaded = module.load_from(&mut BurnpackStore::from_file(path));
+        loaded.map_err(|error| error.to_string())
+    } else {
+        let loaded = module.load_from(&mut SafetensorsStore::from_file(path));
+        loaded.map_err(|error| error.to_string())
     };
     result.map(drop)
 }

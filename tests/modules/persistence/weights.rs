@@ -1,7 +1,5 @@
 //! Every module gives the same bits after a file, read into a module that started from other numbers.
 
-use std::path::Path;
-
 use burn::{
     module::Module,
     tensor::{Int, Tensor},
@@ -23,7 +21,7 @@ use burn_attn_tests::{
     numbers::{filled, tensor},
     parameters,
 };
-use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
+use burn_store::{BurnpackStore, ModuleSnapshot, ModuleStore, SafetensorsStore};
 
 /// Writes `module` filled from one seed and reads it over the same module filled from another.
 fn check<M: Module>(module: M, forward: impl Fn(&M) -> Tensor<3>) {
@@ -35,44 +33,28 @@ fn check<M: Module>(module: M, forward: impl Fn(&M) -> Tensor<3>) {
     let has_parameters = fresh.num_params() > 0;
     assert_eq!(differs(&forward(&fresh), &expected), has_parameters);
 
+    let [burnpack, safetensors, record] =
+        ["weights.bpk", "weights.safetensors", "record.bpk"].map(|name| folder.path().join(name));
+    saved.clone().save_file(&record).expect("saved");
     for loaded in [
-        through_burnpack(&saved, fresh.clone(), &folder.path().join("weights.bpk")),
-        through_safetensors(
-            &saved,
-            fresh.clone(),
-            &folder.path().join("weights.safetensors"),
-        ),
-        through_record(&saved, fresh, &folder.path().join("record.bpk")),
+        through(&saved, fresh.clone(), || {
+            BurnpackStore::from_file(&burnpack)
+        }),
+        through(&saved, fresh.clone(), || {
+            SafetensorsStore::from_file(&safetensors)
+        }),
+        fresh.try_load_file(&record).expect("loaded"),
     ] {
         assert_same(&forward(&loaded), &expected);
     }
 }
 
-fn through_burnpack<M: Module>(saved: &M, mut fresh: M, path: &Path) -> M {
-    saved
-        .save_into(&mut BurnpackStore::from_file(path))
-        .expect("saved");
-    let result = fresh
-        .load_from(&mut BurnpackStore::from_file(path))
-        .expect("loaded");
+/// `fresh` with what was saved into a store, read from another of the same file.
+fn through<M: Module, S: ModuleStore>(saved: &M, mut fresh: M, store: impl Fn() -> S) -> M {
+    saved.save_into(&mut store()).expect("saved");
+    let result = fresh.load_from(&mut store()).expect("loaded");
     assert!(result.unused.is_empty(), "{result}");
     fresh
-}
-
-fn through_safetensors<M: Module>(saved: &M, mut fresh: M, path: &Path) -> M {
-    saved
-        .save_into(&mut SafetensorsStore::from_file(path))
-        .expect("saved");
-    let result = fresh
-        .load_from(&mut SafetensorsStore::from_file(path))
-        .expect("loaded");
-    assert!(result.unused.is_empty(), "{result}");
-    fresh
-}
-
-fn through_record<M: Module>(saved: &M, fresh: M, path: &Path) -> M {
-    saved.clone().save_file(path).expect("saved");
-    fresh.try_load_file(path).expect("loaded")
 }
 
 #[test]
@@ -80,9 +62,12 @@ fn attention() {
     let device = devices::any();
     let x = || tensor([2, 7, 15], 3, &device);
     let memory = || tensor([2, 11, 15], 4, &device);
-    check(SelfAttentionConfig::new(15, 3).init(&device), |module| {
-        module.forward(SelfAttentionInput::new(x()))
-    });
+    let config = SelfAttentionConfig::new(15, 3);
+    for config in [config.clone(), config.with_bias(ProjectionBias::none())] {
+        check(config.init(&device), |module| {
+            module.forward(SelfAttentionInput::new(x()))
+        });
+    }
     check(CrossAttentionConfig::new(15, 3).init(&device), |module| {
         module.forward(CrossAttentionInput::new(x(), memory()))
     });
@@ -90,15 +75,6 @@ fn attention() {
         MultiHeadAttentionConfig::new(15, 3).init(&device),
         |module| module.forward(MultiHeadAttentionInput::cross_attention(x(), memory())),
     );
-}
-
-#[test]
-fn attention_without_bias() {
-    let device = devices::any();
-    let config = SelfAttentionConfig::new(15, 3).with_bias(ProjectionBias::none());
-    check(config.init(&device), |module| {
-        module.forward(SelfAttentionInput::new(tensor([2, 7, 15], 3, &device)))
-    });
 }
 
 #[test]

@@ -228,33 +228,27 @@ fn mistakes_have_a_sentence() {
             let x = Tensor::zeros([2, 1, LEN, D_HEAD], &device);
             sentence(|| forward(x, Positions::padded(offsets.into(), lengths.into())))
         };
-        assert_eq!(
-            refused(&[12, 5], &[2, 3]),
-            format!("{name}: 2 tokens from position 12 on need 14 positions, but there are 13")
-        );
-        assert_eq!(
-            refused(&[5, 11], &[0, 3]),
-            format!("{name}: 3 tokens from position 11 on need 14 positions, but there are 13")
-        );
-        assert_eq!(
-            refused(&[5, usize::MAX], &[0, 1]),
-            format!(
-                "{name}: 1 tokens from position {0} on need {0} positions, but there are 13",
-                usize::MAX
-            )
-        );
+        let overflow = format!("1 tokens from position {0} on need {0}", usize::MAX);
+        for (offsets, lengths, reason) in [
+            ([12, 5], [2, 3], "2 tokens from position 12 on need 14"),
+            ([5, 11], [0, 3], "3 tokens from position 11 on need 14"),
+            ([5, usize::MAX], [0, 1], &*overflow),
+        ] {
+            assert_eq!(
+                refused(&offsets, &lengths),
+                format!("{name}: {reason} positions, but there are 13")
+            );
+        }
         assert_eq!(
             refused(&[5, 7, 2], &[1, 3]),
             format!("{name}: 3 offsets for 2 sequences")
         );
-        assert_eq!(
-            refused(&[5, 7], &[1, 3, 2]),
-            format!("{name}: lengths [1, 3, 2] do not fit 2 sequences of 3 tokens")
-        );
-        assert_eq!(
-            refused(&[5, 7], &[4, 3]),
-            format!("{name}: lengths [4, 3] do not fit 2 sequences of 3 tokens")
-        );
+        for lengths in [&[1, 3, 2][..], &[4, 3]] {
+            assert_eq!(
+                refused(&[5, 7], lengths),
+                format!("{name}: lengths {lengths:?} do not fit 2 sequences of 3 tokens")
+            );
+        }
         // Without lengths, all rows are tokens.
         assert_eq!(
             sentence(|| forward(

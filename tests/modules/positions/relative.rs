@@ -5,104 +5,30 @@ use burn::{
     nn::Initializer,
     tensor::{Device, TensorData},
 };
-use burn_attn::{
-    ConfigError,
-    positions::{RelativeBias, RelativeBiasConfig},
-};
-use burn_attn_tests::{compare::numbers, devices, parameters};
+use burn_attn::positions::{RelativeBias, RelativeBiasConfig};
+use burn_attn_tests::{compare::numbers, devices, parameters, sentence};
 
 use super::{loss, scores};
 
 const HEADS: usize = 3;
 
-/// Runs `(first position of the key − position of the query, bucket)`.
+/// Where each run of keys with the same bucket begins, as position of the key − position of the query: those of buckets 15 to 0, then of 17 to 31.
 ///
 /// Results of `T5Attention._relative_position_bucket` of Hugging Face's `transformers`, its lines run in PyTorch 2.15 on the
 /// positions −153 to 153: 32 buckets, a largest distance of 128, bidirectional.
-const ENCODER: [(isize, usize); 31] = [
-    (-153, 15),
-    (-90, 14),
-    (-63, 13),
-    (-45, 12),
-    (-31, 11),
-    (-22, 10),
-    (-15, 9),
-    (-11, 8),
-    (-7, 7),
-    (-6, 6),
-    (-5, 5),
-    (-4, 4),
-    (-3, 3),
-    (-2, 2),
-    (-1, 1),
-    (0, 0),
-    (1, 17),
-    (2, 18),
-    (3, 19),
-    (4, 20),
-    (5, 21),
-    (6, 22),
-    (7, 23),
-    (8, 24),
-    (12, 25),
-    (16, 26),
-    (23, 27),
-    (32, 28),
-    (46, 29),
-    (64, 30),
-    (91, 31),
+const ENCODER: [isize; 31] = [
+    -153, -90, -63, -45, -31, -22, -15, -11, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7, 8,
+    12, 16, 23, 32, 46, 64, 91,
 ];
 
-/// The same of the causal decoder, where keys after the query share the bucket of distance 0.
-const DECODER: [(isize, usize); 32] = [
-    (-153, 31),
-    (-112, 30),
-    (-98, 29),
-    (-86, 28),
-    (-76, 27),
-    (-66, 26),
-    (-58, 25),
-    (-51, 24),
-    (-45, 23),
-    (-39, 22),
-    (-34, 21),
-    (-30, 20),
-    (-26, 19),
-    (-23, 18),
-    (-20, 17),
-    (-18, 16),
-    (-15, 15),
-    (-14, 14),
-    (-13, 13),
-    (-12, 12),
-    (-11, 11),
-    (-10, 10),
-    (-9, 9),
-    (-8, 8),
-    (-7, 7),
-    (-6, 6),
-    (-5, 5),
-    (-4, 4),
-    (-3, 3),
-    (-2, 2),
-    (-1, 1),
-    (0, 0),
+/// The same of the causal decoder, buckets 31 to 0, where keys after the query share the bucket of distance 0.
+const DECODER: [isize; 32] = [
+    -153, -112, -98, -86, -76, -66, -58, -51, -45, -39, -34, -30, -26, -23, -20, -18, -15, -14,
+    -13, -12, -11, -10, -9, -8, -7, -6, -5, -4, -3, -2, -1, 0,
 ];
 
-/// The same for 13 buckets and a largest distance of 61, bidirectional.
-const ODD: [(isize, usize); 11] = [
-    (-97, 5),
-    (-22, 4),
-    (-8, 3),
-    (-2, 2),
-    (-1, 1),
-    (0, 0),
-    (1, 7),
-    (2, 8),
-    (3, 9),
-    (9, 10),
-    (23, 11),
-];
+/// The same for 13 buckets and a largest distance of 61, bidirectional: buckets 5 to 0, then 7 to 11.
+const ODD: [isize; 11] = [-97, -22, -8, -2, -1, 0, 1, 2, 3, 9, 23];
 
 /// A module whose bias is `bucket / 8 + head`.
 fn numbered(config: &RelativeBiasConfig, device: &Device) -> RelativeBias {
@@ -115,21 +41,27 @@ fn numbered(config: &RelativeBiasConfig, device: &Device) -> RelativeBias {
 }
 
 #[track_caller]
-fn assert_buckets(config: &RelativeBiasConfig, runs: &[(isize, usize)]) {
+fn assert_buckets(
+    config: &RelativeBiasConfig,
+    runs: &[isize],
+    buckets: impl Iterator<Item = usize>,
+) {
+    let buckets: Vec<usize> = buckets.collect();
+    assert_eq!(buckets.len(), runs.len());
     for (_, device) in devices::cpu() {
-        let reach = -runs[0].0;
+        let reach = -runs[0];
         let (query, len) = (reach as usize, 2 * reach as usize + 1);
         for rows in scores(numbered(config, &device).bias(), HEADS, len, &device) {
             // The middle query sees as far ahead as back.
             let row = &rows[query];
             for (key, score) in row.iter().enumerate() {
                 let position = key as isize - reach;
-                let run = runs.iter().rev().find(|(first, _)| *first <= position);
-                let (_, expected) = run.expect("the first run starts with the first key");
+                let run = runs.iter().rposition(|first| *first <= position);
+                let expected = buckets[run.expect("the first run starts with the first key")];
                 // Distance 0 is bucket 0.
                 let bucket = 8.0 * (score - row[query]);
                 assert!(
-                    (bucket - *expected as f32).abs() < 1e-3,
+                    (bucket - expected as f32).abs() < 1e-3,
                     "position {position}: bucket {bucket} instead of {expected}"
                 );
             }
@@ -139,13 +71,14 @@ fn assert_buckets(config: &RelativeBiasConfig, runs: &[(isize, usize)]) {
 
 #[test]
 fn buckets_are_t5s_in_both_directions() {
-    assert_buckets(&RelativeBiasConfig::new(), &ENCODER);
+    let of_encoder = (0..=15).rev().chain(17..=31);
+    assert_buckets(&RelativeBiasConfig::new(), &ENCODER, of_encoder);
     let decoder = RelativeBiasConfig::new().with_bidirectional(false);
-    assert_buckets(&decoder, &DECODER);
+    assert_buckets(&decoder, &DECODER, (0..=31).rev());
     let odd = RelativeBiasConfig::new()
         .with_buckets(13)
         .with_max_distance(61);
-    assert_buckets(&odd, &ODD);
+    assert_buckets(&odd, &ODD, (0..=5).rev().chain(7..=11));
 }
 
 #[test]
@@ -192,7 +125,7 @@ fn the_table_starts_as_the_initializer_says() {
 #[test]
 fn configurations_that_contradict_themselves() {
     let config = RelativeBiasConfig::new;
-    let cases = [
+    for (config, n_heads, reason) in [
         (config(), 0, "n_heads must be at least 1, got 0"),
         (
             config().with_buckets(3),
@@ -204,20 +137,11 @@ fn configurations_that_contradict_themselves() {
             HEADS,
             "the max_distance of relative buckets must be more than 8, but is 8",
         ),
-    ];
-    for (config, n_heads, sentence) in cases {
-        let error: ConfigError = config
-            .validate(n_heads)
-            .expect_err("the configuration is bad");
-        assert_eq!(error.to_string(), format!("RelativeBiasConfig: {sentence}"));
+    ] {
+        let error = config.validate(n_heads).expect_err("it is bad");
+        let expected = format!("RelativeBiasConfig: {reason}");
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(sentence(|| config.init(n_heads, &devices::any())), expected);
     }
     assert_eq!(config().with_max_distance(9).validate(HEADS), Ok(()));
-}
-
-#[test]
-#[should_panic(expected = "RelativeBiasConfig: relative buckets need at least 4 buckets")]
-fn init_panics_with_the_sentence() {
-    RelativeBiasConfig::new()
-        .with_buckets(2)
-        .init(HEADS, &devices::any());
 }

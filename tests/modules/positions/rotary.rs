@@ -182,24 +182,6 @@ fn numbers_beyond_rotary_dim_are_untouched() {
 }
 
 #[test]
-fn every_sequence_from_its_own_offset() {
-    for (_, device) in devices::cpu() {
-        let x = tensor([3, HEADS, LEN, D_HEAD], 1, &device);
-        for layout in LAYOUTS {
-            let rotary = config(layout).init(D_HEAD, &device);
-            for offsets in [[7, 0, 331], [11, 11, 11]] {
-                let rotated = rotary.forward(x.clone(), &Positions::from(offsets.to_vec()));
-                for (sequence, offset) in offsets.into_iter().enumerate() {
-                    let one = x.clone().narrow(0, sequence, 1);
-                    let expected = rotary.forward(one, &Positions::Offset(offset));
-                    assert_same(&rotated.clone().narrow(0, sequence, 1), &expected);
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn a_view_of_a_projection_is_rotated_as_its_copy() {
     for (_, device) in devices::cpu() {
         let projection = tensor([BATCH, LEN, 3 * HEADS * D_HEAD], 1, &device);

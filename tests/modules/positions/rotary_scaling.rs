@@ -20,17 +20,6 @@ const TRAINED: [f64; 7] = [
     0.000372759372031494,
 ];
 
-/// A factor of 4.
-const LINEAR: [f64; 7] = [
-    0.25,
-    0.0670673948819931,
-    0.0179921418250288,
-    0.00482674432220813,
-    0.0012948686698078,
-    0.000347373873593284,
-    9.31898430078735e-05,
-];
-
 /// A factor of 4: the base becomes 50396.84.
 const NTK: [f64; 7] = [
     1.0,
@@ -72,20 +61,10 @@ const YARN_OF_ANOTHER_BASE: [f64; 11] = [
     4.12095806564309e-07,
 ];
 
-/// `YARN` with 1.0001 and 1 turns: a step from pair 5 to pair 6.
-const YARN_STEP: [f64; 11] = [
-    1.0,
-    0.432876128108306,
-    0.187381742286038,
-    0.0811130830789687,
-    0.0351119173421513,
-    0.0151991108295293,
-    0.00082241653082196,
-    0.000356004483554475,
-    0.000154105842430258,
-    6.67087403900788e-05,
-    2.88766212510395e-05,
-];
+/// A factor of 4.
+fn linear() -> [f64; 7] {
+    TRAINED.map(|angle| angle / 4.0)
+}
 
 fn yarn(factor: f64, original_max_len: usize, beta_fast: f64, beta_slow: f64) -> RotaryScaling {
     let yarn = YarnScaling::new(factor, original_max_len);
@@ -109,10 +88,16 @@ fn frequencies_are_the_references() {
     let config = RotaryConfig::new();
     let scaled = |scaling| config.clone().with_scaling(scaling);
     assert_frequencies(&config, 14, &TRAINED);
-    assert_frequencies(&scaled(RotaryScaling::Linear { factor: 4.0 }), 14, &LINEAR);
+    let factor_of_4 = RotaryScaling::Linear { factor: 4.0 };
+    assert_frequencies(&scaled(factor_of_4), 14, &linear());
     assert_frequencies(&scaled(RotaryScaling::Ntk { factor: 4.0 }), 14, &NTK);
     assert_frequencies(&scaled(RotaryScaling::yarn(8.0, 509)), 22, &YARN);
-    assert_frequencies(&scaled(yarn(8.0, 509, 1.0001, 1.0)), 22, &YARN_STEP);
+    // A ramp of one pair is a step: those before it turn as they were trained.
+    let mut step = YARN;
+    for (pair, angle) in step[..6].iter_mut().enumerate() {
+        *angle = 10_000f64.powf(-2.0 * pair as f64 / 22.0);
+    }
+    assert_frequencies(&scaled(yarn(8.0, 509, 1.0001, 1.0)), 22, &step);
     let config = scaled(yarn(16.0, 8191, 64.0, 2.0)).with_base(500_000.0);
     assert_frequencies(&config, 22, &YARN_OF_ANOTHER_BASE);
     // The pairs that are rotated decide, not the width of the head.
@@ -195,24 +180,28 @@ fn a_factor_of_one_changes_nothing() {
 
 #[test]
 fn attention_factors_are_the_references() {
-    assert_eq!(RotaryScaling::None.attention_factor(), 1.0);
-    assert_eq!(
-        RotaryScaling::Linear { factor: 4.0 }.attention_factor(),
-        1.0
-    );
-    assert_eq!(RotaryScaling::Ntk { factor: 4.0 }.attention_factor(), 1.0);
-    let factor = RotaryScaling::yarn(8.0, 509).attention_factor();
-    assert!((factor - 1.2079441541679836).abs() < 1e-15);
-    let factor = yarn(16.0, 8191, 64.0, 2.0).attention_factor();
-    assert!((factor - 1.2772588722239782).abs() < 1e-15);
+    for scaling in [
+        RotaryScaling::None,
+        RotaryScaling::Linear { factor: 4.0 },
+        RotaryScaling::Ntk { factor: 4.0 },
+    ] {
+        assert_eq!(scaling.attention_factor(), 1.0);
+    }
+    for (scaling, expected) in [
+        (RotaryScaling::yarn(8.0, 509), 1.2079441541679836),
+        (yarn(16.0, 8191, 64.0, 2.0), 1.2772588722239782),
+    ] {
+        assert!((scaling.attention_factor() - expected).abs() < 1e-15);
+    }
 }
 
 /// The tables hold what the configuration says: pair `i` of `(1, 0)` becomes `factor · (cos, sin)(position · angle[i])`.
 #[test]
 fn the_tables_have_the_scaled_angles() {
+    let linear = linear();
     let cases: [(RotaryScaling, f64, &[f64]); 4] = [
         (RotaryScaling::None, 1.0, &TRAINED),
-        (RotaryScaling::Linear { factor: 4.0 }, 1.0, &LINEAR),
+        (RotaryScaling::Linear { factor: 4.0 }, 1.0, &linear),
         (RotaryScaling::Ntk { factor: 4.0 }, 1.0, &NTK),
         (RotaryScaling::yarn(8.0, 509), 1.2079441541679836, &YARN),
     ];

@@ -16,6 +16,7 @@ use burn_attn_tests::{
 };
 
 use super::{D_MODEL, HEADS, devices, heads, packed, schemes};
+use crate::cache::in_pieces;
 
 const LEN: usize = 11;
 
@@ -23,14 +24,9 @@ const LEN: usize = 11;
 fn decode(module: &SelfAttention, x: &Tensor<3>, config: &KvCacheConfig) -> Tensor<3> {
     let [batch, _, _] = x.dims();
     let mut cache = module.cache(batch, config);
-    let mut first = 0;
-    let pieces = [5, 1, 1, 3, 1].map(|len| {
-        let piece = x.clone().narrow(1, first, len);
-        first += len;
-        module.forward_cached(SelfAttentionInput::new(piece), &mut cache)
-    });
-    assert_eq!(first, LEN);
-    Tensor::cat(pieces.into(), 1)
+    let output = in_pieces(module, &mut cache, x, &[5, 1, 1, 3, 1]);
+    assert_eq!(output.dims()[1], LEN);
+    output
 }
 
 fn config() -> KvCacheConfig {
@@ -155,12 +151,8 @@ fn an_empty_cache_needs_no_effective_weight() {
         let fused = SelfAttentionConfig::new(D_MODEL, HEADS).with_causal(true);
         let fused = filled(fused.init(&device), 1).apply_reparameterization(MakeExpensive);
         assert_eq!(fused.cache(2, &config()).lengths(), [0, 0]);
-        let separate = filled(
-            MultiHeadAttentionConfig::new(D_MODEL, HEADS)
-                .with_causal(true)
-                .init(&device),
-            1,
-        );
+        let separate = MultiHeadAttentionConfig::new(D_MODEL, HEADS).with_causal(true);
+        let separate = filled(separate.init(&device), 1);
         let separate = separate.apply_reparameterization(MakeExpensive);
         assert_eq!(separate.cache(2, &config()).lengths(), [0, 0]);
     }

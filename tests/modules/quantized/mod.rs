@@ -12,7 +12,7 @@ mod stacks;
 use burn::{
     module::{Module, ModuleMapper, Param, Quantizer},
     tensor::{
-        Device, Tensor,
+        Tensor,
         quantization::{Calibration, QuantScheme, QuantStore, QuantValue, ScaleDtype},
     },
 };
@@ -20,7 +20,10 @@ use burn_attn::{
     HeadsConfig, QkNormConfig,
     positions::{AlibiConfig, PositionEncoding, RotaryConfig},
 };
-use burn_attn_tests::compare::{assert_close, error};
+use burn_attn_tests::{
+    compare::{assert_close, error},
+    devices::with_and_without_autodiff as devices,
+};
 
 // Every row of every parameter is some blocks of numbers.
 const BLOCK: u8 = 3;
@@ -102,14 +105,4 @@ fn heads() -> Vec<(&'static str, HeadsConfig)> {
             heads().with_position(PositionEncoding::Alibi(slopes)),
         ),
     ]
-}
-
-/// Both backends, with and without autodiff.
-fn devices() -> Vec<(String, Device)> {
-    let cpu = burn_attn_tests::devices::cpu().into_iter();
-    cpu.flat_map(|(name, device)| {
-        let tracked = (format!("{name}, autodiff"), device.clone().autodiff());
-        [(name.to_owned(), device), tracked]
-    })
-    .collect()
 }

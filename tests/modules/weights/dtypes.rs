@@ -11,34 +11,26 @@ use burn_attn_tests::{compare, devices, numbers::filled, parameters};
 use super::{contents, folder, load, model, rows::assert_matrix, write_as};
 
 /// Bytes of f32 numbers as another dtype's, exact for those of [`exact`].
-fn bytes(numbers: &[f32], dtype: &str) -> Vec<u8> {
+pub fn bytes(numbers: &[f32], dtype: &str) -> Vec<u8> {
     let upper = |number: &f32| (number.to_bits() >> 16) as u16;
+    // Normal numbers have five bits of exponent, ten of fraction.
+    let half = |number: &f32| {
+        let bits = number.to_bits();
+        let (sign, exponent, fraction) = (bits >> 31, (bits >> 23) & 0xff, bits & 0x7f_ffff);
+        ((sign << 15) | ((exponent + 15 - 127) << 10) | (fraction >> 13)) as u16
+    };
+    let numbers = numbers.iter();
     match dtype {
         "F64" => numbers
-            .iter()
             .flat_map(|&number| f64::from(number).to_le_bytes())
             .collect(),
-        "F32" => numbers
-            .iter()
-            .flat_map(|number| number.to_le_bytes())
-            .collect(),
+        "F32" => numbers.flat_map(|number| number.to_le_bytes()).collect(),
         "BF16" => numbers
-            .iter()
             .flat_map(|number| upper(number).to_le_bytes())
             .collect(),
-        // Normal numbers have five bits of exponent, ten of fraction.
-        "F16" => {
-            let half = |number: &f32| {
-                let bits = number.to_bits();
-                let (sign, exponent, fraction) =
-                    (bits >> 31, (bits >> 23) & 0xff, bits & 0x7f_ffff);
-                ((sign << 15) | ((exponent + 15 - 127) << 10) | (fraction >> 13)) as u16
-            };
-            numbers
-                .iter()
-                .flat_map(|number| half(number).to_le_bytes())
-                .collect()
-        }
+        "F16" => numbers
+            .flat_map(|number| half(number).to_le_bytes())
+            .collect(),
         other => unreachable!("{other}"),
     }
 }

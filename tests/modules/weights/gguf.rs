@@ -1,11 +1,11 @@
 //! Files of ggml and llama.cpp: numbers of every type that is read, from wherever a parameter's begin.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 
 use burn_attn_models::weights::{Table, Weights, WeightsError, same, transposed};
 use burn_attn_tests::golden;
 
-use super::{Model, folder, load, model, sentence};
+use super::{Model, dtypes, file, load, model, sentence};
 
 /// A tensor of a file: name, sizes with the fastest first, type, bytes.
 pub struct Written<'a>(pub &'a str, pub Vec<u64>, pub u32, pub Vec<u8>);
@@ -111,6 +111,14 @@ fn four_bits(blocks: usize) -> (Vec<u8>, Vec<f32>) {
     (packed, numbers)
 }
 
+/// The table of a model whose matrices are these tensors.
+fn matrices<const N: usize>(names: [&str; N]) -> Table {
+    let names = names.into_iter().enumerate();
+    names.fold(Table::new(), |table, (at, name)| {
+        table.row(format!("matrices.{at}"), name)
+    })
+}
+
 /// A matrix of the model.
 fn matrix(model: &Model, at: usize) -> Vec<f32> {
     model.matrices[at].val().into_data().iter().collect()
@@ -119,51 +127,26 @@ fn matrix(model: &Model, at: usize) -> Vec<f32> {
 #[test]
 fn every_type_is_read() {
     let numbers = [1.0f32, -2.5, 0.125, 96.0, -0.75, 3.0];
-    let upper = |number: &f32| ((number.to_bits() >> 16) as u16).to_le_bytes();
+    let bytes = |dtype: &str| dtypes::bytes(&numbers, dtype);
     let (q8, of_q8) = eight_bits(2);
     let (q4, of_q4) = four_bits(2);
     for alignment in [32, 64] {
         let tensors = [
-            Written(
-                "f32",
-                vec![3, 2],
-                0,
-                numbers.iter().flat_map(|n| n.to_le_bytes()).collect(),
-            ),
-            Written(
-                "f64",
-                vec![3, 2],
-                28,
-                numbers
-                    .iter()
-                    .flat_map(|&n| f64::from(n).to_le_bytes())
-                    .collect(),
-            ),
-            Written(
-                "bf16",
-                vec![3, 2],
-                30,
-                numbers.iter().flat_map(upper).collect(),
-            ),
+            Written("f32", vec![3, 2], 0, bytes("F32")),
+            Written("f64", vec![3, 2], 28, bytes("F64")),
+            Written("bf16", vec![3, 2], 30, bytes("BF16")),
             // 1, -2
             Written("f16", vec![2, 1], 1, vec![0x00, 0x3c, 0x00, 0xc0]),
             Written("q8", vec![32, 2], 8, q8.clone()),
             Written("q4", vec![32, 2], 2, q4.clone()),
         ];
-        let folder = folder();
-        let path = folder.path().join("model.gguf");
-        fs::write(&path, gguf(alignment, &tensors)).unwrap();
+        let (_folder, path) = file("model.gguf", gguf(alignment, &tensors));
         let mut model = model(
             &[],
             &[[2, 3], [2, 3], [2, 3], [1, 2], [2, 32], [2, 32], [32, 2]],
             &[],
         );
-        let names = ["f32", "f64", "bf16", "f16", "q8", "q4"]
-            .into_iter()
-            .enumerate();
-        let table = names.fold(Table::new(), |table, (at, name)| {
-            table.row(format!("matrices.{at}"), name)
-        });
+        let table = matrices(["f32", "f64", "bf16", "f16", "q8", "q4"]);
         let table = table.row("matrices.6", transposed("q8"));
         load(&table, &path, &mut model);
         for at in 0..3 {
@@ -185,9 +168,7 @@ fn blocks_are_read_from_any_row_on() {
         Written("q8", vec![64, 3, 5], 8, q8),
         Written("q4", vec![64, 3, 5], 2, q4),
     ];
-    let folder = folder();
-    let path = folder.path().join("model.gguf");
-    fs::write(&path, gguf(32, &tensors)).unwrap();
+    let (_folder, path) = file("model.gguf", gguf(32, &tensors));
     for (name, numbers) in [("q8", of_q8), ("q4", of_q4)] {
         let table = Table::new()
             .row("matrices.{expert}", same(name).stacked("expert"))
@@ -208,12 +189,9 @@ fn more_blocks_than_are_decoded_at_a_time() {
     let ((q8, of_q8), (q4, of_q4)) = (eight_bits(3 * ROWS), four_bits(3 * ROWS));
     let sizes = || vec![96, ROWS as u64];
     let tensors = [Written("q8", sizes(), 8, q8), Written("q4", sizes(), 2, q4)];
-    let folder = folder();
-    let path = folder.path().join("model.gguf");
-    fs::write(&path, gguf(32, &tensors)).unwrap();
-    let table = Table::new().row("matrices.0", "q8").row("matrices.1", "q4");
+    let (_folder, path) = file("model.gguf", gguf(32, &tensors));
     let mut model = model(&[], &[[ROWS, 96]; 2], &[]);
-    load(&table, &path, &mut model);
+    load(&matrices(["q8", "q4"]), &path, &mut model);
     assert!(matrix(&model, 0) == of_q8);
     assert!(matrix(&model, 1) == of_q4);
 }
@@ -228,9 +206,7 @@ fn as_many_tensors_as_a_brace_is() {
         .collect();
     let bytes = gguf(32, &tensors);
     assert_eq!(bytes[8], b'{');
-    let folder = folder();
-    let path = folder.path().join("model.gguf");
-    fs::write(&path, bytes).unwrap();
+    let (_folder, path) = file("model.gguf", bytes);
     let weights = Weights::open(&path).unwrap();
     assert_eq!(weights.tensors().count(), 123);
     assert!(weights.tensors().all(|(_, shape)| shape == [2]));
@@ -261,9 +237,7 @@ fn metadata_are_skipped() {
         let mut bytes = header(version, &values, &[info("a", &[3], 0, 0)]);
         bytes.resize(bytes.len().next_multiple_of(32), 0);
         bytes.extend([1.0f32, -2.5, 96.0].iter().flat_map(|n| n.to_le_bytes()));
-        let folder = folder();
-        let path = folder.path().join("model.gguf");
-        fs::write(&path, bytes).unwrap();
+        let (_folder, path) = file("model.gguf", bytes);
         let mut model = model(&[3], &[], &[]);
         load(&Table::new().row("vectors.0", "a"), &path, &mut model);
         let found: Vec<f32> = model.vectors[0].val().into_data().iter().collect();
@@ -277,9 +251,7 @@ fn a_part_of_a_model_is_refused() {
         let count = value("split.count", 2, &parts.to_le_bytes());
         let mut bytes = header(3, &[count], &[info("a", &[3], 0, 0)]);
         bytes.resize(bytes.len().next_multiple_of(32) + 12, 0);
-        let folder = folder();
-        let path = folder.path().join("model-00001-of-00003.gguf");
-        fs::write(&path, bytes).unwrap();
+        let (_folder, path) = file("model-00001-of-00003.gguf", bytes);
         let error = Weights::open(&path).err().map(|error| error.to_string());
         assert_eq!(error.is_some(), is_refused, "{error:?}");
         let sentence = "it is one of 3 parts, which gguf-split --merge joins into one file";
@@ -290,12 +262,12 @@ fn a_part_of_a_model_is_refused() {
 #[test]
 fn a_file_that_is_cut_off_after_it_was_opened() {
     let (q8, _) = eight_bits(4);
-    let folder = folder();
-    let path = folder.path().join("model.gguf");
-    fs::write(&path, gguf(32, &[Written("a", vec![64, 2], 8, q8)])).unwrap();
+    let (_folder, path) = file("model.gguf", gguf(32, &[Written("a", vec![64, 2], 8, q8)]));
     let weights = Weights::open(&path).unwrap();
-    let file = OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(file.metadata().unwrap().len() - 37).unwrap();
+    let opened = OpenOptions::new().write(true).open(&path).unwrap();
+    opened
+        .set_len(opened.metadata().unwrap().len() - 37)
+        .unwrap();
     let table = Table::new().row("matrices.0", "a");
     let result = weights.load(&table, &mut model(&[], &[[2, 64]], &[]));
     assert!(matches!(&result, Err(WeightsError::Numbers { name, .. }) if name == "a"));
@@ -310,13 +282,7 @@ fn a_file_that_is_cut_off_after_it_was_opened() {
 fn what_ggml_wrote_is_what_it_reads() {
     let path = golden::path("weights").join("quantised.gguf");
     let mut model = model(&[], &[[3, 64]; 5], &[]);
-    let names = ["f16", "q8_0", "q4_0", "expected.q8_0"]
-        .into_iter()
-        .enumerate();
-    let table = names.fold(Table::new(), |table, (at, name)| {
-        table.row(format!("matrices.{at}"), name)
-    });
-    let table = table.row("matrices.4", "expected.q4_0");
+    let table = matrices(["f16", "q8_0", "q4_0", "expected.q8_0", "expected.q4_0"]);
     load(&table, &path, &mut model);
     let [f16, q8, q4, of_q8, of_q4] = [0, 1, 2, 3, 4].map(|at| matrix(&model, at));
     assert_eq!((&q8, &q4), (&of_q8, &of_q4));
@@ -333,10 +299,7 @@ fn what_ggml_wrote_is_what_it_reads() {
 fn six_bits_are_what_ggml_reads() {
     let path = golden::path("weights").join("quantised_k.gguf");
     let mut model = model(&[], &[[3, 512]; 2], &[]);
-    let table = Table::new()
-        .row("matrices.0", "q6_k")
-        .row("matrices.1", "expected.q6_k");
-    load(&table, &path, &mut model);
+    load(&matrices(["q6_k", "expected.q6_k"]), &path, &mut model);
     let [found, expected] = [0, 1].map(|at| matrix(&model, at));
     assert!(expected.iter().any(|number| number.abs() > 1000.0));
     assert_eq!(found, expected);

@@ -9,14 +9,12 @@ use burn_attn_models::{
 };
 use burn_attn_tests::{numbers::filled, parameters};
 
-use super::{contents, folder, golden, model, refused, safetensors, write};
+use super::{contents, file, folder, golden, model, refused, safetensors, write, written};
 
 /// What opening a file of these bytes says.
 #[track_caller]
 fn refused_bytes(bytes: &[u8]) -> String {
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
-    fs::write(&path, bytes).expect("written");
+    let (_folder, path) = file("model.safetensors", bytes);
     refused(&path)
 }
 
@@ -165,9 +163,8 @@ fn headers_that_are_something_else() {
     let not_utf8 = [&2u64.to_le_bytes()[..], b"{\"", b"\xff\xff"].concat();
     assert!(refused_bytes(&not_utf8).starts_with("its header"));
     // Metadata in any form is nothing to us.
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
-    fs::write(&path, safetensors("{\"__metadata__\":{\"a\":[1,{}]}}", &[])).expect("written");
+    let metadata = safetensors("{\"__metadata__\":{\"a\":[1,{}]}}", &[]);
+    let (_folder, path) = file("model.safetensors", metadata);
     assert_eq!(Weights::open(&path).expect("readable").tensors().count(), 0);
 }
 
@@ -201,12 +198,10 @@ fn shards(index: &str) -> tempfile::TempDir {
 
 #[test]
 fn shards_outside_the_folder() {
-    let outside = folder();
-    let path = outside.path().join("secret.safetensors");
-    write(&path, &[("a", (vec![2], vec![1.0, 2.0]))]);
+    let (_outside, path) = written(&[("a", (vec![2], vec![1.0, 2.0]))]);
     let absolute = path.display().to_string();
     for shard in [
-        "../secret.safetensors",
+        "../model.safetensors",
         "..",
         ".",
         "",
@@ -253,12 +248,10 @@ fn indices_that_do_not_fit_their_shards() {
         let sentence = refused(shards(index).path());
         assert!(sentence.contains(expected), "{sentence}");
     }
-    let folder = folder();
-    let path = folder.path().join("model.safetensors.index.json");
-    fs::write(&path, "{\"metadata\": {}}").expect("written");
+    let (folder, path) = file("model.safetensors.index.json", "{\"metadata\": {}}");
     assert!(refused(folder.path()).contains("missing field `weight_map`"));
-    let file = fs::File::options().write(true).open(&path).expect("opened");
-    file.set_len(100_000_001).expect("longer");
+    let opened = fs::File::options().write(true).open(&path).expect("opened");
+    opened.set_len(100_000_001).expect("longer");
     let expected = "it has 100000001 bytes, and an index has at most 100000000";
     assert_eq!(refused(folder.path()), expected);
 }
@@ -319,17 +312,12 @@ fn files_damaged_anywhere() {
     let table = Table::new()
         .row("vectors.{at}", "v.{at}")
         .row("matrices.0", "m");
-    let folder = folder();
-    let path = folder.path().join("whole");
     let any = |len: usize| (vec![len], vec![1.0; len]);
-    write(
-        &path,
-        &[
-            ("v.0", any(3)),
-            ("v.1", any(5)),
-            ("m", (vec![2, 7], vec![0.5; 14])),
-        ],
-    );
+    let (_folder, path) = written(&[
+        ("v.0", any(3)),
+        ("v.1", any(5)),
+        ("m", (vec![2, 7], vec![0.5; 14])),
+    ]);
     assert_eq!(contents(&path).len(), 3);
     let whole = fs::read(&path).expect("read");
     for len in 0..whole.len() {

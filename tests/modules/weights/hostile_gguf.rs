@@ -1,11 +1,9 @@
 //! GGUF files that were made to do harm, and damaged ones: each has its sentence.
 
-use std::fs;
-
 use burn_attn_models::weights::{Table, Weights};
 
 use super::{
-    folder,
+    file,
     gguf::{Written, array, gguf, header, info, text, value},
     model, sentence,
 };
@@ -13,9 +11,7 @@ use super::{
 /// What opening a file of these bytes says.
 #[track_caller]
 fn refused(bytes: &[u8]) -> String {
-    let folder = folder();
-    let path = folder.path().join("model.gguf");
-    fs::write(&path, bytes).unwrap();
+    let (_folder, path) = file("model.gguf", bytes);
     super::refused(&path)
 }
 
@@ -162,13 +158,11 @@ fn tensors_that_cannot_be() {
 
 #[test]
 fn tensors_of_no_number() {
-    let folder = folder();
-    let path = folder.path().join("model.gguf");
     let tensors = [
         Written("a", vec![0, 3], 0, vec![]),
         Written("b", vec![32, 0], 8, vec![]),
     ];
-    fs::write(&path, gguf(32, &tensors)).unwrap();
+    let (_folder, path) = file("model.gguf", gguf(32, &tensors));
     let weights = Weights::open(&path).unwrap();
     let shapes: Vec<(&str, &[usize])> = weights.tensors().collect();
     assert_eq!(shapes, [("a", &[3, 0][..]), ("b", &[0, 32][..])]);
@@ -273,12 +267,10 @@ fn types_that_are_not_read_are_named() {
         (5, "GGML type 5"),
         (77, "GGML type 77"),
     ];
-    let folder = folder();
-    let path = folder.path().join("model.gguf");
     let table = Table::new().row("matrices.0", "a");
     for (kind, name) in named {
         let tensors = [Written("a", vec![256, 1], kind, vec![0; 210])];
-        fs::write(&path, gguf(32, &tensors)).unwrap();
+        let (_folder, path) = file("model.gguf", gguf(32, &tensors));
         let mut model = model(&[], &[[1, 256]], &[]);
         let loaded = Weights::open(&path).and_then(|weights| weights.load(&table, &mut model));
         let said = sentence(loaded);

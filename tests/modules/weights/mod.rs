@@ -26,9 +26,13 @@ use burn::{
 };
 use burn_attn_models::weights::{Table, Weights, WeightsError};
 use burn_attn_tests::devices;
+use tempfile::TempDir;
 
 /// A tensor of a file: shape and numbers.
 type Written = (Vec<usize>, Vec<f32>);
+
+/// Dtype, shape and bytes of the tensors of a file, by name.
+pub type Contents = BTreeMap<String, (String, Vec<usize>, Vec<u8>)>;
 
 /// Parameters of every rank, by their places.
 #[derive(Module, Debug)]
@@ -89,8 +93,16 @@ pub fn write_as(path: &Path, tensors: Vec<(&str, &str, Vec<usize>, Vec<u8>)>) {
     fs::write(path, safetensors(&header, &numbers)).expect("written");
 }
 
-/// What is in a safetensors file: dtype, shape and bytes by name.
-pub fn contents(path: &Path) -> BTreeMap<String, (String, Vec<usize>, Vec<u8>)> {
+/// Writes what [`contents`] has read.
+pub fn write_contents(path: &Path, contents: &Contents) {
+    let tensors = contents.iter().map(|(name, (dtype, shape, bytes))| {
+        (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
+    });
+    write_as(path, tensors.collect());
+}
+
+/// What is in a safetensors file.
+pub fn contents(path: &Path) -> Contents {
     let bytes = fs::read(path).expect("read");
     let (len, rest) = bytes.split_at(8);
     let len = u64::from_le_bytes(len.try_into().expect("8 bytes")) as usize;
@@ -119,8 +131,24 @@ fn golden(file: &str) -> PathBuf {
     burn_attn_tests::golden::path("weights").join(file)
 }
 
-fn folder() -> tempfile::TempDir {
+fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder to write to")
+}
+
+/// A file of these bytes. It is deleted with its folder.
+fn file(name: &str, bytes: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
+    let folder = folder();
+    let path = folder.path().join(name);
+    fs::write(&path, bytes).expect("written");
+    (folder, path)
+}
+
+/// A safetensors file of f32 numbers. It is deleted with its folder.
+fn written(tensors: &[(&str, Written)]) -> (TempDir, PathBuf) {
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    write(&path, tensors);
+    (folder, path)
 }
 
 /// Loads a file that has to fit.

@@ -14,7 +14,7 @@ use burn_attn_models::{
 };
 use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
-use super::{contents, folder, golden, load, tables, write_as};
+use super::{Contents, contents, folder, golden, load, tables, write_contents};
 
 fn gpt2() -> LanguageModelConfig {
     LanguageModelConfig::new(11)
@@ -117,13 +117,8 @@ fn gpt2_from_pytorch_with_the_head_that_is_tied() {
             .tensors()
             .any(|(name, shape)| name == "lm_head.weight" && shape == [11, 15])
     );
-    check(
-        "gpt2",
-        &gpt2(),
-        &gpt2::table(),
-        &path,
-        &["gpt2.safetensors"],
-    );
+    let originals = ["gpt2.safetensors"];
+    check("gpt2", &gpt2(), &gpt2::table(), &path, &originals);
 }
 
 #[test]
@@ -151,16 +146,17 @@ fn gpt_neox_whose_heads_are_interleaved() {
 #[test]
 fn gpt2_without_the_prefix_of_the_head_and_with_masks() {
     let file = "gpt2.safetensors";
-    let originals = contents(&golden(file));
-    let tensors = originals.iter().map(|(name, (dtype, shape, bytes))| {
+    let tensors = contents(&golden(file)).into_iter().map(|(name, tensor)| {
         let name = name.strip_prefix("transformer.").expect("a prefix");
-        (name, dtype.as_str(), shape.clone(), bytes.clone())
+        (name.to_owned(), tensor)
     });
-    let mut tensors: Vec<_> = tensors.collect();
-    tensors.push(("h.0.attn.bias", "U8", vec![1, 1, 7, 7], vec![1; 49]));
-    tensors.push(("h.1.attn.masked_bias", "F32", vec![], vec![0; 4]));
+    let mut tensors: Contents = tensors.collect();
+    let mask = ("U8".into(), vec![1, 1, 7, 7], vec![1; 49]);
+    tensors.insert("h.0.attn.bias".into(), mask);
+    let masked = ("F32".into(), vec![], vec![0; 4]);
+    tensors.insert("h.1.attn.masked_bias".into(), masked);
     let folder = folder();
-    write_as(&folder.path().join("model.safetensors"), tensors);
+    write_contents(&folder.path().join("model.safetensors"), &tensors);
     check("gpt2", &gpt2(), &gpt2::table(), folder.path(), &[file]);
 }
 

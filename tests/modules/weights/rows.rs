@@ -30,6 +30,12 @@ pub fn loaded(table: &Table, mut model: Model, theirs: &[(&str, Written)]) -> pa
     parameters::values(&model)
 }
 
+/// The numbers of tensors, one after the other.
+fn joined<'a>(tensors: impl IntoIterator<Item = &'a Written>) -> Vec<f32> {
+    let numbers = tensors.into_iter().flat_map(|(_, numbers)| numbers);
+    numbers.copied().collect()
+}
+
 /// The parameter at `path` has at every row and column the number that `formula` says.
 #[track_caller]
 pub fn assert_matrix(found: &parameters::Named, path: &str, formula: impl Fn(usize, usize) -> f32) {
@@ -112,18 +118,11 @@ fn several_side_by_side() {
     let tensors = weights.iter().chain(&biases).chain(&inner).cloned();
     let theirs: Vec<_> = names.into_iter().zip(tensors).collect();
     let found = loaded(&table, model(&[10], &[[5, 10], [3, 14]], &[]), &theirs);
-    let stacked: Vec<f32> = weights
-        .iter()
-        .flat_map(|(_, numbers)| numbers.clone())
-        .collect();
+    let stacked = joined(&weights);
     assert_matrix(&found, "matrices.0", |row, column| {
         stacked[column * 5 + row]
     });
-    let bias: Vec<f32> = biases
-        .iter()
-        .flat_map(|(_, numbers)| numbers.clone())
-        .collect();
-    assert_vector(&found, "vectors.0", &bias);
+    assert_vector(&found, "vectors.0", &joined(&biases));
     assert_matrix(&found, "matrices.1", |row, column| {
         inner[column / 7].1[row * 7 + column % 7]
     });
@@ -163,10 +162,7 @@ fn parts_of_several() {
         ("b", any(2, &[2, 3])),
         ("c", any(3, &[4, 3])),
     ];
-    let stacked: Vec<f32> = theirs
-        .iter()
-        .flat_map(|(_, (_, numbers))| numbers.clone())
-        .collect();
+    let stacked = joined(theirs.iter().map(|(_, tensor)| tensor));
     let found = loaded(&table, model(&[], &[[3, 5], [3, 5]], &[]), &theirs);
     assert_matrix(&found, "matrices.0", |row, column| {
         stacked[column * 3 + row]

@@ -11,7 +11,10 @@ use burn_attn_models::weights::{
 };
 use burn_attn_tests::{devices, numbers::filled, parameters};
 
-use super::{Model, folder, lazy, load, model, sentence, write, write_as};
+use super::{
+    Model, contents, folder, lazy, load, model, rows::assert_vector, sentence, write, write_as,
+    written,
+};
 
 pub fn zeros(shape: &[usize]) -> super::Written {
     (shape.to_vec(), vec![0.0; shape.iter().product()])
@@ -113,52 +116,35 @@ fn what_was_not_loaded_is_said_where_that_is_allowed() {
         .row("vectors.0", ["a", "b"])
         .row("vectors.1", "c")
         .row("vectors.2", "d");
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
     let c = (vec![3], vec![1.0, 2.0, 3.0]);
     // Only a tensor that is loaded has to have a shape.
-    write(&path, &[("a", zeros(&[3])), ("c", c), ("e", zeros(&[7]))]);
+    let (_folder, path) = written(&[("a", zeros(&[3])), ("c", c), ("e", zeros(&[7]))]);
     let mut ours = filled(model(&[4, 3, 5], &[[2, 2]], &[]), 1);
     let before = parameters::values(&ours);
     let weights = Weights::open(&path).expect("readable");
 
     let strict = mismatch(weights.load(&table, &mut ours));
-    let missing: Vec<_> = strict
-        .missing
-        .iter()
-        .map(|missing| missing.name.as_str())
-        .collect();
-    assert_eq!(missing, ["b", "d"]);
+    let missing = strict.missing.iter().map(|missing| missing.name.as_str());
+    assert!(missing.eq(["b", "d"]));
 
     let not_loaded = weights.clone().partial(true).load(&table, &mut ours);
-    let names = |names: &[&str]| {
-        names
-            .iter()
-            .map(|name| name.to_string())
-            .collect::<Vec<_>>()
-    };
     let expected = NotLoaded {
-        parameters: names(&["vectors.0", "vectors.2", "matrices.0"]),
-        tensors: names(&["a", "e"]),
+        parameters: ["vectors.0", "vectors.2", "matrices.0"]
+            .map(String::from)
+            .into(),
+        tensors: ["a", "e"].map(String::from).into(),
     };
     assert_eq!(not_loaded, Ok(expected));
     let after = parameters::values(&ours);
     for (path, numbers) in &before {
         assert_eq!(&after[path] == numbers, path != "vectors.1", "{path}");
     }
-    assert_eq!(
-        after["vectors.1"].iter::<f32>().collect::<Vec<_>>(),
-        [1.0, 2.0, 3.0]
-    );
+    assert_vector(&after, "vectors.1", &[1.0, 2.0, 3.0]);
 
     // Shapes are never allowed to differ.
     let mut other = filled(model(&[4, 2, 5], &[[2, 2]], &[]), 1);
-    assert_eq!(
-        mismatch(weights.partial(true).load(&table, &mut other))
-            .shapes
-            .len(),
-        1
-    );
+    let wrong = mismatch(weights.partial(true).load(&table, &mut other));
+    assert_eq!(wrong.shapes.len(), 1);
 }
 
 #[test]
@@ -167,15 +153,12 @@ fn names_can_be_ignored_and_changed() {
         .row("vectors.0", "layer.0.norm.weight")
         .ignore("*position_ids")
         .rename("*.gamma", "*.weight");
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
     let gamma = (vec![2], vec![3.0, 4.0]);
-    let tensors = [
+    let (_folder, path) = written(&[
         ("bert.layer.0.norm.gamma", gamma),
         ("bert.position_ids", zeros(&[1, 7])),
         ("bert.pooler.weight", zeros(&[2, 2])),
-    ];
-    write(&path, &tensors);
+    ]);
     let weights = Weights::open(&path).expect("readable");
     let mut ours = model(&[2], &[], &[]);
     let wrong = mismatch(weights.load(&table, &mut ours));
@@ -186,12 +169,7 @@ fn names_can_be_ignored_and_changed() {
 
     let weights = weights.rename("bert.*", "*").ignore("pooler.*");
     assert_eq!(weights.load(&table, &mut ours), Ok(NotLoaded::default()));
-    assert_eq!(
-        parameters::values(&ours)["vectors.0"]
-            .iter::<f32>()
-            .collect::<Vec<_>>(),
-        [3.0, 4.0]
-    );
+    assert_vector(&parameters::values(&ours), "vectors.0", &[3.0, 4.0]);
 
     // What a row takes is not ignored.
     let weights = weights.ignore("*");
@@ -213,12 +191,7 @@ fn two_tensors_of_one_name_after_renaming() {
     let table = Table::new()
         .row("vectors.0", "norm.weight")
         .rename("*.gamma", "*.weight");
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
-    write(
-        &path,
-        &[("norm.gamma", zeros(&[2])), ("norm.weight", zeros(&[2]))],
-    );
+    let (_folder, path) = written(&[("norm.gamma", zeros(&[2])), ("norm.weight", zeros(&[2]))]);
     let weights = Weights::open(&path).expect("readable");
     assert_eq!(
         sentence(weights.load(&table, &mut model(&[2], &[], &[]))),
@@ -240,17 +213,9 @@ fn tied_tensors_stand_in_for_each_other() {
         write(&path, &tensors);
         let mut ours = model(&[2], &[], &[]);
         load(&table, &path, &mut ours);
-        assert_eq!(
-            parameters::values(&ours)["vectors.0"]
-                .iter::<f32>()
-                .collect::<Vec<_>>(),
-            [1.0, 2.0]
-        );
+        assert_vector(&parameters::values(&ours), "vectors.0", &[1.0, 2.0]);
         save(&table, &ours, &path).expect("written");
-        assert_eq!(
-            super::contents(&path).into_keys().collect::<Vec<_>>(),
-            ["wte"]
-        );
+        assert!(contents(&path).keys().eq(["wte"]));
     }
     let mut other = numbers.clone();
     other.1[1] = 2.5;
@@ -263,10 +228,8 @@ fn tied_tensors_stand_in_for_each_other() {
 #[test]
 fn parameters_keep_what_they_are() {
     let table = Table::new().row("vectors.{at}", "v.{at}");
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
     let names = ["v.0", "v.1", "v.2", "v.3"];
-    write(&path, &names.map(|name| (name, (vec![2], vec![1.0, 2.0]))));
+    let (_folder, path) = written(&names.map(|name| (name, (vec![2], vec![1.0, 2.0]))));
     for (backend, device) in devices::cpu() {
         for device in [device.clone(), device.clone().autodiff()] {
             println!("{backend}");
@@ -322,9 +285,7 @@ fn a_file_that_is_cut_off_meanwhile() {
     let table = names
         .iter()
         .fold(Table::new(), |table, &name| table.row(name, name));
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
-    write(&path, &names.map(|name| (name, zeros(&[5]))));
+    let (_folder, path) = written(&names.map(|name| (name, zeros(&[5]))));
     let weights = Weights::open(&path).expect("readable");
     let file = std::fs::OpenOptions::new()
         .write(true)
@@ -342,9 +303,7 @@ fn a_file_that_is_cut_off_meanwhile() {
 #[test]
 fn an_adapter_has_no_row() {
     let table = Table::new().linear("", "");
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
-    write(&path, &[("weight", zeros(&[5, 3]))]);
+    let (_folder, path) = written(&[("weight", zeros(&[5, 3]))]);
     let device = devices::any();
     let linear = burn::nn::LinearConfig::new(3, 5)
         .with_bias(false)

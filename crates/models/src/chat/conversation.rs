@@ -187,16 +187,14 @@ impl<'a> Conversation<'a> {
                 }
                 self.tokens.push(chosen.token);
                 turn.is_full = self.tokens.len() > self.model.max_len();
-                if !channels.is_said(chosen.token)? {
-                    is_heard = go_on("");
-                    if !is_heard {
-                        break 'turn;
+                is_heard = match channels.is_said(chosen.token)? {
+                    true => {
+                        let piece = stream.push(chosen.token)?;
+                        answer.push_str(&piece);
+                        piece.is_empty() || go_on(&piece)
                     }
-                    continue;
-                }
-                let piece = stream.push(chosen.token)?;
-                answer.push_str(&piece);
-                is_heard = piece.is_empty() || go_on(&piece);
+                    false => go_on(""),
+                };
                 if !is_heard {
                     break 'turn;
                 }

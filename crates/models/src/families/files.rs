@@ -14,14 +14,13 @@ use crate::{
 /// The files of a model whose `config.json` has been read.
 pub(super) struct ModelFiles {
     source: PathBuf,
-    config: PathBuf,
+    pub(super) config: PathBuf,
     pub(super) weights: Weights,
     device: Device,
 }
 
 impl ModelFiles {
-    /// What `read` makes of the `config.json` of a model of this family, all of whose fields it has to read, and the files with its weights, which are
-    /// looked for if `valid` accepts the configuration.
+    /// What `read` makes of the `config.json` of a model of this family, and the [files beside](Self::beside) it, if `valid` accepts the configuration.
     pub(super) fn open<C>(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,
@@ -29,18 +28,28 @@ impl ModelFiles {
         read: impl FnOnce(&mut ConfigFile) -> Result<C>,
         valid: impl FnOnce(&C) -> Result<(), ConfigError>,
     ) -> Result<(C, Self)> {
-        let (source, options) = (source.as_ref(), options.into());
+        let source = source.as_ref();
         let mut file = ConfigFile::read(source, family)?;
         let config = read(&mut file)?;
-        let path = file.finish()?;
-        check(&path, valid(&config))?;
-        let files = Self {
-            source: source.into(),
-            config: path,
-            weights: options.weights(source)?,
-            device: options.device,
-        };
+        let files = Self::beside((source, file), &options.into(), valid(&config))?;
         Ok((config, files))
+    }
+
+    /// The files of a model whose `file`, all of whose fields must have been read, is `valid`: only then are its weights looked for.
+    pub(super) fn beside(
+        (source, mut file): (&Path, ConfigFile),
+        options: &LoadOptions,
+        valid: Result<(), ConfigError>,
+    ) -> Result<Self> {
+        let opened = file.take_weights();
+        let config = file.finish()?;
+        check(&config, valid)?;
+        Ok(Self {
+            source: source.into(),
+            config,
+            weights: options.weights(source, opened)?,
+            device: options.device.clone(),
+        })
     }
 
     /// The outputs of the linear layer or convolution of this name, if the weights have it: the classes of a head.

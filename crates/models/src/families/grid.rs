@@ -42,29 +42,37 @@ pub(super) fn to_map(tokens: Tensor<3>, [rows, columns]: [usize; 2]) -> Tensor<4
     tokens.reshape([batch, channels, rows, columns])
 }
 
-/// A token for every patch of images `[batch, channels, height, width]`, row by row, `[batch, rows · columns, d_model]`; and how many rows and columns
-/// there are. Pixels that do not fill a patch at the right and at the bottom are left out.
+/// `special` tokens, `[1, 1, d_model]` each, then one for every patch of images `[batch, channels, height, width]`, row by row, with their positions added:
+/// `[batch, len, d_model]`. Pixels that do not fill a patch at the right and at the bottom are left out.
 ///
 /// # Panics
 ///
 /// In the name of `model`, when there are no images, the channels differ, or an image is smaller than a patch.
-pub(super) fn tokens_of_patches(
+pub(super) fn embedded(
     model: &str,
     patches: &Conv2d,
     images: Tensor<4>,
-) -> (Tensor<3>, [usize; 2]) {
+    special: Vec<Tensor<3>>,
+    positions: Tensor<3>,
+) -> Tensor<3> {
     check_images(model, patches, &images);
-    let ([.., height, width], [tall, wide]) = (images.dims(), patches.kernel_size);
+    let ([batch, _, height, width], [tall, wide]) = (images.dims(), patches.kernel_size);
     assert!(
         height >= tall && width >= wide,
         "{model}: images of {height} × {width} have no patch of {tall} × {wide}"
     );
-    to_tokens(patches.forward(images.cast(patches.weight.dtype())))
+    let images = images.cast(patches.weight.dtype());
+    let (tokens, grid) = to_tokens(patches.forward(images));
+    let [_, _, d_model] = tokens.dims();
+    let positions = positions_of_grid(positions, special.len(), grid);
+    let special = special.into_iter();
+    let special = special.map(|token| token.expand([batch, 1, d_model]));
+    Tensor::cat(special.chain([tokens]).collect(), 1) + positions
 }
 
 /// The positions of `special` tokens and of a grid of patches, `[1, special + rows · columns, d_model]`: those of `table`, `[1, len, d_model]`, whose grid is
 /// a square. For any other it is interpolated bicubically, anew in each call.
-pub(super) fn positions_of_grid(table: Tensor<3>, special: usize, grid: [usize; 2]) -> Tensor<3> {
+fn positions_of_grid(table: Tensor<3>, special: usize, grid: [usize; 2]) -> Tensor<3> {
     let [_, len, _] = table.dims();
     let along = (len - special).isqrt();
     if grid == [along; 2] {

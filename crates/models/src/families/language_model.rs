@@ -50,7 +50,11 @@ impl LanguageModel {
         match file.choice("model_type", &families)? {
             "gpt2" => gpt2::from_pretrained(source, options),
             "gpt_neox" => gpt_neox::from_pretrained(source, options),
-            _ => llama::from_pretrained(source, options),
+            // The header of a GGUF file can be long, and is read once.
+            _ => {
+                let file = file.of_family(llama::FAMILY);
+                llama::from_file((source.as_ref(), file), &options.into())
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use burn_attn::{ConfigError, TokenMixer};
 
+use super::files::ModelFiles;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},
@@ -26,60 +27,56 @@ pub(super) fn loaded(
     loaded_with(from, (config, Ok(())), names, table, init, options)
 }
 
-/// Loads the model that `config` describes and `init` builds, unless the configurations of its mixers are not valid. It is made from `file`, all of
-/// whose fields must have been read.
+/// Loads the model that `config` describes and `init` builds, unless the configurations of its mixers are not valid. It is made `from` a source and its
+/// file, all of whose fields must have been read.
 ///
 /// A bare model is named by `body` where others have it as a part: its `embedding` has no name before it. It has no `head` unless that is
 /// the embedding.
 pub(super) fn loaded_with<M: TokenMixer>(
-    (source, file): (&Path, ConfigFile),
+    from: (&Path, ConfigFile),
     (mut config, mixers): (LanguageModelConfig, Result<(), ConfigError>),
     [body, embedding, head]: [&str; 3],
     table: impl Fn(&LanguageModelConfig) -> Table,
     init: impl FnOnce(&LanguageModelConfig, &Device) -> LanguageModel<M>,
     options: &LoadOptions,
 ) -> Result<LanguageModel<M>, PretrainedError> {
-    let path = file.finish()?;
-    if let Err(error) = config.validate().and(mixers) {
-        return Err(PretrainedError::Config { path, error });
-    }
-    let weights = options.weights(source)?;
+    let mut files = ModelFiles::beside(from, options, config.validate().and(mixers))?;
     // Position tables are as wide as the model or its heads, and are computed before the weights are compared with the model.
     let of_a_head = config.block.heads.d_head.unwrap_or(0);
     let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));
-    let sizes = weights.tensors().flat_map(|(_, shape)| shape);
+    let sizes = files.weights.tensors().flat_map(|(_, shape)| shape);
     let widest = *sizes.max().unwrap_or(&0);
     if width > widest {
         let reason = format!(
             "states or heads of width {width}, but no tensor of the weights is wider than {widest}"
         );
+        let path = files.config;
         return Err(PretrainedError::Size { path, reason });
     }
     let [positions, rotary] = config.rotary_sizes();
     // A tensor that repeats its numbers may say any size.
     let of_shape = |shape: &[usize]| shape.iter().copied().fold(1, usize::saturating_mul);
-    let sizes = weights.tensors().map(|(_, shape)| of_shape(shape));
+    let sizes = files.weights.tensors();
+    let sizes = sizes.map(|(_, shape)| of_shape(shape));
     let numbers = sizes.fold(0, usize::saturating_add);
     if rotary > numbers.max(SMALL_TABLE) {
         let reason = format!(
             "{positions} positions, whose tables would have {rotary} numbers, more than the {numbers} of the weights; \
              lower max_position_embeddings, or the factor of its scaling, to the longest text that is needed"
         );
+        let path = files.config;
         return Err(PretrainedError::Size { path, reason });
     }
-    let is_bare = weights.has(embedding);
-    let lacks_head = is_bare && !config.tied && !weights.has(head);
-    let weights = match is_bare {
-        true => weights
-            .rename("*", &format!("{body}.*"))
-            .rename(&format!("{body}.{head}"), head),
-        false => weights,
-    };
+    let is_bare = files.weights.has(embedding);
+    let lacks_head = is_bare && !config.tied && !files.weights.has(head);
+    if is_bare {
+        let weights = files.weights.rename("*", &format!("{body}.*"));
+        files.weights = weights.rename(&format!("{body}.{head}"), head);
+    }
     // Without a separate head.
     config.tied |= lacks_head;
-    let mut model = init(&config, &options.device);
-    let loaded = weights.load(&table(&config), &mut model);
-    loaded.map_err(|error| PretrainedError::weights(source, error))?;
+    let init = |device: &Device| init(&config, device);
+    let mut model = files.load(Ok(()), init, &table(&config))?;
     model.has_logits = !lacks_head;
     Ok(model)
 }

@@ -31,14 +31,13 @@ const HEAD: &str = "lm_head.weight";
 /// Default cache length.
 const MAX_LEN: usize = 512;
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `t5`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// Loads a model with a `model_type` of `t5` from a folder or a [name on the Hub](crate::pretrained).
 ///
 /// Every output starts with the padding token 0, which is the `decoder_start_token_id` of every published T5, and ends with 1. Sources may
 /// have any length. Outputs have at most [`max_len`](Seq2Seq::max_len) tokens, which is `n_positions`, or 512 if the file has none.
 /// Training differs in that there is no dropout after the last norms.
 ///
-/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+/// Files, errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
 /// # Source
 ///

@@ -1,6 +1,6 @@
 //! A row of a batch that is being continued.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -128,16 +128,13 @@ impl Row {
         options: &GenerateOptions,
         processor: &mut Option<Processor>,
     ) -> Result<u32, GenerateError> {
-        if options.repetition_penalty.is_none() && processor.is_none() {
-            let sampling = &options.sampling;
-            return sampling.choose(self.index, logits, &mut self.random);
-        }
-        let mut logits = logits.to_vec();
+        // Copied only if they are changed.
+        let mut logits = Cow::Borrowed(logits);
         if let Some(penalty) = options.repetition_penalty {
-            self.penalise(&mut logits, penalty);
+            self.penalise(logits.to_mut(), penalty);
         }
         if let Some(processor) = processor {
-            processor(self.index, &self.tokens, &mut logits);
+            processor(self.index, &self.tokens, logits.to_mut());
         }
         let sampling = &options.sampling;
         sampling.choose(self.index, &logits, &mut self.random)

@@ -46,10 +46,7 @@ impl Part<'_> {
 
     /// The full name of a tensor or part of this part.
     pub(super) fn full(&self, name: &str) -> String {
-        match name {
-            "" => self.prefix.clone(),
-            name => joined(&self.prefix, name),
-        }
+        joined(&self.prefix, name)
     }
 
     /// `table` with a module of this part.

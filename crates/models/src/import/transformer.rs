@@ -39,20 +39,12 @@ impl NamedTensors for TransformerLayer {
         let names = ["self_attention", attention];
         let mut table = part.with(Table::new(), names, &self.self_attention)?;
         let like = &self.self_attention_residual;
-        table = table.part(
-            "self_attention_residual",
-            "",
-            residual(part, &norms[0], like)?,
-        );
+        table = residual(part, table, ["self_attention_residual", &norms[0]], like)?;
         if let Some(attention) = &self.cross_attention {
             table = part.with(table, ["cross_attention", cross_attention], attention)?;
         }
         if let Some(like) = &self.cross_attention_residual {
-            table = table.part(
-                "cross_attention_residual",
-                "",
-                residual(part, &norms[1], like)?,
-            );
+            table = residual(part, table, ["cross_attention_residual", &norms[1]], like)?;
         }
         let Some(like) = &self.feed_forward else {
             let reason = format!(
@@ -68,7 +60,7 @@ impl NamedTensors for TransformerLayer {
         }
         match &self.feed_forward_residual {
             Some(like) if !self.is_parallel() => {
-                Ok(table.part("feed_forward_residual", "", residual(part, last, like)?))
+                residual(part, table, ["feed_forward_residual", last], like)
             }
             _ => {
                 let reason = format!(
@@ -109,7 +101,13 @@ impl NamedTensors for Transformer {
     }
 }
 
-fn residual(part: &Part, name: &str, like: &SublayerConnection) -> Result<Table, WeightsError> {
+/// `table` with the residual sum `target`, whose norm the source calls `name`.
+fn residual(
+    part: &Part,
+    table: Table,
+    [target, name]: [&str; 2],
+    like: &SublayerConnection,
+) -> Result<Table, WeightsError> {
     let placement = like.placement();
     if !matches!(placement, NormPlacement::Pre | NormPlacement::Post) {
         let reason = format!(
@@ -119,7 +117,7 @@ fn residual(part: &Part, name: &str, like: &SublayerConnection) -> Result<Table,
         return Err(part.unsupported(name, reason));
     }
     match &like.norm {
-        Some(like) => norm(part, name, like),
+        Some(like) => Ok(table.part(target, "", norm(part, name, like)?)),
         None => {
             let reason = format!("the module has no norm here, but {}'s does", part.library);
             Err(part.unsupported(name, reason))

@@ -18,6 +18,7 @@ use super::{
     source::folder_with,
     wanted::Wanted,
 };
+use crate::weights::Weights;
 
 /// More than any size in practice, and small enough that twice the product of two does not overflow.
 const MOST: u64 = 1 << 31;
@@ -32,20 +33,33 @@ pub(crate) struct ConfigFile {
     family: &'static str,
     pub(super) fields: Map<String, Value>,
     known: BTreeSet<String>,
+    /// The tensors of a GGUF file, whose header has its fields too.
+    weights: Option<Weights>,
 }
 
 impl ConfigFile {
     /// The `config.json` of a folder or of a name on the Hub, or what a GGUF file says itself, for a model of this family.
     pub(crate) fn read(source: &Path, family: &'static str) -> Result<Self> {
-        let (path, fields) = if source.is_file() {
-            (source.into(), gguf::fields(source)?)
-        } else {
-            let wanted = Wanted::ModelConfig;
-            let path = folder_with(source, wanted)?.join(wanted.file());
-            let fields = object(&path, MODEL_CONFIG)?;
-            (path, fields)
-        };
+        if source.is_file() {
+            let (fields, weights) = gguf::fields(source)?;
+            let file = Self::of_model(source.into(), family, fields);
+            let weights = Some(weights);
+            return Ok(Self { weights, ..file });
+        }
+        let wanted = Wanted::ModelConfig;
+        let path = folder_with(source, wanted)?.join(wanted.file());
+        let fields = object(&path, MODEL_CONFIG)?;
         Ok(Self::of_model(path, family, fields))
+    }
+
+    /// The same file, for the reader of this family.
+    pub(crate) fn of_family(self, family: &'static str) -> Self {
+        Self { family, ..self }
+    }
+
+    /// The tensors, if they are open already, as those of a GGUF file are.
+    pub(crate) fn take_weights(&mut self) -> Option<Weights> {
+        self.weights.take()
     }
 
     /// The fields of the `config.json` of a model.
@@ -70,6 +84,7 @@ impl ConfigFile {
             family,
             fields,
             known: BTreeSet::new(),
+            weights: None,
         }
     }
 
@@ -139,7 +154,8 @@ impl ConfigFile {
         Ok(self.parsed(field, expected, parse)?.unwrap_or(missing))
     }
 
-    fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T> {
+    /// The value of a field, without which the file is refused.
+    pub(crate) fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T> {
         value.ok_or_else(|| PretrainedError::Missing {
             path: self.path.clone(),
             field: field.to_owned(),
@@ -223,13 +239,13 @@ impl ConfigFile {
         Ok(sizes)
     }
 
-    /// A list of numbers, if the field is there and not null.
-    pub(crate) fn list<T: DeserializeOwned>(
+    /// The value of a field, if the field is there and not null.
+    pub(crate) fn value<T: DeserializeOwned>(
         &mut self,
         field: &str,
         expected: &str,
-    ) -> Result<Option<Vec<T>>> {
-        self.parsed(field, expected, |value| Vec::deserialize(value).ok())
+    ) -> Result<Option<T>> {
+        self.parsed(field, expected, |value| T::deserialize(value).ok())
     }
 
     /// A real number, or `missing` if the field is not there. Null is refused, as by transformers.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::{PretrainedError, Result, error::MODEL_CONFIG};
-use crate::weights::{Format, Reason, Weights, ensure, format, gguf_metadata, lfs_pointer};
+use crate::weights::{Format, Reason, Weights, ensure, format, lfs_pointer};
 
 /// The architectures whose tensors have a table.
 const ARCHITECTURES: [&str; 4] = ["bert", "llama", "qwen2", "qwen3"];
@@ -30,18 +30,17 @@ const FIELDS: [(&str, &str); 11] = [
     ("vocab_size", "vocab_size"),
 ];
 
-/// The fields of a file. What its architecture has beyond [`FIELDS`] keeps its name, under which the family refuses it, unless it changes nothing.
-pub(super) fn fields(path: &Path) -> Result<Map<String, Value>> {
+/// The fields of a file, and its tensors. What its architecture has beyond [`FIELDS`] keeps its name, under which the family refuses it, unless it changes nothing.
+pub(super) fn fields(path: &Path) -> Result<(Map<String, Value>, Weights)> {
     read(path).map_err(|reason| PretrainedError::file(path, MODEL_CONFIG, reason))
 }
 
-fn read(path: &Path) -> Result<Map<String, Value>, Reason> {
+fn read(path: &Path) -> Result<(Map<String, Value>, Weights), Reason> {
     if format(path)? != Format::Gguf {
         let no_gguf = "it is no GGUF file; a model of transformers is named by its folder";
         return Err(lfs_pointer(path).unwrap_or(no_gguf.into()).into());
     }
-    let metadata = gguf_metadata(path)?;
-    let weights = Weights::open(path)?;
+    let (metadata, weights) = Weights::open_gguf(path)?;
     let Some(Value::String(architecture)) = metadata.get("general.architecture") else {
         return Err("its metadata do not say the general.architecture".into());
     };
@@ -101,5 +100,5 @@ fn read(path: &Path) -> Result<Map<String, Value>, Reason> {
     if architecture == "llama" && weights.has("blk.0.attn_q.bias") {
         fields.insert("attention_bias".into(), json!(true));
     }
-    Ok(fields)
+    Ok((fields, weights))
 }

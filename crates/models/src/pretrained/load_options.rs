@@ -46,8 +46,9 @@ impl LoadOptions {
         self
     }
 
-    /// Opens the weights of a model whose configuration is supported: those of a name on the Hub are only now downloaded.
-    pub(crate) fn weights(&self, source: &Path) -> Result<Weights> {
+    /// The weights of a model whose configuration is supported, which are `opened` already in a GGUF file: those of a name on the Hub are only now
+    /// downloaded.
+    pub(crate) fn weights(&self, source: &Path, opened: Option<Weights>) -> Result<Weights> {
         if let Some(dtype) = self.dtype
             && (!is_float(dtype.into()) || !self.device.supports_dtype(dtype))
         {
@@ -56,12 +57,11 @@ impl LoadOptions {
                 device: format!("{:?}", self.device),
             });
         }
-        let weights = match source.is_file() {
-            true => source.into(),
-            false => folder_with(source, Wanted::Model)?,
+        let weights = match opened {
+            Some(weights) => weights,
+            None => Weights::open(folder_with(source, Wanted::Model)?)
+                .map_err(|error| PretrainedError::weights(source, error))?,
         };
-        let weights = Weights::open(weights);
-        let weights = weights.map_err(|error| PretrainedError::weights(source, error))?;
         Ok(weights.dtype_if_any(self.dtype))
     }
 }

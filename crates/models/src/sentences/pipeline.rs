@@ -13,7 +13,7 @@ use crate::{
         LoadOptions, MODEL_CONFIG, MODULES, PretrainedError, Result, Wanted, folder_with,
         sentence_modules,
     },
-    weights::gguf_metadata,
+    weights::Weights,
 };
 
 /// The kinds of pooling: their names, what the fields of the older schema add to `pooling_mode_`, in the order in which that puts them side by side.
@@ -163,8 +163,9 @@ fn pooling(folder: &Path, prompts: &Prompts) -> Result<(Vec<Pooling>, usize)> {
 
 /// How the model of a GGUF file pools, if it says so.
 fn pooling_type(path: &Path) -> Result<Option<Pooling>> {
-    let metadata = gguf_metadata(path);
-    let metadata = metadata.map_err(|reason| PretrainedError::file(path, MODEL_CONFIG, reason))?;
+    let opened = Weights::open_gguf(path);
+    let (metadata, _) =
+        opened.map_err(|reason| PretrainedError::file(path, MODEL_CONFIG, reason))?;
     let mut file = files::of_fields(path.into(), metadata);
     file.parsed(POOLING_TYPE, "1 (mean), 2 (cls) or 3 (last)", |value| {
         let found = POOLING_TYPES.iter().find(|(known, _)| *value == *known);

@@ -62,7 +62,7 @@ impl Stage {
         let activation = file.choice("activation_function", &ACTIVATIONS)?;
         let config = LinearConfig::new(inputs, outputs).with_bias(file.flag("bias", true)?);
         file.finish()?;
-        let weights = options.weights(folder)?;
+        let weights = options.weights(folder, None)?;
         let mut layer = config.init(&options.device);
         let loaded = weights.load(&Table::new().linear("", "linear"), &mut layer);
         loaded.map_err(|error| PretrainedError::weights(folder, error))?;

@@ -82,18 +82,12 @@ impl LogMel {
     ///
     /// A Fourier transform of 400 samples for each frame.
     pub fn forward(&self, samples: &[f32], n_frames: usize, device: &Device) -> Tensor<3> {
-        let n_mels = self.bands.len();
-        let numbers = self.numbers(samples, n_frames);
-        Tensor::from_data(TensorData::new(numbers, [1, n_mels, n_frames]), device)
-    }
-
-    /// Bands one after the other.
-    fn numbers(&self, samples: &[f32], n_frames: usize) -> Vec<f32> {
         let samples = &samples[..samples.len().min(HOP * n_frames)];
         if let Err(error) = SpeechError::check(samples) {
             panic!("LogMel: {error}");
         }
-        let mut logs = vec![0.0; self.bands.len() * n_frames];
+        let n_mels = self.bands.len();
+        let mut logs = vec![0.0; n_mels * n_frames];
         let mut frame = self.transform.make_input_vec();
         let mut spectrum = self.transform.make_output_vec();
         let mut scratch = self.transform.make_scratch_vec();
@@ -115,7 +109,8 @@ impl LogMel {
         }
         let greatest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let numbers = logs.iter().map(|log| (log.max(greatest - 8.0) + 4.0) / 4.0);
-        numbers.map(|number| number as f32).collect()
+        let numbers = numbers.map(|number| number as f32).collect::<Vec<f32>>();
+        Tensor::from_data(TensorData::new(numbers, [1, n_mels, n_frames]), device)
     }
 }
 

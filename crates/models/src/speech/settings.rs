@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::languages::{code, known_code};
 use crate::{
     pretrained::{
-        AUDIO_SETTINGS, ConfigFile, GENERATION_SETTINGS, MODEL_CONFIG, PretrainedError, Result,
-        Wanted, object, preprocessor_if_any,
+        AUDIO_SETTINGS, ConfigFile, GENERATION_SETTINGS, MODEL_CONFIG, Result, Wanted, object,
+        preprocessor_if_any,
     },
     whisper::Whisper,
 };
@@ -60,7 +60,7 @@ impl SpeechSettings {
     pub(super) fn of(folder: &Path, model: &Whisper) -> Result<Self> {
         let path = folder.join(FILE);
         let fields = object(&path, GENERATION_SETTINGS)?;
-        let mut file = ConfigFile::of_fields(path.clone(), "Whisper", fields);
+        let mut file = ConfigFile::of_fields(path, "Whisper", fields);
         // Fields that would change the text.
         file.only("do_sample return_timestamps token_healing", json!(false))?;
         file.only("num_beams num_beam_groups num_return_sequences", json!(1))?;
@@ -71,8 +71,8 @@ impl SpeechSettings {
         file.only("encoder_repetition_penalty guidance_scale", json!(1.0))?;
         file.only(ONLY_NULL, Value::Null)?;
         file.ignore(HARMLESS);
-        let max_new_tokens = value(&mut file, "max_new_tokens", "a number of tokens")?;
-        let max_length = value(&mut file, "max_length", "a number of tokens")?;
+        let max_new_tokens = file.value("max_new_tokens", "a number of tokens")?;
+        let max_length = file.value("max_length", "a number of tokens")?;
         let vocab_size = model.vocab_size();
         let token = |value: &Value| {
             let token = u32::deserialize(value).ok()?;
@@ -86,12 +86,9 @@ impl SpeechSettings {
             Value::Array(tokens) => tokens.iter().map(token).collect(),
             one => token(one).map(|token| vec![token]),
         })?;
-        let missing = |field: &str| PretrainedError::Missing {
-            path: path.clone(),
-            field: field.into(),
-            family: "Whisper",
-        };
         let ends = ends.filter(|ends: &Vec<u32>| !ends.is_empty());
+        let start = file.needed("decoder_start_token_id", start)?;
+        let ends = file.needed("eos_token_id", ends)?;
         let suppressed = tokens(&mut file, "suppress_tokens", vocab_size)?;
         let suppressed_first = tokens(&mut file, "begin_suppress_tokens", vocab_size)?;
         let layers = &model.seq2seq.transformer.decoder.layers;
@@ -99,9 +96,9 @@ impl SpeechSettings {
         let heads = heads.map_or(0, |attention| attention.heads.n_heads());
         let upper = layers.len() / 2..layers.len();
         let all = upper.flat_map(|layer| (0..heads).map(move |head| (layer, head)));
-        let alignment_heads = value(&mut file, "alignment_heads", "a list of layers and heads")?;
+        let alignment_heads = file.value("alignment_heads", "a list of layers and heads")?;
         let languages: Option<BTreeMap<String, Value>> =
-            value(&mut file, "lang_to_id", "the tokens of languages")?;
+            file.value("lang_to_id", "the tokens of languages")?;
         let languages = languages.unwrap_or_default();
         let is_multilingual = file.flag("is_multilingual", !languages.is_empty())?;
         let languages = languages.into_iter().filter(|_| is_multilingual);
@@ -109,7 +106,7 @@ impl SpeechSettings {
             languages.filter_map(|(name, id)| Some((code(&name).to_owned(), token(&id)?)));
         let languages: BTreeMap<String, u32> = languages.collect();
         let tasks: Option<BTreeMap<String, Value>> =
-            value(&mut file, "task_to_id", "the tokens of tasks")?;
+            file.value("task_to_id", "the tokens of tasks")?;
         let transcribe = tasks.unwrap_or_default().get("transcribe").and_then(token);
         let known = |value: &Value| known_code(&languages, value.as_str()?);
         file.ignore("language");
@@ -145,8 +142,8 @@ impl SpeechSettings {
         let forced = forced.filter(|&token| (token as usize) < vocab_size);
         file.finish()?;
         Ok(Self {
-            start: start.ok_or_else(|| missing("decoder_start_token_id"))?,
-            ends: ends.ok_or_else(|| missing("eos_token_id"))?,
+            start,
+            ends,
             no_timestamps,
             suppressed,
             suppressed_first,
@@ -235,22 +232,11 @@ fn spoken(
     }
 }
 
-/// The value of a field, if the field is there and not null.
-fn value<T: DeserializeOwned>(
-    file: &mut ConfigFile,
-    field: &str,
-    expected: &str,
-) -> Result<Option<T>> {
-    file.parsed(field, expected, |value| T::deserialize(value).ok())
-}
-
 /// Tokens that are suppressed, as far as the model knows them.
 fn tokens(file: &mut ConfigFile, field: &str, vocab_size: usize) -> Result<Vec<u32>> {
-    let tokens: Vec<i64> = file.list(field, "a list of tokens")?.unwrap_or_default();
-    let known = tokens
-        .into_iter()
-        .filter_map(|token| u32::try_from(token).ok());
-    Ok(known
-        .filter(|&token| (token as usize) < vocab_size)
-        .collect())
+    let tokens: Option<Vec<i64>> = file.value(field, "a list of tokens")?;
+    let tokens = tokens.into_iter().flatten();
+    let known = tokens.filter_map(|token| u32::try_from(token).ok());
+    let known = known.filter(|&token| (token as usize) < vocab_size);
+    Ok(known.collect())
 }

@@ -60,7 +60,7 @@ pub enum TrainError {
     /// A run that was not resumed would replace the checkpoints of another one.
     #[error("{} belongs to another run: resume it, or choose another folder", path.display())]
     AnotherRun {
-        /// The newest checkpoint of the other run.
+        /// A checkpoint of the other run.
         path: PathBuf,
     },
     /// A loss is no longer finite.
@@ -119,17 +119,22 @@ impl<C: Serialize> CheckpointFolder<C> {
         }
     }
 
-    /// Fails unless this is a folder, and unless it is without a newest checkpoint, if it has to be `free`.
+    /// Fails unless this is a folder, and unless it is without checkpoints, if it has to be `free`.
     pub(super) fn check_path(&self, free: bool) -> Result<(), TrainError> {
         let found = fs::metadata(&self.path).map_err(TrainError::of("write into", &self.path))?;
         if !found.is_dir() {
             let reason = io::ErrorKind::NotADirectory.into();
             return Err(TrainError::of("write into", &self.path)(reason));
         }
-        let path = self.path.join(NEWEST_CHECKPOINT);
-        match free && path.exists() {
-            true => Err(TrainError::AnotherRun { path }),
-            false => Ok(()),
+        let mut taken = vec![NEWEST_CHECKPOINT];
+        // Killed between the two names of its first checkpoint, a run leaves the best one and the unfinished newest one, and begins anew.
+        if !aside(NEWEST_CHECKPOINT, &self.path).exists() {
+            taken.push(BEST_CHECKPOINT);
+        }
+        let mut taken = taken.iter().map(|name| self.path.join(name));
+        match taken.find(|path| free && path.exists()) {
+            Some(path) => Err(TrainError::AnotherRun { path }),
+            None => Ok(()),
         }
     }
 
@@ -226,17 +231,6 @@ pub struct Checkpoint<C> {
     path: PathBuf,
 }
 
-impl<C> Checkpoint<C> {
-    /// Whether it lies in this folder.
-    pub(super) fn is_in(&self, folder: &Path) -> bool {
-        let own = self.path.parent().map(fs::canonicalize);
-        match (own, fs::canonicalize(folder)) {
-            (Some(Ok(own)), Ok(folder)) => own == folder,
-            _ => false,
-        }
-    }
-}
-
 impl<C: DeserializeOwned> Checkpoint<C> {
     /// The newest checkpoint of a folder.
     ///
@@ -295,6 +289,15 @@ impl<C: DeserializeOwned> Checkpoint<C> {
 }
 
 impl<C> Checkpoint<C> {
+    /// Whether it lies in this folder.
+    pub(super) fn is_in(&self, folder: &Path) -> bool {
+        let own = self.path.parent().map(fs::canonicalize);
+        match (own, fs::canonicalize(folder)) {
+            (Some(Ok(own)), Ok(folder)) => own == folder,
+            _ => false,
+        }
+    }
+
     /// A part by its name: one of the program's own, `model`, `average`, `optimizer-1`, ...
     ///
     /// # Errors

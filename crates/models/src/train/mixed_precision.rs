@@ -26,11 +26,6 @@ impl<M: Module> MixedPrecision<M> {
         Self { model, dtype }
     }
 
-    /// The type in which steps compute.
-    pub fn dtype(&self) -> FloatDType {
-        self.dtype
-    }
-
     /// The model with copies of its parameters in the type.
     fn cast(&self) -> M {
         let (masters, types) = (Parameters::of(&self.model), Types::of(&self.model));

@@ -139,55 +139,14 @@ where
         Ok(self)
     }
 
-    /// The model after the last step.
-    pub fn model(&self) -> &M {
-        let model = self.model.as_ref();
-        model.expect("the model is only away during a step")
-    }
-
-    /// The moving average, if there is one yet.
-    pub fn average(&self) -> Option<&M> {
-        self.average.as_ref().map(MovingAverage::model)
-    }
-
-    /// The model that is evaluated, without autodiff: the average, or the model after the last step if there is none.
-    pub fn trained(&self) -> M {
-        self.average().unwrap_or(self.model()).valid()
-    }
-
-    /// The steps of an epoch, once one has begun.
-    pub fn epoch_steps(&self) -> usize {
-        self.epoch_steps
-    }
-
-    /// The learning rate of the last step, of parameters in no group of the schedule.
-    pub fn learning_rate(&self) -> f64 {
-        self.learning_rate
-    }
-
-    /// The mean training loss of those steps of the epoch under way whose losses were read, if there are any.
-    pub fn loss(&self) -> Option<f64> {
-        let unread: usize = self.unread.iter().map(|(_, tokens)| tokens).sum();
-        let read = self.state.loss_tokens - unread;
-        (read > 0).then(|| self.state.loss_sum / read as f64)
-    }
-
-    /// Seconds until the end at the speed so far.
-    pub fn seconds_left(&self) -> Option<f64> {
-        let total = last_step(self.config.epochs, self.config.steps, self.epoch_steps)?;
-        let more = total.saturating_sub(self.state.step);
-        (self.state.step > 0 && self.epoch_steps > 0 && !self.state.finished)
-            .then(|| self.state.seconds / self.state.step as f64 * more as f64)
-    }
-
     /// Trains to the end, or until `observe` breaks off. It is called after each step and each evaluation.
     ///
     /// A checkpoint is written at the end of each epoch, every five minutes within one, and when `observe` breaks off.
     ///
     /// # Errors
     ///
-    /// When a checkpoint cannot be written, a loss is no longer finite, or `observe` fails. Before the first step, when the folder does not exist, or has the
-    /// newest checkpoint of another run.
+    /// When a checkpoint cannot be written, a loss is no longer finite, or `observe` fails. Before the first step, when the folder does not exist, or has a
+    /// checkpoint of another run.
     ///
     /// # Panics
     ///
@@ -315,6 +274,49 @@ where
                 step: self.state.step,
             }),
         }
+    }
+}
+
+impl<M: Module, C> Trainer<M, C> {
+    /// The model after the last step.
+    pub fn model(&self) -> &M {
+        let model = self.model.as_ref();
+        model.expect("the model is only away during a step")
+    }
+
+    /// The moving average, if there is one yet.
+    pub fn average(&self) -> Option<&M> {
+        self.average.as_ref().map(MovingAverage::model)
+    }
+
+    /// The model that is evaluated, without autodiff: the average, or the model after the last step if there is none.
+    pub fn trained(&self) -> M {
+        self.average().unwrap_or(self.model()).valid()
+    }
+
+    /// The steps of an epoch, once one has begun.
+    pub fn epoch_steps(&self) -> usize {
+        self.epoch_steps
+    }
+
+    /// The learning rate of the last step, of parameters in no group of the schedule.
+    pub fn learning_rate(&self) -> f64 {
+        self.learning_rate
+    }
+
+    /// The mean training loss of those steps of the epoch under way whose losses were read, if there are any.
+    pub fn loss(&self) -> Option<f64> {
+        let unread: usize = self.unread.iter().map(|(_, tokens)| tokens).sum();
+        let read = self.state.loss_tokens - unread;
+        (read > 0).then(|| self.state.loss_sum / read as f64)
+    }
+
+    /// Seconds until the end at the speed so far.
+    pub fn seconds_left(&self) -> Option<f64> {
+        let total = last_step(self.config.epochs, self.config.steps, self.epoch_steps)?;
+        let more = total.saturating_sub(self.state.step);
+        (self.state.step > 0 && self.epoch_steps > 0 && !self.state.finished)
+            .then(|| self.state.seconds / self.state.step as f64 * more as f64)
     }
 }
 

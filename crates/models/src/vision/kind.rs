@@ -30,22 +30,19 @@ impl Kind {
         let name = name
             .strip_suffix("ImageProcessor")
             .or(name.strip_suffix("FeatureExtractor"))?;
-        let (is_square, crops) = match name {
-            "ViT" => (true, Some(false)),
-            "DeiT" => (true, Some(true)),
-            "Bit" | "CLIP" => (false, Some(true)),
-            "Siglip" => (false, Some(false)),
-            "Segformer" => (true, None),
-            "Detr" => (false, None),
+        let (is_square, crops, filter) = match name {
+            "ViT" => (true, Some(false), FilterType::Triangle),
+            "DeiT" => (true, Some(true), FilterType::CatmullRom),
+            "Bit" | "CLIP" => (false, Some(true), FilterType::CatmullRom),
+            "Siglip" => (false, Some(false), FilterType::CatmullRom),
+            "Segformer" => (true, None, FilterType::Triangle),
+            "Detr" => (false, None, FilterType::Triangle),
             _ => return None,
         };
         Some(Self {
             is_square,
             crops,
-            filter: match name {
-                "ViT" | "Segformer" | "Detr" => FilterType::Triangle,
-                _ => FilterType::CatmullRom,
-            },
+            filter,
             of_detr: name == "Detr",
         })
     }

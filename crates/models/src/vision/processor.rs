@@ -89,12 +89,7 @@ impl ImageProcessor {
             let named = file.parsed(field, KINDS, |value| Kind::of(value.as_str()?))?;
             kind = kind.or(named);
         }
-        let Kind {
-            is_square,
-            crops,
-            filter,
-            of_detr,
-        } = match kind {
+        let kind = match kind {
             Some(kind) => kind,
             None => Kind::beside(&folder_with(source.as_ref(), Wanted::Config)?)?,
         };
@@ -105,16 +100,16 @@ impl ImageProcessor {
         file.ignore("reduce_labels do_reduce_labels");
         // A field of KOSMOS-2, in which true makes both sides those of `size`.
         file.only("use_square_size", json!(false))?;
-        if of_detr {
+        if kind.of_detr {
             // Images are padded to the size of the largest of a batch, and here a batch has one. The last two are fields of labels.
             file.ignore("do_pad pad_and_return_pixel_mask format do_convert_annotations");
             file.only("pad_size", json!(null))?;
         } else {
             file.only("do_pad", json!(false))?;
         }
-        let to_square = file.flag("default_to_square", is_square)? && !of_detr;
+        let to_square = file.flag("default_to_square", kind.is_square)? && !kind.of_detr;
         let mut size = size(&mut file, "size", to_square)?;
-        if of_detr {
+        if kind.of_detr {
             let is_number = file.number_if_any("size").is_ok();
             let longer = file.size_if_any("max_size")?.unwrap_or(LONGEST);
             size = match size {
@@ -137,7 +132,7 @@ impl ImageProcessor {
         })?;
         let does_resize = file.flag("do_resize", true)?;
         file.check("size", size.is_some() || !does_resize, || SIZES)?;
-        let does_crop = file.flag("do_center_crop", crops == Some(true))?;
+        let does_crop = file.flag("do_center_crop", kind.crops == Some(true))?;
         file.check("crop_size", crop.is_some() || !does_crop, || SIZES)?;
         let scale = match file.flag("do_rescale", true)? {
             true => file.number("rescale_factor", 1.0 / 255.0)?,
@@ -163,8 +158,8 @@ impl ImageProcessor {
         };
         Ok(Self {
             size: size.filter(|_| does_resize),
-            filter: named.unwrap_or(filter),
-            crop: crop.filter(|_| does_crop && crops.is_some()),
+            filter: named.unwrap_or(kind.filter),
+            crop: crop.filter(|_| does_crop && kind.crops.is_some()),
             scale,
             mean,
             std,

@@ -6,6 +6,7 @@ use burn::{
     module::{Module, ModuleMapper, Param, ParamId},
     tensor::{Bytes, DType, FloatDType, Tensor, TensorData},
 };
+use serde_json::{Map, Value};
 
 use super::{
     Reason, Table, WeightsError,
@@ -75,6 +76,12 @@ impl Weights {
             tensors,
             options: Options::default(),
         }
+    }
+
+    /// The metadata of a GGUF file by key, in which arrays and long texts are empty, and its tensors.
+    pub(crate) fn open_gguf(path: &Path) -> Result<(Map<String, Value>, Self), Reason> {
+        let (metadata, tensors) = source::open_gguf(path)?;
+        Ok((metadata, Self::of(tensors)))
     }
 
     pub(crate) fn from_burnpack(bytes: Bytes) -> Result<Self, Reason> {

@@ -46,7 +46,7 @@ pub use load::Weights;
 pub use precision::in_int8;
 pub use precision::{in_f16, in_f32};
 pub use save::save;
-pub(crate) use source::{Format, format, gguf_metadata, is_float, lfs_pointer};
+pub(crate) use source::{Format, format, is_float, lfs_pointer};
 #[cfg(feature = "hub")]
 pub(crate) use source::{WEIGHT_FILES, shards};
 pub use table::{Names, Source, Table, ZEROS, same, transposed};

@@ -1,13 +1,8 @@
 //! A run that was killed goes on as if nothing had happened.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, path::Path};
 
-use super::{SMALL, printed, text};
+use super::{printed, small, started, text, wait_for};
 
 /// The loss curve of a run, as its newest checkpoint has stored it.
 fn curve(out: &Path) -> serde_json::Value {
@@ -26,7 +21,7 @@ fn a_run_that_was_killed_and_resumed_has_the_curve_of_one_that_was_not() {
         text(folder);
         // All epochs are trained, whether or not the loss still falls.
         let both = ["--devices", devices];
-        let args = [&SMALL[..], &["--epochs", "4", "--patience", "4"], &both].concat();
+        let args = [&small()[..], &["--epochs", "4", "--patience", "4"], &both].concat();
         let begin = |out| [&["train", "text.txt", "--out", out][..], &args].concat();
         printed(folder, &begin("straight"));
         for kill in 0.. {
@@ -35,25 +30,13 @@ fn a_run_that_was_killed_and_resumed_has_the_curve_of_one_that_was_not() {
                 true => [&resume[..], &both].concat(),
                 false => begin("run"),
             };
-            let mut training = Command::new(env!("CARGO_BIN_EXE_language-model"))
-                .current_dir(folder)
-                .env("BURN_DEVICE", "flex")
-                .args(args)
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
-            let mut printed = BufReader::new(training.stdout.take().unwrap());
-            let mut line = String::new();
-            // After the first epoch, and in the middle of a later one.
-            while kill < 3 && !line.contains(": valid,") {
-                line.clear();
-                assert_ne!(printed.read_line(&mut line).unwrap(), 0);
-            }
             if kill == 3 {
-                std::io::copy(&mut printed, &mut std::io::sink()).unwrap();
-                assert!(training.wait().unwrap().success());
+                printed(folder, &args);
                 break;
             }
+            let (mut training, mut lines) = started(folder, &args);
+            // After the first epoch, and in the middle of a later one.
+            wait_for(": valid,", &mut lines);
             std::thread::sleep(std::time::Duration::from_millis(7 * kill));
             training.kill().unwrap();
             training.wait().unwrap();

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_batch_is_shifted_and_padded() {
     let device = Device::default();
-    let [long, short] = [
+    let samples = [
         Sample {
             source: vec![7, 8],
             target: vec![9, 10, 11],
@@ -15,7 +15,7 @@ fn a_batch_is_shifted_and_padded() {
             target: vec![12],
         },
     ];
-    let batch = batch(&[&long, &short], &device);
+    let batch = batch(&samples, &[0, 1], &device);
     let ids = |tensor: Tensor<2, Int>| tensor.try_into_vec_as::<i64>().unwrap();
     assert_eq!(ids(batch.source), [7, 8, 2, 6, 2, 0]);
     assert_eq!(batch.source_lengths, [3, 2]);

@@ -10,24 +10,7 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
-fn options_may_follow_the_command() {
-    let cli = Cli::parse_from([
-        "translation",
-        "explain",
-        "a b",
-        "--html",
-        "x.html",
-        "--out",
-        "run",
-        "--beam",
-        "4",
-    ]);
+fn the_folder_may_follow_the_command() {
+    let cli = Cli::parse_from(["translation", "evaluate", "--out", "run"]);
     assert_eq!(cli.shared.out, PathBuf::from("run"));
-    let Some(Command::Explain {
-        sentence, search, ..
-    }) = cli.command
-    else {
-        panic!()
-    };
-    assert_eq!((sentence.as_str(), search.beam), ("a b", 4));
 }

@@ -2,6 +2,11 @@
 
 use super::*;
 
+fn pair(source: impl Into<String>, target: impl Into<String>) -> Pair {
+    let (source, target) = (source.into(), target.into());
+    Pair { source, target }
+}
+
 fn read(bytes: &[u8]) -> Result<Vec<Pair>, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("corpus.tsv");
@@ -16,15 +21,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Pair>, String> {
 #[test]
 fn columns_after_the_second_are_ignored() {
     let pairs = read("\u{feff}Go.\tVete.\tCC-BY\r\nHi.\tHola.\n".as_bytes()).unwrap();
-    assert_eq!(pairs.len(), 2);
-    assert_eq!(
-        pairs[0],
-        Pair {
-            source: "Go.".into(),
-            target: "Vete.".into()
-        }
-    );
-    assert_eq!(pairs[1].target, "Hola.");
+    assert_eq!(pairs, [pair("Go.", "Vete."), pair("Hi.", "Hola.")]);
 }
 
 #[test]
@@ -118,12 +115,8 @@ fn a_missing_file_is_named() {
 
 #[test]
 fn no_source_is_in_two_parts_and_nothing_is_lost() {
-    let pairs: Vec<Pair> = (0..101)
-        .map(|i| Pair {
-            source: format!("s{}", i % 37),
-            target: format!("t{i}"),
-        })
-        .collect();
+    let pairs = (0..101).map(|i| pair(format!("s{}", i % 37), format!("t{i}")));
+    let pairs: Vec<Pair> = pairs.collect();
     let split = split(pairs.clone(), 7, 3, "toy").unwrap();
     let held_out: HashSet<&str> = split.held_out.iter().map(|e| e.source.as_str()).collect();
     let validation: HashSet<&str> = split.validation.iter().map(|p| p.source.as_str()).collect();
@@ -143,35 +136,25 @@ fn no_source_is_in_two_parts_and_nothing_is_lost() {
 
 #[test]
 fn too_small_a_corpus_is_refused() {
-    let pairs = vec![Pair {
-        source: "a".into(),
-        target: "b".into(),
-    }];
-    let error = split(pairs, 1, 0, "tiny.tsv").unwrap_err().to_string();
+    let refused = |count: usize, held_out: usize| {
+        let pairs = (0..count).map(|i| pair(i.to_string(), "b")).collect();
+        let error = split(pairs, held_out, 0, "pairs.tsv").unwrap_err();
+        error.to_string()
+    };
     assert_eq!(
-        error,
-        "tiny.tsv: it has 1 distinct sources, and at least 3 are needed"
+        refused(1, 1),
+        "pairs.tsv: it has 1 distinct sources, and at least 3 are needed"
     );
-    let pairs = (0..10).map(|i| Pair {
-        source: i.to_string(),
-        target: "b".into(),
-    });
-    let error = split(pairs.collect(), 5, 0, "small.tsv")
-        .unwrap_err()
-        .to_string();
     assert_eq!(
-        error,
-        "small.tsv: --held-out must be between 1 and 4 (twice as many are set aside, of 10 distinct sources), got 5"
+        refused(10, 5),
+        "pairs.tsv: --held-out must be between 1 and 4 (twice as many are set aside, of 10 distinct sources), got 5"
     );
 }
 
 #[test]
 fn the_fingerprint_sees_where_a_word_ends() {
     let one = |source: &str, target: &str| Split {
-        train: vec![Pair {
-            source: source.into(),
-            target: target.into(),
-        }],
+        train: vec![pair(source, target)],
         ..Split::default()
     };
     assert_ne!(fingerprint(&one("ab", "c")), fingerprint(&one("a", "bc")));

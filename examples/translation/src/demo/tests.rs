@@ -3,8 +3,8 @@
 use burn::tensor::Device;
 
 use super::*;
-use crate::progress::Progress;
 use crate::trainer::Trainer;
+use crate::trainer::tests::{stopped_at, turn};
 
 #[test]
 fn the_command_at_the_end_finds_the_run() {
@@ -18,7 +18,7 @@ fn the_command_at_the_end_finds_the_run() {
 
 #[test]
 fn a_finished_demo_is_kept() {
-    let _turn = crate::trainer::tests::turn();
+    let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     let shared = Shared {
         out: out.path().join("run"),
@@ -33,12 +33,9 @@ fn a_finished_demo_is_kept() {
     drop(lock::prepare(&shared.out).unwrap());
     let mut config = RunConfig::new(&TrainArgs::default()).unwrap();
     let (split, vocabulary) = config.prepare().unwrap();
-    let mut trainer =
-        Trainer::start(config, &split, vocabulary, &target.device, &shared.out).unwrap();
+    let demo = Trainer::start(config, &split, vocabulary, &target.device, &shared.out);
     // The demo after one step, as if it were the last.
-    trainer
-        .run(|state| state.step == 1, &Progress::silent())
-        .unwrap();
+    let mut trainer = stopped_at(1, demo.unwrap());
     trainer.training.state.finished = true;
     trainer.training.save().unwrap();
     let newest =

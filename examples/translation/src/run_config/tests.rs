@@ -23,6 +23,10 @@ fn bad_values_are_named_before_anything_is_read() {
             "--learning-rate 3",
             "--learning-rate must be at most 1, got 3",
         ),
+        (
+            "--vocabulary 100",
+            "--vocabulary must be at least 260 (4 special tokens and 256 bytes), got 100",
+        ),
         ("--average 5", "--average must be at least 10 steps, got 5"),
         ("--data /no/such.tsv", "cannot read /no/such.tsv: "),
     ] {

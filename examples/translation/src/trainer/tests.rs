@@ -19,13 +19,13 @@ mod replicas;
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::*;
-use crate::cli::{Recipe, Schedule};
-use crate::data::Pair;
-use crate::precision::Precision;
-use crate::run_config::DataConfig;
 use burn_attn_models::seq2seq::Seq2SeqConfig;
-use burn_attn_models::train::Clock;
+use burn_attn_models::train::{Clock, CurvePoint};
+
+use super::*;
+use crate::cli::{Recipe, Schedule, TrainArgs};
+use crate::data::Pair;
+use crate::run_config::DataConfig;
 
 /// A corpus that is small, but not so small that an epoch is one batch.
 fn split() -> Split {
@@ -68,16 +68,12 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
             vocabulary: 300,
             seed: 5,
             batch: 7,
-            batch_tokens: None,
             epochs: Some(epochs),
-            steps: None,
-            precision: Precision::F32,
             schedule,
             learning_rate: 1e-2,
             warmup: 5,
             smoothing: 0.1,
-            clip: 1.0,
-            average: None,
+            ..TrainArgs::default().recipe
         },
     }
 }
@@ -134,6 +130,24 @@ fn ticking(tick: f64) -> Clock {
     })
 }
 
-fn stop_at(step: usize) -> impl Fn(&State) -> bool {
-    move |state| state.step == step
+/// Trains until so many steps are done, which is before the end.
+pub fn stopped_at(step: usize, mut trainer: Trainer) -> Trainer {
+    let outcome = trainer.run(|state| state.step == step, &Progress::silent());
+    assert!(matches!(outcome.unwrap(), Outcome::Interrupted(_)));
+    trainer
+}
+
+/// Trains to the end.
+fn finished(mut trainer: Trainer) -> Trainer {
+    let outcome = trainer.run(|_| false, &Progress::silent());
+    assert_eq!(outcome.unwrap(), Outcome::Finished);
+    trainer
+}
+
+/// Two losses for each point of a curve.
+fn losses(curve: &[CurvePoint]) -> Vec<f64> {
+    let points = curve.iter();
+    points
+        .flat_map(|point| [point.train, point.validation])
+        .collect()
 }

@@ -49,12 +49,3 @@ fn a_word_and_its_continuation_look_different() {
         ["␠", "·\u{fffd}", "·\u{fffd}", "·\u{fffd}"]
     );
 }
-
-#[test]
-fn too_small_a_vocabulary_is_refused() {
-    let error = Vocabulary::train(&TEXTS, 100).err().unwrap().to_string();
-    assert_eq!(
-        error,
-        "--vocabulary must be at least 260 (4 special tokens and 256 bytes), got 100"
-    );
-}

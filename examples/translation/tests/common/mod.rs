@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 #[cfg(unix)]
 use std::{
     io::{BufRead, BufReader},
@@ -55,26 +55,24 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// What a command that ends with this exit code has printed, and its errors.
+fn ended(command: &mut Command, code: i32) -> [String; 2] {
+    let output = command.output().unwrap();
+    let [printed, errors] = [&output.stdout, &output.stderr].map(|bytes| text(bytes));
+    assert_eq!(output.status.code(), Some(code), "{printed}{errors}");
+    [printed, errors]
+}
+
 /// The error of a command that could not be carried out.
 pub fn refused(command: &mut Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    assert_eq!(status.code(), Some(1), "{}{}", text(&stdout), text(&stderr));
-    text(&stderr)
+    let [_, errors] = ended(command, 1);
+    errors
 }
 
 /// What a command that was carried out has printed.
 pub fn done(command: &mut Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    assert_eq!(status.code(), Some(0), "{}{}", text(&stdout), text(&stderr));
-    text(&stdout)
+    let [printed, _] = ended(command, 0);
+    printed
 }
 
 /// The loss curve of a run, as its newest checkpoint has stored it.
@@ -88,6 +86,12 @@ pub fn curve(out: &Path) -> serde_json::Value {
 pub fn header(out: &Path) -> serde_json::Value {
     let file = fs::read(out.join("newest.checkpoint")).unwrap();
     serde_json::from_slice(file.split(|&byte| byte == b'\n').next().unwrap()).unwrap()
+}
+
+/// What a report says of the held-out sentences.
+pub fn held_out(report: &Path) -> serde_json::Value {
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    report["held_out"].clone()
 }
 
 /// The longest that a test waits for a line of a training.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::common::{Running, curve, done};
+use super::common::{Running, curve, done, held_out};
 use super::{assert_same, assert_whole, begin, checkpoints, content, resume};
 
 const EPOCHS: usize = 8;
@@ -181,10 +181,4 @@ fn kill(mut running: Running, after: Duration, later: Option<Duration>, out: &Pa
     let status = running.child.wait().unwrap();
     assert!(status.success() || status.signal() == Some(9), "{status}");
     !status.success()
-}
-
-/// What a report says of the held-out sentences.
-fn held_out(report: &Path) -> serde_json::Value {
-    let report: serde_json::Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
-    report["held_out"].clone()
 }

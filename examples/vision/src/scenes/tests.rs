@@ -2,30 +2,15 @@ use std::path::Path;
 
 use super::*;
 
-/// MNIST, if it was fetched.
-fn mnist() -> Option<Mnist> {
+#[test]
+fn scenes_are_what_they_are_said_to_be() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/weights/mnist");
     let folder = Path::new(folder);
     if !folder.is_dir() {
         eprintln!("skipped: weights not fetched");
-        return None;
+        return;
     }
-    Some(Mnist::test(folder).expect("the files of MNIST"))
-}
-
-#[test]
-fn the_test_part_is_the_one_that_models_are_measured_on() {
-    let Some(mnist) = mnist() else { return };
-    let scenes = Scenes::test(&mnist);
-    let scenes: Vec<Scene> = (0..TEST)
-        .map(|number| scenes.scene(&mnist, number))
-        .collect();
-    assert_eq!(fingerprint(&scenes), TEST_FINGERPRINT);
-}
-
-#[test]
-fn scenes_are_what_they_are_said_to_be() {
-    let Some(mnist) = mnist() else { return };
+    let mnist = Mnist::test(folder).expect("the files of MNIST");
     let scenes = Scenes {
         augments: true,
         ..Scenes::unseen(100..200, 0)

@@ -122,37 +122,50 @@ fn models_of_scenes_are_saved_and_read() {
     let _alone = alone();
     let device = Device::default();
     let folder = tempdir().unwrap();
+    let path = folder.path().join("model.bpk");
     let images = Tensor::random([2, 1, 96, 96], Distribution::Default, &device);
     // Coordinates of boxes and logits are near each other in int8 and in f16.
-    let close = |expected: Tensor<3>, actual: Tensor<3>| {
+    let close = |most: f32, expected: Tensor<3>, actual: Tensor<3>| {
         let largest = expected.clone().abs().max().into_scalar::<f32>();
         let apart = (expected - actual).abs().max().into_scalar::<f32>();
         assert!(
-            apart > 0.0 && apart < 0.03 * largest,
+            apart > 0.0 && apart < most * largest,
             "{apart} of {largest}"
         );
     };
+    let detector = || images::model::<SceneDetector>(Some(folder.path()), &device);
+    let refused = || detector().err().expect("there is no model").to_string();
     let model = Objects::init(&device);
     Objects::save(model.clone(), folder.path()).unwrap();
-    let detector: SceneDetector = images::model(Some(folder.path()), &device).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    // A byte for each of 1.6 million parameters, two for those of convolutions and norms.
+    let len = bytes.len();
+    assert!((1_600_000..1_800_000).contains(&len), "{len}");
     let proposals = |model: &Detector| {
-        model.forward(images.clone(), false).layers[0]
-            .logits
-            .clone()
+        let output = model.forward(images.clone(), true);
+        assert_eq!(output.grid, [12, 12]);
+        let weights = output.weights.map(|weights| weights.dims());
+        assert_eq!(weights, Some([2, 8, 10, 144]));
+        let boxes = output.layers.iter().map(|layer| layer.boxes.dims());
+        assert!(boxes.eq([144, 10, 10, 10].map(|count| [2, count, 4])));
+        output.layers[0].logits.clone()
     };
-    close(proposals(&model), proposals(&detector.model));
+    let read = detector().unwrap().model;
+    close(0.02, proposals(&model), proposals(&read));
+    fs::write(&path, &bytes[..len / 2]).unwrap();
+    let broken = refused();
+    assert!(broken.contains("is not such a model"), "{broken}");
     let model = Segments::init(&device);
     Segments::save(model.clone(), folder.path()).unwrap();
     let pixels = |model: &Segformer| model.pixel_logits(images.clone(), [96, 96]);
     let half: ImageSegmenter = images::model(Some(folder.path()), &device).unwrap();
-    close(pixels(&model), pixels(&half.model));
+    close(0.03, pixels(&model), pixels(&half.model));
     assert_eq!(half.labels, segments::labels());
     fs::remove_file(folder.path().join("model.safetensors")).unwrap();
     let int8: ImageSegmenter = images::model(Some(folder.path()), &device).unwrap();
-    close(pixels(&model), pixels(&int8.model));
-    fs::remove_file(folder.path().join("model.bpk")).unwrap();
-    let missing = images::model::<SceneDetector>(Some(folder.path()), &device);
-    let missing = missing.err().expect("there is no model").to_string();
+    close(0.03, pixels(&model), pixels(&int8.model));
+    fs::remove_file(&path).unwrap();
+    let missing = refused();
     assert!(
         missing.starts_with("cannot read ") && missing.contains("model.bpk"),
         "{missing}"

@@ -55,13 +55,9 @@ fn multi_head_attention_reads_a_sequence_as_it_is_alone() {
                 let (queries, keys) = (one(&queries, b, own), one(&keys, b, length));
                 let input = MultiHeadAttentionInput::cross_attention(queries, keys).mask(mask());
                 let alone = module.forward_with_weights(input);
+                let what = format!("{name}, {len_q} queries");
                 for output in [&of_host, &of_device, &both] {
-                    same(
-                        &format!("{name}, {len_q} queries"),
-                        output,
-                        b,
-                        alone.clone(),
-                    );
+                    same(&what, output, b, alone.clone());
                 }
             }
         }
@@ -73,28 +69,20 @@ fn cross_attention_reads_a_sequence_as_it_is_alone() {
     for (name, encoding, mask, device) in cases() {
         let module = cross(encoding, &device);
         let (queries, memory) = (batch(5, 1, &device), batch(LEN, 2, &device));
-        let alone = |b: usize, len: usize| {
-            let memory = module.project_memory(one(&memory, b, LENGTHS[b]));
-            (
-                CrossAttentionInput::new(one(&queries, b, len), memory.clone()).mask(mask()),
-                memory,
-            )
-        };
+        let projected = |b: usize| module.project_memory(one(&memory, b, LENGTHS[b]));
         let input = CrossAttentionInput::new(queries.clone(), memory.clone());
         let input = input.mask(mask()).mask(key_lengths(&device));
         let states = module.forward(input.clone());
         let output = module.forward_with_weights(input);
         close(&name, states, output.states.clone());
         // What was projected for each alone, padded with zeros.
-        let joined = (0..LENGTHS.len()).map(|b| alone(b, 5).1);
-        let joined = joined
-            .reduce(|joined, other| joined.join(other))
-            .expect("sequences");
-        let joined = CrossAttentionInput::new(queries.clone(), joined);
+        let joined = (0..LENGTHS.len()).map(projected).reduce(|a, b| a.join(b));
+        let joined = CrossAttentionInput::new(queries.clone(), joined.expect("sequences"));
         let joined = joined.mask(mask()).mask(key_lengths(&device));
         let joined = module.forward_with_weights(joined);
         for b in 0..LENGTHS.len() {
-            let alone = module.forward_with_weights(alone(b, 5).0);
+            let alone = CrossAttentionInput::new(one(&queries, b, 5), projected(b)).mask(mask());
+            let alone = module.forward_with_weights(alone);
             same(&name, &output, b, alone.clone());
             same(&name, &joined, b, alone);
         }
@@ -120,26 +108,18 @@ fn cross_attention_token_by_token_is_that_of_the_whole_target() {
         let whole = module.forward(input(target.clone()));
         for at in 0..11 {
             let token = module.forward(input(target.clone().narrow(1, at, 1)).offset(at));
-            close(
-                &format!("{name}, token {at}"),
-                token,
-                whole.clone().narrow(1, at, 1),
-            );
+            let expected = whole.clone().narrow(1, at, 1);
+            close(&format!("{name}, token {at}"), token, expected);
         }
         // Each sequence goes on where it stopped: before, in and behind its memory.
         let starts = [1, 8, 6];
         let tokens = |b: usize| target.clone().narrow(0, b, 1).narrow(1, starts[b], 3);
         let three = Tensor::cat((0..3).map(tokens).collect(), 0);
-        let three = module
-            .forward_with_weights(input(three).offset(starts))
-            .states;
+        let three = module.forward_with_weights(input(three).offset(starts));
         for (b, start) in starts.into_iter().enumerate() {
             let expected = whole.clone().narrow(0, b, 1).narrow(1, start, 3);
-            close(
-                &format!("{name}, from {start} on"),
-                one(&three, b, 3),
-                expected,
-            );
+            let what = format!("{name}, from {start} on");
+            close(&what, one(&three.states, b, 3), expected);
         }
     }
 }
@@ -164,11 +144,8 @@ fn with_a_cache_a_sequence_is_what_it_is_alone() {
                 let whole = Tensor::cat(vec![one(&x, b, length), one(&next, b, 3)], 1);
                 let whole = module.forward(input(whole));
                 let what = format!("{encoding_name}, {backend}, sequence {b}");
-                close(
-                    &what,
-                    one(&prompt, b, length),
-                    whole.clone().narrow(1, 0, length),
-                );
+                let start = whole.clone().narrow(1, 0, length);
+                close(&what, one(&prompt, b, length), start);
                 close(&what, one(&tokens, b, 3), whole.narrow(1, length, 3));
             }
         }

@@ -1,9 +1,6 @@
 //! Offsets of the caller, from before the first key to behind the last.
 
-use burn::{
-    module::{Module, ModuleMapper, Param},
-    tensor::{DType, Device, Int, Tensor, TensorData},
-};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn::{
     AttentionBias, AttentionMask, CausalAlignment, CrossAttentionInput, MultiHeadAttentionInput,
     ScoreFunction,
@@ -11,7 +8,7 @@ use burn_attn::{
 };
 use burn_attn_tests::{
     compare::{assert_close, differs, numbers},
-    devices,
+    devices, parameters,
 };
 
 use super::{LEN, LENGTHS, Mask, batch, cases, close, cross, encodings, multi_head, one};
@@ -41,21 +38,19 @@ fn the_caller_wins_over_a_name_and_a_name_over_the_default() {
                 mask.or(AttentionMask::visible(Tensor::from_data(is_last, &device)))
             };
             let united = |mask, offset| of(or_last(mask), offset);
-            close(&name, united(top_left(), None), united(causal(), Some(0)));
-            close(
-                &name,
-                united(top_left(), Some(2)),
-                united(causal(), Some(2)),
-            );
-            close(
-                &name,
-                united(bottom_right(), None),
-                united(causal(), Some(4)),
-            );
+            for (mask, given, meant) in [
+                (top_left(), None, 0),
+                (top_left(), Some(2), 2),
+                (bottom_right(), None, 4),
+            ] {
+                close(
+                    &name,
+                    united(mask.clone(), given),
+                    united(causal(), Some(meant)),
+                );
+                close(&name, of(mask, given), of(causal(), Some(meant)));
+            }
             close(&name, of(causal(), None), of(causal(), Some(4)));
-            close(&name, of(bottom_right(), None), of(causal(), Some(4)));
-            close(&name, of(top_left(), None), of(causal(), Some(0)));
-            close(&name, of(top_left(), Some(2)), of(causal(), Some(2)));
             assert!(differs(&of(causal(), Some(0)), &of(causal(), Some(2))));
 
             let module = cross(encoding, &device);
@@ -66,17 +61,18 @@ fn the_caller_wins_over_a_name_and_a_name_over_the_default() {
                     None => input,
                 })
             };
-            close(&name, of(causal(), None), of(causal(), Some(0)));
-            close(&name, of(bottom_right(), None), of(causal(), Some(4)));
-            close(&name, of(top_left(), None), of(causal(), Some(0)));
-            close(&name, of(bottom_right(), Some(2)), of(causal(), Some(2)));
+            for (mask, given, meant) in [
+                (causal(), None, 0),
+                (bottom_right(), None, 4),
+                (top_left(), None, 0),
+                (bottom_right(), Some(2), 2),
+            ] {
+                close(&name, of(mask, given), of(causal(), Some(meant)));
+            }
             let united = |mask, offset| of(or_last(mask), offset);
-            close(
-                &name,
-                united(bottom_right(), None),
-                united(causal(), Some(4)),
-            );
-            close(&name, united(causal(), None), united(causal(), Some(0)));
+            let of_causal = |offset| united(causal(), Some(offset));
+            close(&name, united(bottom_right(), None), of_causal(4));
+            close(&name, united(causal(), None), of_causal(0));
         }
     }
 }
@@ -165,15 +161,9 @@ fn queries_before_the_first_key_see_nothing() {
 /// Keys and queries of an f64 model turn by angles of one precision, wherever the offset is known.
 #[test]
 fn an_f64_model_rotates_by_f64_angles_from_any_offset() {
-    struct ToF64;
-    impl ModuleMapper for ToF64 {
-        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            parameter.map(|tensor| tensor.cast(DType::F64))
-        }
-    }
     let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(19));
     for (name, device) in devices::cpu() {
-        let module = cross(rotary.clone(), &device).map(&mut ToF64);
+        let module = parameters::wide(cross(rotary.clone(), &device));
         let queries = batch(5, 1, &device).cast(DType::F64);
         let memory = batch(LEN, 2, &device).cast(DType::F64);
         let seen = AttentionMask::window(3, 3);

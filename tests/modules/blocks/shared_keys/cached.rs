@@ -11,6 +11,7 @@ use burn_attn_tests::{
 };
 
 use super::{D_MODEL, LEN, TOLERANCE, block, encodings, stack};
+use crate::cache::one_by_one;
 
 const PIECES: [&[usize]; 3] = [&[LEN], &[1; LEN], &[4, 1, 1, 3, 2]];
 
@@ -31,8 +32,7 @@ fn in_pieces(
 ) -> TensorData {
     let [batch, _, _] = x.dims();
     let mut cache = stack.cache(batch, config);
-    let mut first = 0;
-    let outputs = pieces.iter().map(|&len| {
+    let outputs = one_by_one(pieces, |first, len| {
         let piece = LayerInput::new(x.clone().narrow(1, first, len));
         let piece = match positions {
             Some(positions) => {
@@ -41,10 +41,9 @@ fn in_pieces(
             }
             None => piece,
         };
-        first += len;
         stack.forward_cached(piece, &mut cache)
     });
-    Tensor::cat(outputs.collect(), 1).into_data()
+    outputs.into_data()
 }
 
 fn small() -> KvCacheConfig {

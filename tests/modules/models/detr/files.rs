@@ -13,12 +13,12 @@ use burn_attn_tests::{
     compare::{assert_close_to_largest, assert_same},
     devices,
 };
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{formula, mask, model, small};
 use crate::{
-    models::{folder, language_models::Tensors},
-    weights::contents,
+    models::{folder, read_json},
+    weights::{Contents, contents},
 };
 
 #[test]
@@ -84,21 +84,26 @@ fn backbones_are_read_by_their_name() {
     let written = tempfile::tempdir().expect("a folder");
     let path = written.path().join("model.safetensors");
     save(&detr::table(ResNetNames::Timm), &original, &path).expect("written");
-    let text = fs::read_to_string(folder("detr").join("config.json")).expect("read");
+    let of_detr = read_json(&folder("detr").join("config.json"));
     let nested = json!({"model_type": "timm_backbone", "backbone": "resnet18", "out_indices": [1, 2, 3, 4], "features_only": true});
     let options = json!({"in_chans": 3, "out_indices": [1, 2, 3, 4]});
     for fields in [
         json!({"backbone": "resnet18", "backbone_config": null, "backbone_kwargs": options, "use_timm_backbone": true}),
         json!({"backbone_config": nested, "use_timm_backbone": true}),
     ] {
-        let mut config: Map<String, Value> = serde_json::from_str(&text).expect("JSON");
-        for (field, value) in [("encoder_layers", 1), ("num_queries", 3)] {
-            config.insert(field.into(), value.into());
+        let mut config = of_detr.clone();
+        for (field, value) in [
+            ("encoder_layers", 1),
+            ("num_queries", 3),
+            ("encoder_ffn_dim", 5),
+            ("decoder_ffn_dim", 5),
+        ] {
+            config[field] = value.into();
         }
-        config.extend(fields.as_object().expect("an object").clone());
-        config.extend(["encoder_ffn_dim", "decoder_ffn_dim"].map(|field| (field.into(), 5.into())));
-        let config = Value::from(config).to_string();
-        fs::write(written.path().join("config.json"), config).expect("written");
+        for (field, value) in fields.as_object().expect("an object") {
+            config[field] = value.clone();
+        }
+        fs::write(written.path().join("config.json"), config.to_string()).expect("written");
         let loaded = detr::from_pretrained(written.path(), &device);
         let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
         let [actual, expected] = [loaded, original.clone()].map(|model| {
@@ -128,72 +133,45 @@ fn half_precision_holds_the_whole_model() {
 
 #[test]
 fn what_differs_is_refused() {
-    let refused = |path: [&str; 2], value: Value, expected: &str| {
-        let result = model("detr").changed(|config| {
-            let fields = match path[0] {
-                "" => config,
-                part => config[part].as_object_mut().expect("an object"),
-            };
-            fields.insert(path[1].into(), value);
-        });
-        assert_eq!(
-            result.expect_err("it is refused"),
-            format!("config.json: {expected}")
-        );
-    };
-    refused(
-        ["", "auxiliary_loss"],
-        json!(true),
-        "auxiliary_loss is true, but DETR supports false",
+    model("detr").assert_unsupported(
+        "DETR",
+        [
+            ("auxiliary_loss", json!(true), "false"),
+            ("dilation", json!(true), "false"),
+            ("position_embedding_type", json!("learned"), "\"sine\""),
+            (
+                "decoder_attention_heads",
+                json!(4),
+                "2, as encoder_attention_heads",
+            ),
+        ],
     );
-    refused(
-        ["", "dilation"],
-        json!(true),
-        "dilation is true, but DETR supports false",
-    );
-    refused(
-        ["", "position_embedding_type"],
-        json!("learned"),
-        "position_embedding_type is \"learned\", but DETR supports \"sine\"",
-    );
-    refused(
-        ["", "decoder_attention_heads"],
-        json!(4),
-        "decoder_attention_heads is 4, but DETR supports 2, as encoder_attention_heads",
-    );
-    let part = "backbone_config";
-    refused(
-        [part, "model_type"],
-        json!("swin"),
-        "model_type is \"swin\", but DETR supports resnet, timm_backbone",
-    );
-    refused(
-        [part, "hidden_act"],
-        json!("gelu"),
-        "hidden_act is \"gelu\", but DETR supports \"relu\"",
-    );
-    refused(
-        [part, "out_features"],
-        json!(["stage1"]),
-        "out_features is [\"stage1\"], but DETR supports a list with \"stage2\", the last of its depths",
-    );
-    refused(
-        [part, "out_indices"],
-        json!([1]),
-        "out_indices is [1], but DETR supports a list with 2, the last of its depths",
-    );
-    refused(
-        [part, "depths"],
-        json!([900, 900]),
-        "depths is [900,900], but DETR supports at most 1000 layers",
-    );
-    let unknown = |tensors: &mut Tensors| {
+    for (field, value, supported) in [
+        ("model_type", json!("swin"), "resnet, timm_backbone"),
+        ("hidden_act", json!("gelu"), "\"relu\""),
+        (
+            "out_features",
+            json!(["stage1"]),
+            "a list with \"stage2\", the last of its depths",
+        ),
+        (
+            "out_indices",
+            json!([1]),
+            "a list with 2, the last of its depths",
+        ),
+        ("depths", json!([900, 900]), "at most 1000 layers"),
+    ] {
+        let expected = format!("config.json: {field} is {value}, but DETR supports {supported}");
+        let error = model("detr").changed(|config| config["backbone_config"][field] = value);
+        assert_eq!(error.expect_err("it is refused"), expected);
+    }
+    let unknown = |tensors: &mut Contents| {
         let found = tensors["model.input_projection.bias"].clone();
         tensors.insert("mask_head.conv1.conv.bias".into(), found);
     };
     assert!(model("detr").with(|_| {}, unknown).is_err());
     // How many batches made the statistics does not matter.
-    let counted = |tensors: &mut Tensors| {
+    let counted = |tensors: &mut Contents| {
         let count = ("I64".into(), vec![], vec![0; 8]);
         let name =
             "model.backbone.conv_encoder.model.embedder.embedder.normalization.num_batches_tracked";

@@ -39,18 +39,12 @@ impl Logits for Detr {
     }
 }
 
-fn model(name: &'static str) -> Model<Detr> {
+pub(super) fn model(name: &'static str) -> Model<Detr> {
     Model {
         name,
         from_pretrained: |folder, device| detr::from_pretrained(folder, device),
         table: detr::table(ResNetNames::Transformers),
     }
-}
-
-/// The one with this name.
-pub(super) fn named(name: &str) -> Model<Detr> {
-    let mut models = models().into_iter().map(|(model, _)| model);
-    models.find(|model| model.name == name).expect("a model")
 }
 
 /// The images of `make_detr.py`.
@@ -114,7 +108,8 @@ fn features_states_logits_and_boxes_are_the_references() {
                 continue;
             }
             with_heads += 1;
-            let output = loaded.forward_with_auxiliary(images.clone(), mask.clone());
+            let memory = loaded.encode_images(images, mask.clone());
+            let output = loaded.decode_with_auxiliary(&memory);
             assert_eq!(output.auxiliary.len(), last);
             for (layer, auxiliary) in output.auxiliary.iter().enumerate() {
                 compare(
@@ -124,7 +119,7 @@ fn features_states_logits_and_boxes_are_the_references() {
             }
             compare("logits", output.logits.clone().into_data());
             compare("boxes", output.boxes.clone().into_data());
-            let output = loaded.forward_with_weights(images, mask.clone());
+            let output = loaded.decode_with_weights(&memory);
             let weights = output.cross_weights.last().expect("the last layer's");
             compare("cross_weights", weights.clone().into_data());
             let output = loaded.forward_features(features, mask);
@@ -222,7 +217,8 @@ fn training_changes_all_but_the_norms_of_the_backbone() {
     let model = small().with_backbone(backbone).init(&device);
     let stem = Conv2dConfig::new([1, 3], [3, 3]).init(&device);
     let images = Tensor::random([2, 1, 19, 23], Distribution::Default, &device);
-    let output = model.forward_with_auxiliary(stem.forward(images), None);
+    let memory = model.encode_images(stem.forward(images), None);
+    let output = model.decode_with_auxiliary(&memory);
     let loss =
         output.boxes.sum() + output.logits.exp().sum() + output.auxiliary[0].boxes.clone().sum();
     let gradients = loss.backward();

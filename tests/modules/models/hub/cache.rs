@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::{COMMIT, fill, load, offline, temporary};
+use super::{COMMIT, fill, lacks, load, offline, temporary};
 use crate::models::folder;
 
 #[test]
@@ -48,14 +48,8 @@ fn a_revision_is_a_reference_or_a_commit() {
         let name = format!("organisation/tiny@{revision}");
         assert_eq!(load(&name, &variables), Ok(()));
     }
-    assert_eq!(
-        load("organisation/tiny", &variables),
-        Err(format!(
-            "organisation/tiny is not a folder, and the Hub's cache {} has no config.json of organisation/tiny at main, and HF_HUB_OFFLINE \
-             forbids downloading it",
-            cache.path().display()
-        ))
-    );
+    let expected = lacks(&cache, "config.json");
+    assert_eq!(load("organisation/tiny", &variables), expected);
 }
 
 #[test]
@@ -96,21 +90,10 @@ fn half_a_model_is_not_enough() {
     let weights = snapshot.join("model.safetensors");
     fs::remove_file(&weights).expect("removed");
     let variables = [("HF_HUB_CACHE", cache.path()), offline()];
-    let refused = |file: &str| {
-        Err(format!(
-            "organisation/tiny is not a folder, and the Hub's cache {} has no {file} of organisation/tiny at main, and HF_HUB_OFFLINE \
-             forbids downloading it",
-            cache.path().display()
-        ))
-    };
-    assert_eq!(
-        load("organisation/tiny", &variables),
-        refused("model.safetensors")
-    );
+    let expected = lacks(&cache, "model.safetensors");
+    assert_eq!(load("organisation/tiny", &variables), expected);
     let index = r#"{"weight_map": {"a": "first.safetensors"}}"#;
     fs::write(snapshot.join("model.safetensors.index.json"), index).expect("written");
-    assert_eq!(
-        load("organisation/tiny", &variables),
-        refused("first.safetensors")
-    );
+    let expected = lacks(&cache, "first.safetensors");
+    assert_eq!(load("organisation/tiny", &variables), expected);
 }

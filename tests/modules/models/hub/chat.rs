@@ -3,16 +3,16 @@
 use std::{fs, path::Path};
 
 use super::{
-    CHAT, COMMIT, ENDS, fill_with, load, offline,
+    CHAT, COMMIT, ENDS, assert_downloaded, fill_with, load, offline,
     server::{Server, Serves},
     temporary,
 };
-use crate::models::{folder, tokenizer::WORDS};
+use crate::models::{folder, refused::copied, tokenizer::WORDS};
 
 #[test]
 fn a_chat_gets_template_and_end_tokens() {
     for has_template in [true, false] {
-        let model = temporary();
+        let model = copied("llama", |_| {});
         let path = |file: &str| model.path().join(file);
         let mut files = vec![
             "config.json",
@@ -20,9 +20,6 @@ fn a_chat_gets_template_and_end_tokens() {
             "tokenizer.json",
             "generation_config.json",
         ];
-        for file in &files[..2] {
-            fs::copy(folder("llama").join(file), path(file)).expect("copied");
-        }
         fs::write(path("tokenizer.json"), WORDS).expect("written");
         let ends = r#"{"eos_token_id": 3}"#;
         fs::write(path("generation_config.json"), ends).expect("written");
@@ -32,13 +29,13 @@ fn a_chat_gets_template_and_end_tokens() {
             fs::write(path("tokenizer_config.json"), config).expect("written");
         }
         let server = Server::start(COMMIT, model.path(), &files, Serves::Files);
-        let endpoint = server.url();
-        let endpoint = ("HF_ENDPOINT", Path::new(&endpoint));
+        let url = server.url();
+        let endpoint = ("HF_ENDPOINT", Path::new(&url));
         let expected = has_template.to_string();
         let chat = (CHAT, Path::new(&expected));
         // An empty cache; one that has configuration and weights, as any program may leave it.
         let [empty, filled] = [temporary(), temporary()];
-        fill_with("llama", filled.path(), "main");
+        fill_with(&folder("llama"), &files[..2], filled.path(), "main");
         let refused = [("HF_HUB_CACHE", filled.path()), chat, offline()];
         let reason = load("organisation/tiny", &refused).expect_err("a file is missing");
         assert!(
@@ -51,10 +48,7 @@ fn a_chat_gets_template_and_end_tokens() {
         let ends = (ENDS, Path::new("[2, 3]"));
         assert_eq!(load("organisation/tiny", &[alone, ends, endpoint]), Ok(()));
         for cache in [&empty, &filled] {
-            let cache = ("HF_HUB_CACHE", cache.path());
-            let load = |variables: &[_]| load("organisation/tiny", variables);
-            assert_eq!(load(&[cache, chat, endpoint]), Ok(()));
-            assert_eq!(load(&[cache, chat, offline()]), Ok(()));
+            assert_downloaded(cache, chat, &url);
         }
     }
 }

@@ -5,11 +5,14 @@ use std::{fs, path::Path};
 use serde_json::{Map, Value, json};
 
 use super::{
-    COMMIT, IMAGES, PROGRESS, TOKENIZER, fill, load, offline, printed,
+    COMMIT, IMAGES, PROGRESS, TOKENIZER, assert_downloaded, fill, load, offline, online, printed,
     server::{Request, Server, Serves},
     temporary,
 };
-use crate::models::{folder, refused::copied, tokenizer::WORDS};
+use crate::{
+    models::{folder, refused::copied, tokenizer::WORDS},
+    weights::{contents, write_as},
+};
 
 #[test]
 fn what_is_missing_is_downloaded() {
@@ -80,10 +83,7 @@ fn a_configuration_is_refused_before_its_weights_are_downloaded() {
     let files = ["config.json", "model.safetensors"];
     let server = Server::start(COMMIT, other.path(), &files, Serves::Files);
     let (cache, endpoint) = (temporary(), server.url());
-    let variables = [
-        ("HF_HUB_CACHE", cache.path()),
-        ("HF_ENDPOINT", Path::new(&endpoint)),
-    ];
+    let variables = online(&cache, &endpoint);
     let refused = load("tiny", &variables).expect_err("it is not supported");
     let reason = r#"config.json: model_type is "roberta", but BERT supports bert, albert"#;
     assert!(refused.ends_with(reason), "{refused}");
@@ -98,11 +98,8 @@ fn how_far_a_download_has_come() {
     let files = ["config.json", "model.safetensors"];
     let server = Server::start(COMMIT, &folder("bert"), &files, Serves::Files);
     let (cache, endpoint) = (temporary(), server.url());
-    let variables = [
-        ("HF_HUB_CACHE", cache.path()),
-        ("HF_ENDPOINT", Path::new(&endpoint)),
-        (PROGRESS, Path::new("1")),
-    ];
+    let [of_cache, endpoint] = online(&cache, &endpoint);
+    let variables = [of_cache, endpoint, (PROGRESS, Path::new("1"))];
     let shown = |text: String, file: &str| -> Vec<[u64; 2]> {
         let begins = format!("download {file} ");
         let lines = text.lines().filter_map(|line| line.strip_prefix(&begins));
@@ -127,7 +124,7 @@ fn how_far_a_download_has_come() {
     // Nothing is downloaded, or nobody asked.
     assert!(!printed("tiny", &variables).contains("download "));
     let cache = temporary();
-    let variables = [("HF_HUB_CACHE", cache.path()), variables[1]];
+    let variables = [("HF_HUB_CACHE", cache.path()), endpoint];
     assert!(!printed("tiny", &variables).contains("download "));
 }
 
@@ -142,12 +139,7 @@ fn what_is_not_the_file_is_not_kept() {
             &["config.json", "model.safetensors"],
             serves,
         );
-        let endpoint = server.url();
-        let variables = [
-            ("HF_HUB_CACHE", cache.path()),
-            ("HF_ENDPOINT", Path::new(&endpoint)),
-        ];
-        load("tiny", &variables)
+        load("tiny", &online(&cache, &server.url()))
     };
     let config = fs::metadata(folder("bert").join("config.json")).expect("a file");
     let refused = answer(Serves::Pages).expect_err("no model");
@@ -183,11 +175,8 @@ fn a_cached_commit_is_completed() {
             Serves::Files,
         );
         let endpoint = server.url();
-        let variables = [
-            ("HF_HUB_CACHE", cache.path()),
-            ("HF_ENDPOINT", Path::new(&endpoint)),
-            (TOKENIZER, Path::new("1")),
-        ];
+        let [of_cache, endpoint] = online(&cache, &endpoint);
+        let variables = [of_cache, endpoint, (TOKENIZER, Path::new("1"))];
         assert_eq!(load("organisation/tiny", &variables), Ok(()));
         let of_branch = |request: &Request| request.path.ends_with("/revision/main");
         assert_eq!(server.requests().iter().any(of_branch), asked);
@@ -199,55 +188,30 @@ fn a_cached_commit_is_completed() {
 /// BERT's tensors in one shard, and one of a head, which is ignored, in another.
 #[test]
 fn shards_are_downloaded() {
-    let sharded = temporary();
-    let original = folder("bert");
-    fs::copy(
-        original.join("config.json"),
-        sharded.path().join("config.json"),
-    )
-    .expect("copied");
-    let first = fs::read(original.join("model.safetensors")).expect("read");
-    let len = u64::from_le_bytes(first[..8].try_into().expect("8 bytes"));
-    let header: Map<String, Value> =
-        serde_json::from_slice(&first[8..8 + len as usize]).expect("JSON");
-    let names = header.keys().filter(|name| *name != "__metadata__");
-    let mut files: Map<String, Value> = names
-        .map(|name| (name.clone(), json!("first.safetensors")))
-        .collect();
-    files.insert("cls.bias".into(), json!("second.safetensors"));
-    let header = r#"{"cls.bias":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
-    let len = (header.len() as u64).to_le_bytes();
-    let second = [&len[..], header.as_bytes(), &[0; 4]].concat();
-    let index = json!({ "weight_map": files }).to_string().into_bytes();
-    let files = [
-        ("first.safetensors", first),
-        ("second.safetensors", second),
-        ("model.safetensors.index.json", index),
+    let sharded = copied("bert", |_| {});
+    let names = [
+        "first.safetensors",
+        "second.safetensors",
+        "model.safetensors.index.json",
+        "config.json",
     ];
-    for (file, content) in &files {
-        fs::write(sharded.path().join(file), content).expect("written");
-    }
-    let names: Vec<&str> = files
-        .iter()
-        .map(|(file, _)| *file)
-        .chain(["config.json"])
-        .collect();
+    let [first, second, index, _] = names.map(|name| sharded.path().join(name));
+    fs::rename(sharded.path().join("model.safetensors"), &first).expect("renamed");
+    write_as(&second, vec![("cls.bias", "F32", vec![1], vec![0; 4])]);
+    let shards = contents(&first).into_keys();
+    let shards = shards.map(|name| (name, json!(names[0])));
+    let shards = shards.chain([("cls.bias".into(), json!(names[1]))]);
+    let map: Map<String, Value> = shards.collect();
+    fs::write(index, json!({ "weight_map": map }).to_string()).expect("written");
     let server = Server::start(COMMIT, sharded.path(), &names, Serves::Files);
     let (cache, endpoint) = (temporary(), server.url());
-    let variables = [
-        ("HF_HUB_CACHE", cache.path()),
-        ("HF_ENDPOINT", Path::new(&endpoint)),
-    ];
-    assert_eq!(load("tiny", &variables), Ok(()));
+    assert_eq!(load("tiny", &online(&cache, &endpoint)), Ok(()));
 }
 
 /// A tokenizer comes without the weights, and from a cache that has all but it.
 #[test]
 fn a_tokenizer_is_downloaded_alone() {
-    let with_tokenizer = temporary();
-    for file in ["config.json", "model.safetensors"] {
-        fs::copy(folder("bert").join(file), with_tokenizer.path().join(file)).expect("copied");
-    }
+    let with_tokenizer = copied("bert", |_| {});
     fs::write(with_tokenizer.path().join("tokenizer.json"), WORDS).expect("written");
     let files = ["config.json", "model.safetensors", "tokenizer.json"];
     let server = Server::start(COMMIT, with_tokenizer.path(), &files, Serves::Files);
@@ -255,24 +219,14 @@ fn a_tokenizer_is_downloaded_alone() {
     let [empty, filled] = [temporary(), temporary()];
     fill(filled.path(), "main");
     for cache in [&empty, &filled] {
-        let variables = [
-            ("HF_HUB_CACHE", cache.path()),
-            ("HF_ENDPOINT", Path::new(&endpoint)),
-            (TOKENIZER, Path::new("1")),
-        ];
-        assert_eq!(load("organisation/tiny", &variables), Ok(()));
-        let variables = [variables[0], variables[2], offline()];
-        assert_eq!(load("organisation/tiny", &variables), Ok(()));
+        assert_downloaded(cache, (TOKENIZER, Path::new("1")), &endpoint);
     }
     let requests = server.requests();
     let weights = |request: &Request| request.path.ends_with("model.safetensors");
     assert!(!requests.iter().any(weights), "{requests:?}");
     // With the weights it comes by itself.
     let cache = temporary();
-    let variables = [
-        ("HF_HUB_CACHE", cache.path()),
-        ("HF_ENDPOINT", Path::new(&endpoint)),
-    ];
+    let variables = online(&cache, &endpoint);
     assert_eq!(load("organisation/tiny", &variables), Ok(()));
     let variables = [variables[0], (TOKENIZER, Path::new("1")), offline()];
     assert_eq!(load("organisation/tiny", &variables), Ok(()));
@@ -289,11 +243,8 @@ fn the_kind_of_a_processor_is_downloaded() {
     let files = ["config.json", "preprocessor_config.json"];
     let server = Server::start(COMMIT, model.path(), &files, Serves::Files);
     let (cache, endpoint) = (temporary(), server.url());
-    let variables = [
-        ("HF_HUB_CACHE", cache.path()),
-        ("HF_ENDPOINT", Path::new(&endpoint)),
-        (IMAGES, Path::new("Some(ShorterSide(5))")),
-    ];
+    let [cache, endpoint] = online(&cache, &endpoint);
+    let variables = [cache, endpoint, (IMAGES, Path::new("Some(ShorterSide(5))"))];
     assert_eq!(load("tiny", &variables), Ok(()));
 }
 
@@ -301,11 +252,7 @@ fn the_kind_of_a_processor_is_downloaded() {
 fn one_sentence_says_what_failed() {
     let cache = temporary();
     let refused = |endpoint: &str, name: &str| {
-        let variables = [
-            ("HF_HUB_CACHE", cache.path()),
-            ("HF_ENDPOINT", Path::new(endpoint)),
-        ];
-        let refused = load(name, &variables).expect_err("there is nothing");
+        let refused = load(name, &online(&cache, endpoint)).expect_err("there is nothing");
         let refused = refused.replace(&cache.path().display().to_string(), "CACHE");
         refused.replace(endpoint, "SERVER")
     };

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use super::{
-    COMMIT, LETTERS, load, offline,
+    COMMIT, LETTERS, assert_downloaded, fill_with, load, offline,
     server::{Server, Serves},
     temporary,
 };
@@ -22,17 +22,10 @@ fn letters_come_with_what_says_which_are_special() {
             write("tokenizer_config.json", r#"{"unk_token": "[UNK]"}"#);
         }
         let server = Server::start(COMMIT, model.path(), &files, Serves::Files);
-        let endpoint = server.url();
-        let endpoint = ("HF_ENDPOINT", Path::new(&endpoint));
         let letters = (LETTERS, Path::new(text));
         // An empty cache; one that has the vocabulary alone.
         let [empty, filled] = [temporary(), temporary()];
-        let repository = filled.path().join("models--organisation--tiny");
-        let snapshot = repository.join("snapshots").join(COMMIT);
-        fs::create_dir_all(repository.join("refs")).expect("a folder");
-        fs::create_dir_all(&snapshot).expect("a folder");
-        fs::write(repository.join("refs/main"), COMMIT).expect("written");
-        fs::copy(model.path().join("vocab.json"), snapshot.join("vocab.json")).expect("copied");
+        fill_with(model.path(), &files[..1], filled.path(), "main");
         let refused = [("HF_HUB_CACHE", filled.path()), letters, offline()];
         let reason = load("organisation/tiny", &refused).expect_err("a file is missing");
         assert!(
@@ -40,10 +33,7 @@ fn letters_come_with_what_says_which_are_special() {
             "{reason}"
         );
         for cache in [&empty, &filled] {
-            let cache = ("HF_HUB_CACHE", cache.path());
-            let load = |variables: &[_]| load("organisation/tiny", variables);
-            assert_eq!(load(&[cache, letters, endpoint]), Ok(()));
-            assert_eq!(load(&[cache, letters, offline()]), Ok(()));
+            assert_downloaded(cache, letters, &server.url());
         }
     }
 }

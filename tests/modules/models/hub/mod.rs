@@ -7,7 +7,7 @@ mod letters;
 mod sentences;
 mod server;
 
-use std::{env, fs, path::Path, process::Command};
+use std::{env, error::Error, fs, path::Path, process::Command};
 
 use burn::tensor::{Int, Tensor};
 use burn_attn_models::{
@@ -91,72 +91,53 @@ fn another_process() {
             },
         );
     }
-    if env::var_os(TOKENIZER).is_some() {
-        return match pretrained::tokenizer(&name) {
-            Ok(_) => println!("\n{LOADED}"),
-            Err(error) => println!("\nrefused: {error}"),
-        };
-    }
-    if let Ok(ends) = env::var(ENDS) {
-        let tokenizer = pretrained::tokenizer(&name).expect("a tokenizer");
-        let found = pretrained::end_tokens(&name, &tokenizer).expect("end tokens");
-        assert_eq!(format!("{found:?}"), ends);
-        return println!("\n{LOADED}");
-    }
-    if let Ok(size) = env::var(IMAGES) {
-        let processor = ImageProcessor::from_pretrained(&name).expect("a processor");
-        assert_eq!(format!("{:?}", processor.size), size);
-        return println!("\n{LOADED}");
-    }
-    let device = devices::any();
-    if let Ok(model) = env::var(SENTENCES) {
-        return match SentenceEncoder::from_pretrained(&name, &device) {
-            Ok(encoder) => {
-                assert_vectors(&encoder, &model);
-                println!("\n{LOADED}");
-            }
-            Err(error) => println!("\nrefused: {error}"),
-        };
-    }
-    if let Ok(has_template) = env::var(CHAT) {
-        return match ChatModel::from_pretrained(&name, &device) {
-            Ok(model) => {
-                assert_eq!(model.template.is_some().to_string(), has_template);
-                println!("\n{LOADED}");
-            }
-            Err(error) => println!("\nrefused: {error}"),
-        };
-    }
-    if let Ok(text) = env::var(LETTERS) {
-        return match CtcVocabulary::from_pretrained(&name) {
-            Ok(letters) => {
-                assert_eq!(letters.text(&[1, 2, 3]), text);
-                println!("\n{LOADED}");
-            }
-            Err(error) => println!("\nrefused: {error}"),
-        };
-    }
-    match Bert::from_pretrained(&name, &device) {
-        Ok(bert) => {
-            let values = values();
-            let ints = |name: &str| Tensor::<2, Int>::from_data(values.data(name), &device);
-            let input = BertInput::new(ints("bert.tokens"));
-            let input = input.segments(ints("bert.segments")).lengths(&[7, 4]);
-            let expected = values.tensor("bert.states.1", &device);
-            assert_states(&name, bert.forward(input), expected);
-            println!("\n{LOADED}");
-        }
+    match looked_up(&name) {
+        Ok(()) => println!("\n{LOADED}"),
         Err(error) => println!("\nrefused: {error}"),
     }
 }
 
-/// Puts a model into a cache as the Python library does: files are links to what is named by its content.
-fn fill(cache: &Path, reference: &str) {
-    fill_with("bert", cache, reference);
+/// Loads what the variables ask for, and checks it.
+fn looked_up(name: &str) -> Result<(), Box<dyn Error>> {
+    let device = devices::any();
+    if env::var_os(TOKENIZER).is_some() {
+        pretrained::tokenizer(name)?;
+    } else if let Ok(ends) = env::var(ENDS) {
+        let tokenizer = pretrained::tokenizer(name)?;
+        let found = pretrained::end_tokens(name, &tokenizer)?;
+        assert_eq!(format!("{found:?}"), ends);
+    } else if let Ok(size) = env::var(IMAGES) {
+        let processor = ImageProcessor::from_pretrained(name)?;
+        assert_eq!(format!("{:?}", processor.size), size);
+    } else if let Ok(model) = env::var(SENTENCES) {
+        let encoder = SentenceEncoder::from_pretrained(name, &device)?;
+        assert_vectors(&encoder, &model);
+    } else if let Ok(has_template) = env::var(CHAT) {
+        let model = ChatModel::from_pretrained(name, &device)?;
+        assert_eq!(model.template.is_some().to_string(), has_template);
+    } else if let Ok(text) = env::var(LETTERS) {
+        let letters = CtcVocabulary::from_pretrained(name)?;
+        assert_eq!(letters.text(&[1, 2, 3]), text);
+    } else {
+        let bert = Bert::from_pretrained(name, &device)?;
+        let values = values();
+        let ints = |name: &str| Tensor::<2, Int>::from_data(values.data(name), &device);
+        let input = BertInput::new(ints("bert.tokens"));
+        let input = input.segments(ints("bert.segments")).lengths(&[7, 4]);
+        let expected = values.tensor("bert.states.1", &device);
+        assert_states(name, bert.forward(input), expected);
+    }
+    Ok(())
 }
 
-/// The same with this golden model.
-fn fill_with(model: &str, cache: &Path, reference: &str) {
+/// Puts a model into a cache as the Python library does: files are links to what is named by its content.
+fn fill(cache: &Path, reference: &str) {
+    let files = ["config.json", "model.safetensors"];
+    fill_with(&folder("bert"), &files, cache, reference);
+}
+
+/// The same with these files of another folder.
+fn fill_with(from: &Path, files: &[&str], cache: &Path, reference: &str) {
     let repository = cache.join("models--organisation--tiny");
     let snapshot = repository.join("snapshots").join(COMMIT);
     for folder in ["blobs", "refs"] {
@@ -164,10 +145,9 @@ fn fill_with(model: &str, cache: &Path, reference: &str) {
     }
     fs::create_dir_all(&snapshot).expect("a folder");
     fs::write(repository.join("refs").join(reference), COMMIT).expect("written");
-    for (number, file) in ["config.json", "model.safetensors"].iter().enumerate() {
+    for (number, file) in files.iter().enumerate() {
         let blob = format!("blob{number}");
-        let original = folder(model).join(file);
-        fs::copy(original, repository.join("blobs").join(&blob)).expect("copied");
+        fs::copy(from.join(file), repository.join("blobs").join(&blob)).expect("copied");
         let blob = Path::new("../../blobs").join(blob);
         #[cfg(unix)]
         std::os::unix::fs::symlink(blob, snapshot.join(file)).expect("a link");
@@ -182,4 +162,30 @@ fn temporary() -> TempDir {
 
 fn offline() -> (&'static str, &'static Path) {
     ("HF_HUB_OFFLINE", Path::new("1"))
+}
+
+/// A cache, and a server to fill it from.
+fn online<'a>(cache: &'a TempDir, endpoint: &'a str) -> [(&'static str, &'a Path); 2] {
+    [
+        ("HF_HUB_CACHE", cache.path()),
+        ("HF_ENDPOINT", Path::new(endpoint)),
+    ]
+}
+
+/// What is wanted comes from a server, and is in the cache from then on.
+#[track_caller]
+fn assert_downloaded(cache: &TempDir, wanted: (&str, &Path), endpoint: &str) {
+    for network in [("HF_ENDPOINT", Path::new(endpoint)), offline()] {
+        let variables = [("HF_HUB_CACHE", cache.path()), wanted, network];
+        assert_eq!(load("organisation/tiny", &variables), Ok(()), "{wanted:?}");
+    }
+}
+
+/// The error where a cache has no such file of the model and nothing may be downloaded.
+fn lacks(cache: &TempDir, file: &str) -> Result<(), String> {
+    Err(format!(
+        "organisation/tiny is not a folder, and the Hub's cache {} has no {file} of organisation/tiny at main, and HF_HUB_OFFLINE \
+         forbids downloading it",
+        cache.path().display()
+    ))
 }

@@ -2,12 +2,19 @@
 
 use std::{fs, path::Path};
 
+use tempfile::TempDir;
+
 use super::{
-    COMMIT, SENTENCES, fill, load, offline,
+    COMMIT, SENTENCES, assert_downloaded, fill, lacks, load, offline, online,
     server::{Server, Serves},
     temporary,
 };
 use crate::models::sentences::assembled;
+
+fn server(folder: &TempDir, files: &[String]) -> Server {
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    Server::start(COMMIT, folder.path(), &files, Serves::Files)
+}
 
 /// One that takes the first token's state and has a Dense layer, one whose pooling lies in an odd folder, and one without modules.
 #[test]
@@ -17,23 +24,18 @@ fn sentence_encoders_are_downloaded_whole() {
         fs::create_dir_all(folder.path().join("onnx")).expect("made");
         fs::write(folder.path().join("onnx/model.onnx"), "large").expect("written");
         files.push("onnx/model.onnx".into());
-        let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        let server = Server::start(COMMIT, folder.path(), &files, Serves::Files);
-        let endpoint = server.url();
-        let endpoint = ("HF_ENDPOINT", Path::new(&endpoint));
+        let server = server(&folder, &files);
+        let url = server.url();
         let of_sentences = (SENTENCES, Path::new(name));
         // An empty cache; one that has configuration and weights, as any program may leave it.
         let [empty, filled] = [temporary(), temporary()];
         fill(filled.path(), "main");
         for cache in [&empty, &filled] {
-            let cache = ("HF_HUB_CACHE", cache.path());
-            let load = |variables: &[_]| load("organisation/tiny", variables);
-            assert_eq!(load(&[cache, of_sentences, endpoint]), Ok(()), "{name}");
-            assert_eq!(load(&[cache, of_sentences, offline()]), Ok(()), "{name}");
+            assert_downloaded(cache, of_sentences, &url);
         }
         // With the weights they come by themselves.
         let other = temporary();
-        let cache = ("HF_HUB_CACHE", other.path());
+        let [cache, endpoint] = online(&other, &url);
         assert_eq!(load("organisation/tiny", &[cache, endpoint]), Ok(()));
         let variables = [cache, of_sentences, offline()];
         assert_eq!(load("organisation/tiny", &variables), Ok(()), "{name}");
@@ -52,15 +54,9 @@ fn folders_that_end_in_a_slash() {
     let with_slash = with_slash.replace("_Dense\"", "_Dense//\"");
     assert_eq!(with_slash.len(), text.len() + 3, "{text}");
     fs::write(&modules, with_slash).expect("written");
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let server = Server::start(COMMIT, folder.path(), &files, Serves::Files);
-    let (cache, endpoint) = (temporary(), server.url());
-    let cache = ("HF_HUB_CACHE", cache.path());
+    let server = server(&folder, &files);
     let of_sentences = (SENTENCES, Path::new("labse"));
-    let online = [cache, of_sentences, ("HF_ENDPOINT", Path::new(&endpoint))];
-    assert_eq!(load("organisation/tiny", &online), Ok(()));
-    let offline = [cache, of_sentences, offline()];
-    assert_eq!(load("organisation/tiny", &offline), Ok(()));
+    assert_downloaded(&temporary(), of_sentences, &server.url());
 }
 
 /// How such a model pools is not known.
@@ -70,55 +66,29 @@ fn modules_that_are_not_in_the_cache_are_not_taken_for_none() {
     fill(cache.path(), "main");
     let of_sentences = (SENTENCES, Path::new("plain"));
     let variables = [("HF_HUB_CACHE", cache.path()), of_sentences, offline()];
-    assert_eq!(
-        load("organisation/tiny", &variables),
-        Err(format!(
-            "organisation/tiny is not a folder, and the Hub's cache {} has no modules.json of organisation/tiny at main, and HF_HUB_OFFLINE \
-             forbids downloading it",
-            cache.path().display()
-        ))
-    );
+    let expected = lacks(&cache, "modules.json");
+    assert_eq!(load("organisation/tiny", &variables), expected);
 }
 
-/// A module that is not known is refused before weights are downloaded.
+/// Weights are not downloaded for a module that is not known, nor for a model whose texts cannot be read.
 #[test]
-fn other_modules_are_refused_first() {
+fn other_modules_and_a_missing_tokenizer_are_refused_first() {
+    let refused = |folder: &TempDir, files: Vec<String>, reason: &str| {
+        let server = server(folder, &files);
+        let (cache, endpoint) = (temporary(), server.url());
+        let [cache, endpoint] = online(&cache, &endpoint);
+        let variables = [cache, endpoint, (SENTENCES, Path::new("mean"))];
+        let error = load("organisation/tiny", &variables).expect_err("refused");
+        assert!(error.contains(reason), "{error}");
+        let mut requests = server.requests().into_iter();
+        assert!(!requests.any(|request| request.path.ends_with("model.safetensors")));
+    };
+    let (folder, mut files) = assembled("mean");
+    files.retain(|file| file != "tokenizer.json");
+    refused(&folder, files, "tokenizer.json");
     let (folder, files) = assembled("mean");
     let modules = folder.path().join("modules.json");
     let text = fs::read_to_string(&modules).expect("read");
     fs::write(&modules, text.replace("Normalize", "LSTM")).expect("written");
-    let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let server = Server::start(COMMIT, folder.path(), &files, Serves::Files);
-    let (cache, endpoint) = (temporary(), server.url());
-    let variables = [
-        ("HF_HUB_CACHE", cache.path()),
-        ("HF_ENDPOINT", Path::new(&endpoint)),
-        (SENTENCES, Path::new("mean")),
-    ];
-    let error = load("organisation/tiny", &variables).expect_err("refused");
-    assert!(
-        error.contains("sentence_transformers.models.LSTM"),
-        "{error}"
-    );
-    let mut requests = server.requests().into_iter();
-    assert!(!requests.any(|request| request.path.ends_with("model.safetensors")));
-}
-
-/// Nor are weights downloaded for a model whose texts cannot be read.
-#[test]
-fn a_missing_tokenizer_is_found_first() {
-    let (folder, files) = assembled("mean");
-    let files = files.iter().map(String::as_str);
-    let files: Vec<&str> = files.filter(|file| *file != "tokenizer.json").collect();
-    let server = Server::start(COMMIT, folder.path(), &files, Serves::Files);
-    let (cache, endpoint) = (temporary(), server.url());
-    let variables = [
-        ("HF_HUB_CACHE", cache.path()),
-        ("HF_ENDPOINT", Path::new(&endpoint)),
-        (SENTENCES, Path::new("mean")),
-    ];
-    let error = load("organisation/tiny", &variables).expect_err("refused");
-    assert!(error.contains("tokenizer.json"), "{error}");
-    let mut requests = server.requests().into_iter();
-    assert!(!requests.any(|request| request.path.ends_with("model.safetensors")));
+    refused(&folder, files, "sentence_transformers.models.LSTM");
 }

@@ -10,7 +10,10 @@ use burn_attn_tests::{devices, golden};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{super::gguf::insert, assembled, assert_rows, assert_vectors, golden_models};
+use super::{
+    super::gguf::{insert, written},
+    assembled, assert_rows, assert_vectors, golden_models,
+};
 
 /// A GGUF file whose metadata say how to pool, with a tokenizer beside it.
 fn gguf(pooling_type: Option<u32>) -> (TempDir, PathBuf) {
@@ -18,9 +21,7 @@ fn gguf(pooling_type: Option<u32>) -> (TempDir, PathBuf) {
     if let Some(pooling_type) = pooling_type {
         insert(&mut bytes, "bert.pooling_type", pooling_type);
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("model.gguf");
-    fs::write(&path, bytes).expect("written");
+    let (folder, path) = written(bytes);
     let tokenizer = golden::path("sentences").join("tokenizer.json");
     fs::copy(tokenizer, folder.path().join("tokenizer.json")).expect("copied");
     (folder, path)

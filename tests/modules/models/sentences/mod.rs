@@ -3,7 +3,7 @@
 mod gguf;
 mod refused;
 
-use std::{fs, path::Path};
+use std::fs;
 
 use burn::tensor::{DType, FloatDType, TensorData};
 use burn_attn_models::{
@@ -14,7 +14,7 @@ use burn_attn_tests::{compare::assert_close_to_largest, devices, golden};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::folder;
+use super::{folder, read_json};
 
 /// Largest difference, relative to the largest number of the vectors.
 const TOLERANCE: f64 = 1e-5;
@@ -25,13 +25,8 @@ const KINDS: [(&str, Prompt); 3] = [
     ("document", Prompt::Document),
 ];
 
-fn read(path: &Path) -> Value {
-    let text = fs::read_to_string(path).expect("a file");
-    serde_json::from_str(&text).expect("JSON")
-}
-
 fn golden_models() -> Value {
-    read(&golden::path("sentences").join("models.json"))
+    read_json(&golden::path("sentences").join("models.json"))
 }
 
 /// The folder of a model, and the names of its files.

@@ -6,18 +6,19 @@ use burn_attn_models::sentences::{Prompt, SentenceEncoder};
 use burn_attn_tests::devices;
 use serde_json::{Value, json};
 
-use super::{assembled, read};
+use super::{
+    super::{change_json, read_json},
+    assembled,
+};
 
 /// The error of a model one of whose files is changed.
 fn refused(name: &str, file: &str, change: impl FnOnce(&mut Value)) -> String {
     let (copy, _) = assembled(name);
     let path = copy.path().join(file);
-    let mut content = match path.exists() {
-        true => read(&path),
-        false => json!({}),
-    };
-    change(&mut content);
-    fs::write(path, content.to_string()).expect("written");
+    if !path.exists() {
+        fs::write(&path, "{}").expect("written");
+    }
+    change_json(&path, change);
     let error = SentenceEncoder::from_pretrained(copy.path(), &devices::any());
     let error = error.expect_err("it is refused").to_string();
     error.replace(&format!("{}/", copy.path().display()), "")
@@ -81,150 +82,130 @@ fn files_are_called_what_they_are() {
 
 #[test]
 fn what_would_change_vectors_is_refused_by_name() {
-    let cases = [
+    let pooling = "1_Pooling/config.json";
+    let dense = "2_Dense/config.json";
+    let transformer = "sentence_bert_config.json";
+    let encoder = "config_sentence_transformers.json";
+    for (name, file, field, value, supported) in [
         (
             "list",
-            "1_Pooling/config.json",
+            pooling,
             "pooling_mode",
             json!("first"),
-            "pooling_mode is \"first\", but SentenceEncoder supports cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or a list of them",
+            "cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or a list of them",
         ),
-        (
-            "list",
-            "1_Pooling/config.json",
-            "pooling_mode",
-            json!([]),
-            "pooling_mode is [], but",
-        ),
-        (
-            "mean",
-            "1_Pooling/config.json",
-            "pooling_mode_second",
-            json!(true),
-            "SentenceEncoder does not know pooling_mode_second",
-        ),
+        ("list", pooling, "pooling_mode", json!([]), "cls, max, "),
         (
             "prompts",
-            "1_Pooling/config.json",
+            pooling,
             "include_prompt",
             json!(false),
-            "include_prompt is false, but SentenceEncoder supports true where there are prompts",
-        ),
-        (
-            "mean",
-            "1_Pooling/config.json",
-            "word_embedding_dimension",
-            json!(13),
-            "hidden_size is 12, but SentenceEncoder supports 13, as its Pooling says",
+            "true where there are prompts",
         ),
         (
             "labse",
-            "2_Dense/config.json",
+            dense,
             "activation_function",
             json!("custom.Swish"),
-            "activation_function is \"custom.Swish\", but SentenceEncoder supports torch.nn.modules.activation.Tanh, torch.nn",
+            "torch.nn.modules.activation.Tanh, torch.nn",
         ),
+        ("labse", dense, "use_residual", json!(true), "false"),
         (
             "labse",
-            "2_Dense/config.json",
-            "use_residual",
-            json!(true),
-            "use_residual is true, but SentenceEncoder supports false",
-        ),
-        (
-            "labse",
-            "2_Dense/config.json",
+            dense,
             "in_features",
             json!(13),
-            "in_features is 13, but SentenceEncoder supports 12 (the width so far)",
+            "12 (the width so far)",
         ),
         (
             "labse",
-            "2_Dense/config.json",
+            dense,
             "module_input_name",
             json!("token_embeddings"),
-            "module_input_name is \"token_embeddings\", but",
+            "\"sentence_embedding\"",
         ),
         (
             "saved",
             "3_Normalize/config.json",
             "module_output_name",
             json!("token_embeddings"),
-            "module_output_name is \"token_embeddings\", but",
+            "\"sentence_embedding\"",
         ),
         (
             "mean",
-            "sentence_bert_config.json",
+            transformer,
             "transformer_task",
             json!("fill-mask"),
-            "transformer_task is \"fill-mask\", but",
+            "\"feature-extraction\"",
         ),
+        ("mean", transformer, "query_length", json!(7), "null"),
         (
             "mean",
-            "sentence_bert_config.json",
-            "query_length",
-            json!(7),
-            "query_length is 7, but",
-        ),
-        (
-            "mean",
-            "sentence_bert_config.json",
+            transformer,
             "model_args",
             json!({"layers": 1}),
-            "model_args is {\"layers\":1}, but",
+            "{}",
+        ),
+        (
+            "prompts",
+            encoder,
+            "default_prompt_name",
+            json!("third"),
+            "the name of a prompt",
+        ),
+        (
+            "prompts",
+            encoder,
+            "prompts",
+            json!(["a"]),
+            "a text for each name",
         ),
         (
             "mean",
-            "sentence_bert_config.json",
+            encoder,
+            "model_type",
+            json!("SparseEncoder"),
+            "\"SentenceTransformer\"",
+        ),
+        ("mean", encoder, "truncate_dim", json!(0), "1 or more"),
+    ] {
+        let expected = format!("{field} is {value}, but SentenceEncoder supports {supported}");
+        let error = refused(name, file, |content| content[field] = value);
+        assert!(error.contains(&expected), "{error}");
+    }
+    for (file, field, value, expected) in [
+        (
+            pooling,
+            "pooling_mode_second",
+            json!(true),
+            "SentenceEncoder does not know pooling_mode_second",
+        ),
+        (
+            pooling,
+            "word_embedding_dimension",
+            json!(13),
+            "hidden_size is 12, but SentenceEncoder supports 13, as its Pooling says",
+        ),
+        (
+            transformer,
             "tokenizer_args",
             json!({"strip": 1}),
             "SentenceEncoder does not know strip",
         ),
         (
-            "mean",
-            "sentence_bert_config.json",
+            transformer,
             "max_seq_length",
             json!(2),
             "tokenizer.json cannot be read as a tokenizer: it puts 2 tokens around a text, and the model reads at most 2",
         ),
         (
-            "prompts",
-            "config_sentence_transformers.json",
-            "default_prompt_name",
-            json!("third"),
-            "default_prompt_name is \"third\", but SentenceEncoder supports the name of a prompt",
-        ),
-        (
-            "prompts",
-            "config_sentence_transformers.json",
-            "prompts",
-            json!(["a"]),
-            "prompts is [\"a\"], but SentenceEncoder supports a text for each name",
-        ),
-        (
-            "mean",
-            "config_sentence_transformers.json",
-            "model_type",
-            json!("SparseEncoder"),
-            "model_type is \"SparseEncoder\", but",
-        ),
-        (
-            "mean",
-            "config_sentence_transformers.json",
-            "truncate_dim",
-            json!(0),
-            "truncate_dim is 0, but",
-        ),
-        (
-            "mean",
-            "config_sentence_transformers.json",
+            encoder,
             "layers",
             json!(1),
             "SentenceEncoder does not know layers",
         ),
-    ];
-    for (name, file, field, value, expected) in cases {
-        let error = refused(name, file, |content| content[field] = value);
+    ] {
+        let error = refused("mean", file, |content| content[field] = value);
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -232,11 +213,10 @@ fn what_would_change_vectors_is_refused_by_name() {
 #[test]
 fn a_text_that_the_model_cannot_read_is_refused() {
     let (copy, _) = assembled("mean");
-    let path = copy.path().join("tokenizer.json");
-    let mut tokenizer = read(&path);
-    tokenizer["post_processor"] = json!(null);
-    tokenizer["model"]["vocab"]["moon"] = json!(23);
-    fs::write(path, tokenizer.to_string()).expect("written");
+    change_json(&copy.path().join("tokenizer.json"), |tokenizer| {
+        tokenizer["post_processor"] = json!(null);
+        tokenizer["model"]["vocab"]["moon"] = json!(23);
+    });
     let encoder = SentenceEncoder::from_pretrained(copy.path(), &devices::any());
     let encoder = encoder.expect("a model");
     let refused = |texts: &[&str]| {
@@ -271,7 +251,7 @@ fn odd_values_do_not_panic() {
         };
         for file in files.iter().filter(is_ours) {
             let path = copy.path().join(file);
-            let original = read(&path);
+            let original = read_json(&path);
             let is_list = original.is_array();
             let of = if is_list { &original[1] } else { &original };
             for field in of.as_object().expect("fields").keys() {

@@ -6,7 +6,7 @@ use burn_attn_tests::{compare::assert_close_to_largest, devices};
 use serde_json::{Map, Value, json};
 
 use super::{NEW_TOKENS, Texts, first, gated, tokens};
-use crate::models::language_models::Tensors;
+use crate::weights::Contents;
 
 #[test]
 fn published_files_have_fewer_fields() {
@@ -48,11 +48,12 @@ fn missing_fields_are_those_of_the_first_t5() {
     // So long that distances above 64 and above 128 are in it.
     let source = TensorData::new((0..149).map(|at| at % 23).collect(), [1, 149]);
     let memory = |field: &str, value: Option<Value>| {
-        let model = first().changed(|config| match value {
-            Some(value) => drop(config.insert(field.into(), value)),
-            None => drop(config.remove(field).expect("a field")),
-        });
-        let model = model.unwrap_or_else(|error| panic!("{error}"));
+        let model = first()
+            .changed(|config| match value {
+                Some(value) => drop(config.insert(field.into(), value)),
+                None => drop(config.remove(field).expect("a field")),
+            })
+            .expect("a model");
         let source = Tensor::<2, Int>::from_data(source.clone(), &device);
         model.encode(source, &[149]).states.into_data()
     };
@@ -73,16 +74,14 @@ fn nulls_are_refused_as_by_the_reference() {
         ("relative_attention_max_distance", "a whole number"),
         ("layer_norm_epsilon", "a number"),
     ] {
-        let expected = format!("config.json: {field} is null, but T5 supports {supported}");
-        first().assert_refused(field, Value::Null, &expected);
+        first().assert_unsupported("T5", [(field, Value::Null, supported)]);
     }
 }
 
 #[test]
 fn outputs_are_as_long_as_a_file_says() {
     assert_eq!(first().load(&devices::any()).max_len(), 512);
-    let shorter = first().changed(|config| drop(config.insert("n_positions".into(), json!(5))));
-    let shorter = shorter.unwrap_or_else(|error| panic!("{error}"));
+    let shorter = first().set("n_positions", 5).expect("a model");
     assert_eq!(shorter.max_len(), 5);
     // Sources may be longer: there is no table of positions.
     let texts = Texts::new(&first().values(), &devices::any());
@@ -95,7 +94,7 @@ fn outputs_are_as_long_as_a_file_says() {
 
 #[test]
 fn older_files_have_more_tensors() {
-    let copies = |tensors: &mut Tensors| {
+    let copies = |tensors: &mut Contents| {
         let shared = tensors["shared.weight"].clone();
         for stack in ["encoder", "decoder"] {
             tensors.insert(format!("{stack}.embed_tokens.weight"), shared.clone());
@@ -132,9 +131,8 @@ fn the_head_is_the_files() {
     assert!(error.contains("lm_head.weight"), "{error}");
 
     // A table that is the head and not scaled, as `transformers` 5 makes and writes it.
-    let without_head = |tensors: &mut Tensors| drop(tensors.remove("lm_head.weight"));
-    let tied = gated().with(|_| {}, without_head);
-    let tied = tied.unwrap_or_else(|error| panic!("{error}"));
+    let without_head = |tensors: &mut Contents| drop(tensors.remove("lm_head.weight"));
+    let tied = gated().with(|_| {}, without_head).expect("a model");
     assert!(tied.head.is_none() && gated().load(&devices::any()).head.is_some());
     let states = Tensor::<2>::from_data(
         TensorData::new((0..24u8).map(f32::from).collect(), [2, 12]),
@@ -157,32 +155,22 @@ fn the_head_is_the_files() {
 
 #[test]
 fn one_sentence_names_the_field() {
-    let refused = [
-        (
-            "model_type",
-            json!("mt5"),
-            r#"model_type is "mt5", but T5 supports "t5""#,
-        ),
-        (
-            "feed_forward_proj",
-            json!("gated-mish"),
-            r#"feed_forward_proj is "gated-mish", but T5 supports relu, gelu, gelu_new, silu, gated-gelu, gated-gelu_new, gated-relu, gated-silu"#,
-        ),
-        (
-            "dense_act_fn",
-            json!("gelu"),
-            r#"dense_act_fn is "gelu", but T5 supports "relu""#,
-        ),
-        (
-            "is_gated_act",
-            json!(true),
-            "is_gated_act is true, but T5 supports false",
-        ),
-        (
-            "is_decoder",
-            json!(true),
-            "is_decoder is true, but T5 supports false",
-        ),
+    first().assert_unsupported(
+        "T5",
+        [
+            ("model_type", json!("mt5"), "\"t5\""),
+            (
+                "feed_forward_proj",
+                json!("gated-mish"),
+                "relu, gelu, gelu_new, silu, gated-gelu, gated-gelu_new, gated-relu, gated-silu",
+            ),
+            ("dense_act_fn", json!("gelu"), "\"relu\""),
+            ("is_gated_act", json!(true), "false"),
+            ("is_decoder", json!(true), "false"),
+            ("num_layers", json!(0), "1 to 10000 layers"),
+        ],
+    );
+    for (field, value, expected) in [
         (
             "tie_word_embeddings",
             json!(false),
@@ -203,14 +191,8 @@ fn one_sentence_names_the_field() {
             json!(1.5),
             "Seq2SeqConfig: dropout must be in [0, 1), got 1.5",
         ),
-        (
-            "num_layers",
-            json!(0),
-            "num_layers is 0, but T5 supports 1 to 10000 layers",
-        ),
         ("layer_types", json!([]), "T5 does not know layer_types"),
-    ];
-    for (field, value, expected) in refused {
+    ] {
         first().assert_refused(field, value, &format!("config.json: {expected}"));
     }
     for field in [

@@ -14,7 +14,7 @@ use burn_attn_models::{
     wav2vec2::{self, Wav2Vec2, Wav2Vec2Config},
 };
 use burn_attn_tests::{
-    compare::{assert_close_to_largest, assert_same, difference_to_largest},
+    compare::{assert_close_to_largest, assert_same},
     devices,
     golden::GoldenFile,
 };
@@ -22,6 +22,7 @@ use burn_attn_tests::{
 use super::{
     assert_states, folder,
     language_models::{Logits, Model},
+    load_options::{assert_like, numbers},
 };
 
 /// Samples of the recordings; the rest of the second row is padding.
@@ -37,7 +38,7 @@ impl Logits for Wav2Vec2 {
     }
 }
 
-fn models() -> [Model<Wav2Vec2>; 3] {
+pub(super) fn models() -> [Model<Wav2Vec2>; 3] {
     let table = wav2vec2::table();
     [
         ("wav2vec2", table.clone()),
@@ -49,12 +50,6 @@ fn models() -> [Model<Wav2Vec2>; 3] {
         from_pretrained: |folder, device| wav2vec2::from_pretrained(folder, device),
         table,
     })
-}
-
-/// The one with this name.
-pub(super) fn named(name: &str) -> Model<Wav2Vec2> {
-    let mut models = models().into_iter();
-    models.find(|model| model.name == name).expect("a model")
 }
 
 fn samples(values: &GoldenFile, device: &Device) -> Tensor<2> {
@@ -178,17 +173,12 @@ fn half_precision_is_close() {
     let device = devices::any();
     for model in models() {
         let samples = samples(&model.values(), &device);
-        let exact = model.load(&device).forward(samples.clone(), None);
-        let exact: Vec<f64> = exact.into_data().iter().collect();
+        let exact = numbers(model.load(&device).forward(samples.clone(), None));
         for (dtype, tolerance) in [(FloatDType::F16, 0.01), (FloatDType::BF16, 0.05)] {
             let options = LoadOptions::new(&device).dtype(dtype);
             let loaded = wav2vec2::from_pretrained(folder(model.name), options).expect("loaded");
             let states = loaded.forward(samples.clone(), None);
-            assert_eq!(states.dtype(), dtype.into());
-            let states: Vec<f64> = states.into_data().iter().collect();
-            let difference = difference_to_largest(&states, &exact);
-            println!("{} in {dtype:?}: {difference:.1e}", model.name);
-            assert!(difference < tolerance, "{dtype:?}: {difference}");
+            assert_like(model.name, states, &exact, (dtype.into(), tolerance));
         }
     }
 }

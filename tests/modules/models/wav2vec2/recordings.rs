@@ -11,7 +11,10 @@ use burn_attn_tests::{
 };
 use serde_json::{Value, json};
 
-use super::{super::folder, LENGTHS};
+use super::{
+    super::{folder, read_json},
+    LENGTHS,
+};
 
 #[test]
 fn recordings_are_normalised_as_by_the_reference() {
@@ -76,11 +79,10 @@ fn recordings_are_normalised_as_by_the_reference() {
 fn settings_of_recordings_that_are_refused() {
     let changed = |field: &str, value: Value| {
         let copy = tempfile::tempdir().expect("a folder");
-        let path = copy.path().join("preprocessor_config.json");
-        let text = fs::read_to_string(folder("wav2vec2").join("preprocessor_config.json"));
-        let mut settings: Value = serde_json::from_str(&text.expect("read")).expect("JSON");
+        let file = "preprocessor_config.json";
+        let mut settings = read_json(&folder("wav2vec2").join(file));
         settings[field] = value;
-        fs::write(&path, settings.to_string()).expect("written");
+        fs::write(copy.path().join(file), settings.to_string()).expect("written");
         AudioProcessor::from_pretrained(copy.path()).map_err(|error| error.to_string())
     };
     assert!(changed("processor_class", json!("Wav2Vec2Processor")).is_ok());
@@ -146,8 +148,8 @@ fn settings_of_recordings_beside_those_of_texts() {
 
 #[test]
 fn letters_of_tokens_are_the_references() {
-    let cases = fs::read_to_string(folder("ctc_letters.json")).expect("read");
-    let cases: Vec<Value> = serde_json::from_str(&cases).expect("JSON");
+    let cases: Vec<Value> =
+        serde_json::from_value(read_json(&folder("ctc_letters.json"))).expect("cases");
     assert_eq!(cases.len(), 26);
     for case in cases {
         let folder = tempfile::tempdir().expect("a folder");

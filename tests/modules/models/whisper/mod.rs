@@ -1,7 +1,7 @@
 //! Whisper against `transformers`.
 
 mod prompts;
-mod speech;
+pub(super) mod speech;
 
 use std::f64::consts::PI;
 
@@ -11,16 +11,13 @@ use burn_attn_models::{
     speech::LogMel,
     whisper::{self, Whisper},
 };
-use burn_attn_tests::{
-    compare::{assert_close_to_largest, difference_to_largest},
-    devices,
-    golden::GoldenFile,
-    sentence,
-};
+use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile, sentence};
+use serde_json::json;
 
 use super::{
     TOLERANCE, assert_states, folder,
     language_models::{Logits, Model},
+    load_options::{assert_like, numbers},
 };
 
 /// Samples of the recordings of the golden values, and their frames.
@@ -93,17 +90,13 @@ fn it_is_written_back_bit_for_bit() {
 fn half_precision() {
     let exact = model().load(&devices::any());
     let spectrogram = LogMel::new(8).forward(&recording(0), FRAMES, &devices::any());
-    let exact = exact.encode(spectrogram.clone()).states.into_data();
-    let exact: Vec<f64> = exact.iter().collect();
+    let exact = numbers(exact.encode(spectrogram.clone()).states);
     // `transformers` is off by 0.015 and 0.19.
     for (dtype, tolerance) in [(FloatDType::F16, 0.02), (FloatDType::BF16, 0.2)] {
         let options = LoadOptions::new(&devices::any()).dtype(dtype);
         let model = whisper::from_pretrained(folder("whisper"), options).unwrap();
         let states = model.encode(spectrogram.clone()).states;
-        assert_eq!(states.dtype(), dtype.into());
-        let states: Vec<f64> = states.into_data().iter().collect();
-        let difference = difference_to_largest(&states, &exact);
-        assert!(difference < tolerance, "{dtype:?}: {difference}");
+        assert_like("Whisper", states, &exact, (dtype.into(), tolerance));
     }
 }
 
@@ -154,14 +147,10 @@ fn sizes_that_do_not_fit_are_refused() {
         let spectrogram = Tensor::zeros(shape, &device);
         assert_eq!(sentence(|| loaded.encode(spectrogram)), expected);
     }
-    let error = model().changed(|config| {
-        config.insert("decoder_attention_heads".into(), 4.into());
-    });
-    let error = error.expect_err("it is refused");
-    assert!(
-        error.ends_with(
-            "decoder_attention_heads is 4, but Whisper supports 3, as encoder_attention_heads"
-        ),
-        "{error}"
+    let other = (
+        "decoder_attention_heads",
+        json!(4),
+        "3, as encoder_attention_heads",
     );
+    model().assert_unsupported("Whisper", [other]);
 }

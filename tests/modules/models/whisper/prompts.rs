@@ -1,24 +1,20 @@
 //! The tokens before a text, as files of several releases say them.
 
-use std::fs;
-
 use burn_attn_models::speech::SpeechRecognizer;
 use burn_attn_tests::devices;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
+    super::change_json,
     model, recording,
     speech::{recognizer, set, with_settings},
 };
 
-/// Sets a field of `config.json` of such a copy.
-fn set_of_model(copy: &TempDir, field: &str, value: Value) {
+/// Sets the forced tokens of `config.json` of such a copy.
+fn set_of_model(copy: &TempDir, ids: Value) {
     let path = copy.path().join("config.json");
-    let text = fs::read_to_string(&path).unwrap();
-    let mut config: Value = serde_json::from_str(&text).unwrap();
-    config[field] = value;
-    fs::write(&path, config.to_string()).unwrap();
+    change_json(&path, set("forced_decoder_ids", ids));
 }
 
 /// The prompts of models for one language, and of those that were saved before files named languages.
@@ -99,14 +95,14 @@ fn prompts_of_older_files_name_the_language() {
         (json!([[1, null], [2, 33]]), "forced.heard.0"),
     ] {
         let copy = with_settings(set("forced_decoder_ids", own));
-        set_of_model(&copy, "forced_decoder_ids", spanish());
+        set_of_model(&copy, spanish());
         let recognizer = SpeechRecognizer::from_pretrained(copy.path(), &devices::any()).unwrap();
         let transcript = recognizer.recognize(&recording(0)).unwrap();
         let tokens: Vec<u32> = values.data(expected).iter().collect();
         assert_eq!(transcript.tokens, tokens);
     }
     let copy = with_settings(|_| {});
-    set_of_model(&copy, "forced_decoder_ids", json!([[1, 31], [2, 32]]));
+    set_of_model(&copy, json!([[1, 31], [2, 32]]));
     let error = SpeechRecognizer::from_pretrained(copy.path(), &devices::any()).unwrap_err();
     let error = error.to_string();
     assert!(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    super::{folder, refused::copied},
+    super::{change_json, folder, refused::copied},
     FRAMES, LENGTHS, model, recording,
 };
 
@@ -170,16 +170,12 @@ fn languages_have_codes_tokens_and_names() {
 }
 
 /// A copy of the folder of the small model with other settings.
-pub(super) fn with_settings(change: impl FnOnce(&mut Value)) -> TempDir {
+pub(in crate::models) fn with_settings(change: impl FnOnce(&mut Value)) -> TempDir {
     let copy = copied("whisper", |_| {});
     for file in ["tokenizer.json", "generation_config.json"] {
         fs::copy(folder("whisper").join(file), copy.path().join(file)).unwrap();
     }
-    let path = copy.path().join("generation_config.json");
-    let text = fs::read_to_string(&path).unwrap();
-    let mut settings: Value = serde_json::from_str(&text).unwrap();
-    change(&mut settings);
-    fs::write(&path, settings.to_string()).unwrap();
+    change_json(&copy.path().join("generation_config.json"), change);
     copy
 }
 
@@ -207,32 +203,26 @@ fn a_text_has_as_many_tokens_as_its_settings_say() {
 
 #[test]
 fn settings_that_do_not_fit_are_refused() {
+    for (field, value, supported) in [
+        ("no_timestamps_token_id", json!(35), "a token below 35"),
+        ("no_speech_threshold", json!(0.6), "null"),
+        ("stop_strings", json!(["w3"]), "null"),
+        ("max_time", json!(1.5), "null"),
+        ("watermarking_config", json!({"bias": 2.5}), "null"),
+        ("lang_to_id", json!([1]), "the tokens of languages"),
+        ("task", json!("translate"), "\"transcribe\""),
+        ("num_beams", json!(5), "1"),
+        (
+            "language",
+            json!("german"),
+            "a language of lang_to_id, by its code or its English name",
+        ),
+    ] {
+        let expected = format!("{field} is {value}, but Whisper supports {supported}");
+        let error = recognizer(set(field, value)).unwrap_err().to_string();
+        assert!(error.ends_with(&expected), "{error}");
+    }
     for (field, value, expected) in [
-        (
-            "no_timestamps_token_id",
-            json!(35),
-            "no_timestamps_token_id is 35, but Whisper supports a token below 35",
-        ),
-        (
-            "no_speech_threshold",
-            json!(0.6),
-            "no_speech_threshold is 0.6, but Whisper supports null",
-        ),
-        (
-            "stop_strings",
-            json!(["w3"]),
-            "stop_strings is [\"w3\"], but Whisper supports null",
-        ),
-        (
-            "max_time",
-            json!(1.5),
-            "max_time is 1.5, but Whisper supports null",
-        ),
-        (
-            "watermarking_config",
-            json!({"bias": 2.5}),
-            "watermarking_config is {\"bias\":2.5}, but Whisper supports null",
-        ),
         (
             "presence_penalty",
             json!(0.5),
@@ -242,26 +232,6 @@ fn settings_that_do_not_fit_are_refused() {
             "eos_token_id",
             json!(null),
             "has no field eos_token_id, which Whisper needs",
-        ),
-        (
-            "lang_to_id",
-            json!([1]),
-            "lang_to_id is [1], but Whisper supports the tokens of languages",
-        ),
-        (
-            "task",
-            json!("translate"),
-            r#"task is "translate", but Whisper supports "transcribe""#,
-        ),
-        (
-            "num_beams",
-            json!(5),
-            "num_beams is 5, but Whisper supports 1",
-        ),
-        (
-            "language",
-            json!("german"),
-            r#"language is "german", but Whisper supports a language of lang_to_id, by its code or its English name"#,
         ),
     ] {
         let error = recognizer(set(field, value)).unwrap_err().to_string();
@@ -358,18 +328,15 @@ fn special_tokens_and_timestamps_are_no_text() {
     let mut chosen: Vec<u32> = words.copied().collect();
     chosen.sort_unstable();
     chosen.dedup();
-    let path = copy.path().join("tokenizer.json");
-    let mut tokenizer: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    let vocabulary = tokenizer["model"]["vocab"].as_object_mut().unwrap();
-    vocabulary.retain(|_, token| !chosen[..2].iter().any(|&id| *token == json!(id)));
-    vocabulary.insert("<|1.08|>".into(), json!(chosen[0]));
-    vocabulary.insert("<|extra|>".into(), json!(chosen[1]));
     let special = json!({"id": chosen[1], "content": "<|extra|>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
-    tokenizer["added_tokens"]
-        .as_array_mut()
-        .unwrap()
-        .insert(0, special);
-    fs::write(&path, tokenizer.to_string()).unwrap();
+    change_json(&copy.path().join("tokenizer.json"), |tokenizer| {
+        let vocabulary = tokenizer["model"]["vocab"].as_object_mut().unwrap();
+        vocabulary.retain(|_, token| !chosen[..2].iter().any(|&id| *token == json!(id)));
+        vocabulary.insert("<|1.08|>".into(), json!(chosen[0]));
+        vocabulary.insert("<|extra|>".into(), json!(chosen[1]));
+        let added = tokenizer["added_tokens"].as_array_mut();
+        added.unwrap().insert(0, special);
+    });
     let fewer = load().recognize(&recording(0)).unwrap();
     assert_eq!(fewer.tokens, transcript.tokens);
     let kept = fewer.tokens.iter().filter(is_word);

@@ -124,11 +124,10 @@ impl BertInput {
 }
 
 impl Bert {
-    /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with a
-    /// `model_type` of `bert` or `albert`, and `model.safetensors`, its shards, or `pytorch_model.bin`. Heads on top are left out. A BERT is also loaded from a
-    /// [GGUF file](crate::pretrained#gguf), which has no pooler.
+    /// Loads a model with a `model_type` of `bert` or `albert` from a folder or a [name on the Hub](crate::pretrained). Heads on top are left out. A BERT is
+    /// also loaded from a [GGUF file](crate::pretrained#gguf), which has no pooler.
     ///
-    /// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+    /// Files, errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         options: impl Into<LoadOptions>,

@@ -16,10 +16,9 @@ const FAMILIES: [ClipFamily; 2] = [ClipFamily::Clip, ClipFamily::Siglip];
 const VISION: &str = "vision_model";
 const TEXT: &str = "text_model";
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `clip` or `siglip`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// Loads a model with a `model_type` of `clip` or `siglip` from a folder or a [name on the Hub](crate::pretrained).
 ///
-/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+/// Files, errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
 /// # Source
 ///
@@ -29,11 +28,8 @@ pub fn from_pretrained(
     options: impl Into<LoadOptions>,
 ) -> Result<Clip, PretrainedError> {
     let (config, files) = open(source, options, None)?;
-    files.load(
-        Ok(()),
-        |device| config.init_whole(device),
-        &config.family.table(),
-    )
+    let table = config.family.table();
+    files.load(Ok(()), |device| config.init_whole(device), &table)
 }
 
 impl ClipVision {
@@ -68,11 +64,8 @@ impl ClipText {
         if family == ClipFamily::Clip && !files.weights.has("text_projection.weight") {
             config.text.d_projection = None;
         }
-        files.load(
-            Ok(()),
-            |device| config.init_text(device),
-            &Self::table(family),
-        )
+        let table = Self::table(family);
+        files.load(Ok(()), |device| config.init_text(device), &table)
     }
 
     /// As [`ClipFamily::table`], for the files of a whole model or of the encoder alone.

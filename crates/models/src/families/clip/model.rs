@@ -53,18 +53,6 @@ pub struct Clip {
 }
 
 impl Clip {
-    /// The vectors of images, `[images, d]`, before they are normalised: [`ClipVision::features`]. PyTorch equivalent: the `pooler_output` of
-    /// `get_image_features`.
-    pub fn image_features(&self, images: Tensor<4>) -> Tensor<2> {
-        self.vision.features(images)
-    }
-
-    /// The vectors of texts, `[texts, d]`, before they are normalised: [`ClipText::features`]. PyTorch equivalent: the `pooler_output` of
-    /// `get_text_features`.
-    pub fn text_features(&self, tokens: Tensor<2, Int>) -> Tensor<2> {
-        self.text.features(tokens)
-    }
-
     /// How well every text fits every image, `[images, texts]`, in f32 at least: CLIP's softmax over the texts says which of them an image shows, and SigLIP's sigmoid
     /// whether an image shows one. PyTorch equivalent: `logits_per_image`.
     ///
@@ -76,10 +64,10 @@ impl Clip {
     ///
     /// The cost of both encoders. [`similarities`](Self::similarities) compares vectors that are kept.
     pub fn logits(&self, images: Tensor<4>, tokens: Tensor<2, Int>) -> Tensor<2> {
-        self.similarities(self.image_features(images), self.text_features(tokens))
+        self.similarities(self.vision.features(images), self.text.features(tokens))
     }
 
-    /// [`logits`](Self::logits) of [`image_features`](Self::image_features), `[images, d]`, and [`text_features`](Self::text_features), `[texts, d]`.
+    /// [`logits`](Self::logits) of the [vectors of images](ClipVision::features), `[images, d]`, and [of texts](ClipText::features), `[texts, d]`.
     ///
     /// # Panics
     ///

@@ -94,7 +94,8 @@ impl ClipText {
     }
 
     /// The vectors of texts, `[batch, d_projection]`, not normalised: [pooled](Self::pool) states, projected if there is a projection.
-    /// Panics and cost are those of [`forward`](Self::forward) and [`pool`](Self::pool).
+    /// Panics and cost are those of [`forward`](Self::forward) and [`pool`](Self::pool). PyTorch equivalent: the `pooler_output` of
+    /// `get_text_features`.
     pub fn features(&self, tokens: Tensor<2, Int>) -> Tensor<2> {
         let ([batch, _], [_, d_model]) = (tokens.dims(), self.tokens.weight.dims());
         // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.

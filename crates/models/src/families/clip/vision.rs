@@ -10,7 +10,7 @@ use burn_attn::{
     TransformerStackOutput, normalised,
 };
 
-use crate::families::grid::{positions_of_grid, tokens_of_patches};
+use crate::families::grid::embedded;
 
 /// The encoder of images of a CLIP or a SigLIP.
 ///
@@ -77,23 +77,15 @@ impl ClipVision {
     }
 
     /// The vectors of images, `[batch, d_projection]`, not normalised: [pooled](Self::pool) states, projected if there is a projection.
-    /// Panics and cost are those of [`forward`](Self::forward).
+    /// Panics and cost are those of [`forward`](Self::forward). PyTorch equivalent: the `pooler_output` of `get_image_features`.
     pub fn features(&self, images: Tensor<4>) -> Tensor<2> {
         projected(&self.projection, self.pool(self.forward(images)))
     }
 
     fn embed(&self, images: Tensor<4>) -> LayerInput {
-        let (patches, grid) = tokens_of_patches("ClipVision", &self.patches, images);
-        let [batch, _, d_model] = patches.dims();
-        let tokens = match &self.class_token {
-            Some(token) => {
-                let token = token.val().reshape([1, 1, d_model]);
-                Tensor::cat(vec![token.expand([batch, 1, d_model]), patches], 1)
-            }
-            None => patches,
-        };
-        let special = usize::from(self.class_token.is_some());
-        let x = tokens + positions_of_grid(self.positions.val().unsqueeze(), special, grid);
+        let special = self.class_token.iter().map(|token| token.val().unsqueeze());
+        let (special, positions) = (special.collect(), self.positions.val().unsqueeze());
+        let x = embedded("ClipVision", &self.patches, images, special, positions);
         LayerInput::new(normalised(&self.input_norm, x))
     }
 }

@@ -12,14 +12,13 @@ use crate::{
     weights::Table,
 };
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `detr`, and `model.safetensors`, its shards, or `pytorch_model.bin`. It has heads if the weights have them.
+/// Loads a model with a `model_type` of `detr` from a folder or a [name on the Hub](crate::pretrained). It has heads if the weights have them.
 ///
 /// The backbone is a ResNet of `transformers`, or one of `timm` from ResNet-18 to ResNet-152. Dilated ones (DC5), learned positions of the image and
 /// models for segmentation are refused; so are encoders and decoders with different numbers of heads or feed-forward widths, and `auxiliary_loss`, with which `transformers` normalises the decoder's states between its layers,
 /// unlike the paper. Training differs: all convolutions are trained, where `transformers` freezes some.
 ///
-/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+/// Files, errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
 /// # Source
 ///

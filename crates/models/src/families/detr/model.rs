@@ -121,16 +121,6 @@ impl Detr {
         self.decode(&self.encode(features, mask))
     }
 
-    /// As [`forward`](Self::forward), with the output of the heads after each layer of the decoder, which the paper trains as well.
-    pub fn forward_with_auxiliary(&self, images: Tensor<4>, mask: PixelMask) -> DetrOutput {
-        self.decode_with_auxiliary(&self.encode_images(images, mask))
-    }
-
-    /// As [`forward`](Self::forward), with the weights of the decoder's cross-attention. This takes all scores of the decoder once more.
-    pub fn forward_with_weights(&self, images: Tensor<4>, mask: PixelMask) -> DetrOutput {
-        self.decode_with_weights(&self.encode_images(images, mask))
-    }
-
     /// What the decoder reads of images. Shapes and panics are those of [`forward`](Self::forward).
     pub fn encode_images(&self, images: Tensor<4>, mask: PixelMask) -> DetrMemory {
         let backbone = self.backbone.as_ref();
@@ -184,7 +174,7 @@ impl Detr {
         self.detect(self.states(memory))
     }
 
-    /// As [`decode`](Self::decode), with the output of the heads after each layer.
+    /// As [`decode`](Self::decode), with the output of the heads after each layer, which the paper trains as well.
     pub fn decode_with_auxiliary(&self, memory: &DetrMemory) -> DetrOutput {
         let input = self.decoder_input(memory);
         let output = self.decoder.forward_with_hidden_states(input);
@@ -199,7 +189,7 @@ impl Detr {
         }
     }
 
-    /// As [`decode`](Self::decode), with the weights of the cross-attention.
+    /// As [`decode`](Self::decode), with the weights of the cross-attention. This takes all scores of the decoder once more.
     pub fn decode_with_weights(&self, memory: &DetrMemory) -> DetrOutput {
         let input = self.decoder_input(memory);
         let output = self.decoder.forward_with_weights(input);

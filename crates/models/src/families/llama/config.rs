@@ -89,10 +89,6 @@ fn block(file: &mut ConfigFile, spec: &FamilySpec) -> Result<BlockConfig> {
         true => norm.with_unit_offset(),
         false => norm,
     };
-    for &(field, value) in spec.only_numbers {
-        let found = file.number(field, value)?;
-        file.check(field, found == value, || value.to_string())?;
-    }
     let (field, name, activation) = spec.activation;
     let activation = file.choice(field, &[(name, activation)])?;
     let mut heads = HeadsConfig::new()

@@ -61,7 +61,7 @@ pub(in crate::families) fn check_count(
 pub(in crate::families) fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>> {
     let step = file.size_or("decoder_sparse_step", 1)?;
     file.check("decoder_sparse_step", step > 0, || "1 or more")?;
-    let dense: Option<Vec<usize>> = file.list("mlp_only_layers", "a list of whole numbers")?;
+    let dense: Option<Vec<usize>> = file.value("mlp_only_layers", "a list of whole numbers")?;
     let dense = dense.unwrap_or_default();
     let sparse = |layer: usize| (layer + 1).is_multiple_of(step) && !dense.contains(&layer);
     Ok((0..n_layers).map(sparse).collect())
@@ -73,20 +73,14 @@ pub(super) fn table(experts: &Experts) -> Table {
         let expert = gated_feed_forward(&format!("{module}.{{expert}}"), names);
         return table.part("experts.{expert}", "", expert);
     }
-    let [inner, outer] =
-        ["linear_inner", "linear_outer"].map(|linear| format!("experts.{{expert}}.{linear}"));
-    // With the inputs first, as in the parameters.
-    let gate_up = |name: &str| same(name).interleaved([1, 1]).stacked("expert");
-    let down = |name: &str| same(name).stacked("expert");
-    table
-        .row(
-            format!("{inner}.weight"),
-            gate_up("mlp.experts.gate_up_proj"),
-        )
-        .row(
-            format!("{inner}.bias"),
-            gate_up("mlp.experts.gate_up_proj_bias"),
-        )
-        .row(format!("{outer}.weight"), down("mlp.experts.down_proj"))
-        .row(format!("{outer}.bias"), down("mlp.experts.down_proj_bias"))
+    let endings = [("weight", ""), ("bias", "_bias")];
+    endings.into_iter().fold(table, |table, (name, ending)| {
+        let target = |linear: &str| format!("experts.{{expert}}.{linear}.{name}");
+        // With the inputs first, as in the parameters.
+        let source = |linear: &str| same(format!("mlp.experts.{linear}{ending}")).stacked("expert");
+        let gate_up = source("gate_up_proj").interleaved([1, 1]);
+        table
+            .row(target("linear_inner"), gate_up)
+            .row(target("linear_outer"), source("down_proj"))
+    })
 }

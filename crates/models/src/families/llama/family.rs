@@ -12,8 +12,6 @@ pub(crate) struct FamilySpec {
     pub(super) needed: &'static str,
     /// Fields that may be missing, and otherwise have this value, in JSON.
     pub(super) only: &'static [(&'static str, &'static str)],
-    /// Numbers that may be missing, and otherwise have this value.
-    pub(super) only_numbers: &'static [(&'static str, f64)],
     /// Fields that affect nothing that is computed here.
     pub(super) ignored: &'static str,
     pub(super) placement: NormPlacement,
@@ -87,7 +85,6 @@ const PLAIN: FamilySpec = FamilySpec {
     model_type: "",
     needed: "",
     only: &[],
-    only_numbers: &[],
     ignored: "",
     placement: NormPlacement::Pre,
     unit_offset: false,
@@ -238,7 +235,7 @@ const QWEN3_MOE: FamilySpec = FamilySpec {
 const GPT_OSS: FamilySpec = FamilySpec {
     model_type: "gpt_oss",
     needed: "num_key_value_heads head_dim sliding_window attention_bias",
-    only_numbers: &[("swiglu_alpha", 1.702), ("swiglu_limit", 7.0)],
+    only: &[("swiglu_alpha", "1.702"), ("swiglu_limit", "7")],
     // The last two are older names of the numbers of experts and of positions, which transformers does not read.
     ignored: "router_aux_loss_coef output_router_logits experts_per_token initial_context_length",
     activation: ("hidden_act", "silu", FeedForwardActivation::ClampedSwiGlu),

@@ -22,7 +22,6 @@ pub(super) mod table;
 use std::path::Path;
 
 pub(crate) use family::FAMILIES;
-use family::FamilySpec;
 
 use super::loading::loaded;
 use crate::{
@@ -30,6 +29,9 @@ use crate::{
     pretrained::{ConfigFile, LoadOptions, PretrainedError, Result},
     weights::Table,
 };
+
+/// What errors call these families.
+pub(super) const FAMILY: &str = "the Llama family";
 
 /// [`LanguageModel::from_pretrained`] for a `model_type` of the [table](self), such as `"meta-llama/Llama-3.2-1B"`, or for a [GGUF file](crate::pretrained#gguf) of a `llama`, `qwen2` or `qwen3`.
 ///
@@ -47,28 +49,30 @@ pub fn from_pretrained(
     options: impl Into<LoadOptions>,
 ) -> Result<LanguageModel, PretrainedError> {
     let source = source.as_ref();
-    let (file, spec, config) = read(source)?;
+    let file = ConfigFile::read(source, FAMILY)?;
+    from_file((source, file), &options.into())
+}
+
+/// [`from_pretrained`], with a configuration that has been read.
+pub(super) fn from_file(
+    (source, mut file): (&Path, ConfigFile),
+    options: &LoadOptions,
+) -> Result<LanguageModel> {
+    let (spec, config) = config::read(&mut file)?;
     let table = |config: &LanguageModelConfig| match source.is_file() {
         true => table::gguf(spec, config),
         false => table::table(spec, config),
     };
     let names = ["model", "embed_tokens.weight", "lm_head.weight"];
-    loaded((source, file), config, names, table, &options.into())
+    loaded((source, file), config, names, table, options)
 }
 
 /// Which parameter of [`from_pretrained`]'s model is which tensor of `LlamaForCausalLM` and its relatives, to [write](crate::weights::save()) a file that
 /// `transformers` reads; also of a model that was read from a GGUF file, whose tensors have other names. Fails as [`from_pretrained`], but only
 /// `config.json` is read, or what the GGUF file says itself.
 pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
-    let (file, spec, config) = read(source.as_ref())?;
+    let mut file = ConfigFile::read(source.as_ref(), FAMILY)?;
+    let (spec, config) = config::read(&mut file)?;
     file.finish()?;
     Ok(table::table(spec, &config))
-}
-
-type Read = (ConfigFile, &'static FamilySpec, LanguageModelConfig);
-
-fn read(source: &Path) -> Result<Read> {
-    let mut file = ConfigFile::read(source, "the Llama family")?;
-    let (spec, config) = config::read(&mut file)?;
-    Ok((file, spec, config))
 }

@@ -24,7 +24,7 @@ pub(super) fn of_all_layers(
         .with_max_len(max_len)
         .with_base(spec.rope_theta);
     // The factors that llama.cpp computes from the parameters of Llama 3.1.
-    match file.list(ROPE_FREQS, "a list of numbers")? {
+    match file.value(ROPE_FREQS, "a list of numbers")? {
         Some(factors) => {
             let config = config.with_base(file.number("rope_theta", spec.rope_theta)?);
             Ok(config.with_scaling(RotaryScaling::LongRope {

@@ -29,12 +29,8 @@ impl ResNetNames {
                 let layer = Table::new()
                     .part("convolutions.{index}", "layer.{index}", conv.clone())
                     .part("shortcut", "shortcut", conv.clone());
-                let layers = "encoder.stages.{stage}.layers.{layer}";
-                Table::new().part("stem", "embedder.embedder", conv).part(
-                    "stages.{stage}.{layer}",
-                    layers,
-                    layer,
-                )
+                let stem = Table::new().part("stem", "embedder.embedder", conv);
+                stem.layers("stages.{stage}", "encoder.stages.{stage}.layers", layer)
             }
             Self::Timm => {
                 let layer = (1..=3).fold(Table::new(), |layer, number| {
@@ -44,8 +40,8 @@ impl ResNetNames {
                 let layer = layer.part("shortcut", "downsample", conv("0", "1"));
                 let stem = Table::new().part("stem", "", conv("conv1", "bn1"));
                 (1..=4).fold(stem, |table, number| {
-                    let stage = format!("stages.{}.{{layer}}", number - 1);
-                    table.part(&stage, &format!("layer{number}.{{layer}}"), layer.clone())
+                    let stage = format!("stages.{}", number - 1);
+                    table.layers(&stage, &format!("layer{number}"), layer.clone())
                 })
             }
         };

@@ -17,10 +17,9 @@ const MOST: usize = 1 << 16;
 /// The most blocks accepted: the largest published model has 52.
 const MOST_BLOCKS: usize = 1000;
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `segformer`, and `model.safetensors`, its shards, or `pytorch_model.bin`. It has the heads that the weights have.
+/// Loads a model with a `model_type` of `segformer` from a folder or a [name on the Hub](crate::pretrained). It has the heads that the weights have.
 ///
-/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+/// Files, errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
 /// # Source
 ///

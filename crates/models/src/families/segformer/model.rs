@@ -100,7 +100,9 @@ impl Segformer {
     ///
     /// The cost of [`forward`](Self::forward) and [`DecodeHead::forward`].
     pub fn logits(&self, images: Tensor<4>) -> Tensor<4> {
-        self.decoder().forward(&self.forward(images))
+        let head = self.decode_head.as_ref();
+        let head = head.expect("Segformer: the model has no head for classes of pixels");
+        head.forward(&self.forward(images))
     }
 
     /// The [`logits`](Self::logits), interpolated for a `size` of rows and columns of pixels, `[batch, rows · columns, n_classes]`.
@@ -119,11 +121,6 @@ impl Segformer {
         let [batch, _, height, width] = images.dims();
         let logits = self.pixel_logits(images, [height, width]);
         logits.argmax(2).reshape([batch, height, width])
-    }
-
-    fn decoder(&self) -> &DecodeHead {
-        let head = self.decode_head.as_ref();
-        head.expect("Segformer: the model has no head for classes of pixels")
     }
 
     fn run(&self, images: Tensor<4>, with_weights: bool) -> SegformerOutput {

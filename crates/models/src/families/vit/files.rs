@@ -13,12 +13,11 @@ use crate::{
     weights::Table,
 };
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `vit`, `deit` or `dinov2`, and `model.safetensors`, its shards, or `pytorch_model.bin`. It has a head if the weights
-/// have one. DINOv2's models with a gate in their feed-forward networks (`use_swiglu_ffn`, the giant one) are refused. In training, the rate of
-/// stochastic depth is the same in all layers, as in `transformers`.
+/// Loads a model with a `model_type` of `vit`, `deit` or `dinov2` from a folder or a [name on the Hub](crate::pretrained). It has a head if
+/// the weights have one. DINOv2's models with a gate in their feed-forward networks (`use_swiglu_ffn`, the giant one) are refused. In training, the
+/// rate of stochastic depth is the same in all layers, as in `transformers`.
 ///
-/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+/// Files, errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
 /// # Source
 ///

@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn::{LayerInput, TransformerStack, TransformerStackOutput, dropout};
 
-use crate::families::grid::{positions_of_grid, tokens_of_patches};
+use crate::families::grid::embedded;
 
 /// An encoder of images.
 ///
@@ -115,18 +115,10 @@ impl Vit {
         [height / tall, width / wide]
     }
 
-    fn special_tokens(&self) -> usize {
-        1 + usize::from(self.distillation_token.is_some())
-    }
-
     fn embed(&self, images: Tensor<4>) -> LayerInput {
-        let (patches, grid) = tokens_of_patches("Vit", &self.patches, images);
-        let [batch, _, d_model] = patches.dims();
         let special = [Some(&self.class_token), self.distillation_token.as_ref()];
-        let special = special.into_iter().flatten();
-        let tokens = special.map(|token| token.val().expand([batch, 1, d_model]));
-        let x = Tensor::cat(tokens.chain([patches]).collect(), 1);
-        let x = x + positions_of_grid(self.positions.val(), self.special_tokens(), grid);
+        let special = special.into_iter().flatten().map(Param::val).collect();
+        let x = embedded("Vit", &self.patches, images, special, self.positions.val());
         LayerInput::new(dropout(&self.dropout, x))
     }
 }

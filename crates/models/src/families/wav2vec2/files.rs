@@ -15,14 +15,13 @@ use crate::{
 /// The most convolutions accepted in a file: published models have 7.
 const MOST_LAYERS: usize = 100;
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `wav2vec2`, and `model.safetensors`, its shards, or `pytorch_model.bin`. It has a head if the weights have one for CTC.
+/// Loads a model with a `model_type` of `wav2vec2` from a folder or a [name on the Hub](crate::pretrained). It has a head if the weights have one for CTC.
 ///
 /// What pretraining has beside the model, its quantizer and projections, is left out. Adapters (`add_adapter`; `adapter_attn_dim`, as in MMS) and heads for
 /// classes are refused. Training differs: no layer is skipped, no frame masked at random, and dropout is of the layers and the frames
 /// before them alone.
 ///
-/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+/// Files, errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
 /// # Source
 ///

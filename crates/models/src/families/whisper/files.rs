@@ -11,13 +11,12 @@ use crate::{
     weights::{Table, ZEROS, transposed},
 };
 
-/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of `whisper`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// Loads a model with a `model_type` of `whisper` from a folder or a [name on the Hub](crate::pretrained).
 ///
 /// [`SpeechRecognizer`](crate::speech::SpeechRecognizer) (feature `speech`) has what turns recordings into text beside the model.
 /// Training differs: the positions of the encoder are trained too, and no layer is skipped and no spectrogram masked at random.
 ///
-/// Errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
+/// Files, errors and cost are those of [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained).
 ///
 /// # Source
 ///
@@ -28,7 +27,7 @@ pub fn from_pretrained(
 ) -> Result<Whisper, PretrainedError> {
     let valid = WhisperConfig::validate;
     let (config, files) = ModelFiles::open(source, options, "Whisper", read, valid)?;
-    files.load(config.validate(), |device| config.init(device), &table())
+    files.load(Ok(()), |device| config.init(device), &table())
 }
 
 /// Which parameter of a [`Whisper`] is which tensor of `WhisperForConditionalGeneration`; [`save`](crate::weights::save()) writes them back

@@ -20,26 +20,17 @@ use super::{
     stored::{Stored, Tensors},
 };
 use crate::weights::{Reason, ensure};
-use header::{Contents, Header};
+use header::Header;
 
 /// The names of ggml's types, by number from 0 on; `-` for a number without a type.
 const NAMES: &str = "F32 F16 Q4_0 Q4_1 - - Q5_0 Q5_1 Q8_0 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S \
      IQ4_XS I8 I16 I32 I64 F64 IQ1_M BF16 - - - TQ1_0 TQ2_0 - - - MXFP4";
 
-fn header(path: &Path) -> Result<(File, u64, Contents), Reason> {
+/// The values of a file's metadata by key, and its tensors. Arrays are empty, and so are long texts and texts that are not UTF-8, as arrays.
+pub(in crate::weights) fn open(path: &Path) -> Result<(Map<String, Value>, Tensors), Reason> {
     let file = File::open(path)?;
-    let len = file.metadata()?.len();
-    let contents = Header::new(&file, len).contents()?;
-    Ok((file, len, contents))
-}
-
-/// The values of a file's metadata by key; arrays are empty, and so are long texts and texts that are not UTF-8, as arrays.
-pub(crate) fn metadata(path: &Path) -> Result<Map<String, Value>, Reason> {
-    Ok(header(path)?.2.metadata)
-}
-
-pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
-    let (file, file_len, contents) = header(path)?;
+    let file_len = file.metadata()?.len();
+    let contents = Header::new(&file, file_len).contents()?;
     let (start, alignment) = (contents.start, contents.alignment);
     let parts = contents.metadata.get("split.count").and_then(Value::as_u64);
     ensure!(
@@ -80,6 +71,6 @@ pub(super) fn open(path: &Path) -> Result<Tensors, Reason> {
     let mut pairs = places.windows(2);
     match pairs.find(|pair| pair[0].0 + pair[0].1 > pair[1].0) {
         Some(pair) => Err(format!("tensors {} and {} overlap", pair[0].2, pair[1].2).into()),
-        None => Ok(tensors),
+        None => Ok((contents.metadata, tensors)),
     }
 }

@@ -7,7 +7,7 @@ mod shards;
 mod stored;
 mod unique;
 
-pub(crate) use gguf::metadata as gguf_metadata;
+pub(super) use gguf::open as open_gguf;
 pub(super) use packing::count;
 #[cfg(feature = "hub")]
 pub(crate) use shards::shards;
@@ -103,7 +103,7 @@ fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
     let tensors = || {
         let packs = match format(path)? {
             Format::Safetensors => return safetensors::open(path),
-            Format::Gguf => return gguf::open(path),
+            Format::Gguf => return Ok(open_gguf(path)?.1),
             Format::Burnpack => burn_pack::Reader::from_file_exact(path)?.into_tensors()?,
             Format::Index | Format::Other => {
                 if let Some(reason) = lfs_pointer(path) {

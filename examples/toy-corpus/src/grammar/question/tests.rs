@@ -8,17 +8,9 @@ use crate::tests::fnv1a;
 
 #[test]
 fn nouns_of_people_have_their_gender() {
-    let women = [
-        "girl",
-        "woman",
-        "queen",
-        "actress",
-        "sister",
-        "aunt",
-        "grandmother",
-    ];
+    let women = "girl woman queen actress sister aunt grandmother";
     for noun in NOUNS.iter().filter(|noun| noun.kind.is_human()) {
-        let is_woman = women.contains(&noun.english[0]);
+        let is_woman = women.split(' ').any(|word| word == noun.english[0]);
         assert_eq!(noun.gender == Gender::Feminine, is_woman, "{noun:?}");
     }
 }

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::*;
+use crate::translator::Translator;
 use burn_attn_models::train::{BEST_CHECKPOINT as BEST, NEWEST_CHECKPOINT as NEWEST};
 
 #[test]
 fn the_last_and_the_best_checkpoint_are_kept() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
-    let mut trainer = start(3, out.path());
-    trainer.run(|_| false, &Progress::silent()).unwrap();
-    let curve = &trainer.training.state.curve;
+    let curve = finished(start(3, out.path())).training.state.curve;
     let best = curve
         .iter()
         .min_by(|a, b| a.validation.total_cmp(&b.validation))
@@ -28,9 +27,7 @@ fn the_last_and_the_best_checkpoint_are_kept() {
 fn a_checkpoint_that_is_not_whole_is_refused_in_one_sentence() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
-    start(1, out.path())
-        .run(|_| false, &Progress::silent())
-        .unwrap();
+    finished(start(1, out.path()));
     let place = out.path().join(NEWEST);
     let whole = fs::read(&place).unwrap();
     let refused = |bytes: &[u8]| {
@@ -75,8 +72,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing_behind() {
     for in_the_way in [BEST, ".unfinished-newest.checkpoint"] {
         let _turn = turn();
         let out = tempfile::tempdir().unwrap();
-        let mut trainer = start(2, out.path());
-        trainer.run(stop_at(3), &Progress::silent()).unwrap();
+        let mut trainer = stopped_at(3, start(2, out.path()));
         // A folder in the place of the next checkpoint.
         fs::create_dir(out.path().join(in_the_way)).unwrap();
         let before = files(out.path());
@@ -94,8 +90,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing_behind() {
 fn one_state_can_be_saved_twice() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
-    let mut trainer = start(2, out.path());
-    trainer.run(stop_at(3), &Progress::silent()).unwrap();
+    let mut trainer = stopped_at(3, start(2, out.path()));
     for _ in 0..2 {
         trainer.training.save().unwrap();
         let newest = checkpoint::newest(out.path()).unwrap();
@@ -117,39 +112,20 @@ fn a_run_that_is_too_short_for_an_average_translates_with_its_model() {
     let run = |average: Option<usize>| {
         let out = tempfile::tempdir().unwrap();
         let config = trained_as(config(1, Schedule::Noam), |recipe| recipe.average = average);
-        let mut trainer = start_with(config, out.path());
-        trainer.run(|_| false, &Progress::silent()).unwrap();
-        assert_eq!(trainer.training.state.step, 5);
-        let device = Device::default();
+        let state = finished(start_with(config, out.path())).training.state;
+        assert_eq!(state.step, 5);
         let newest = checkpoint::newest(out.path()).unwrap();
         assert!(newest.part("average").is_err(), "{average:?}");
-        let translator = crate::translator::Translator::load(out.path(), &device, 1).unwrap();
-        let weight = translator.model.embedding.weight.val().into_data();
-        let weight: Vec<f32> = weight.iter::<f32>().collect();
-        (trainer.training.state.curve, weight)
+        let translator = Translator::load(out.path(), &Device::default(), 1).unwrap();
+        (state.curve, weights(&translator.model))
     };
     assert_eq!(run(Some(20)), run(None));
 }
 
-#[test]
-fn a_run_that_was_stopped_before_its_average_began_begins_it_later() {
-    let _turn = turn();
-    let progress = Progress::silent();
-    let with_average = trained_as(config(3, Schedule::Noam), |recipe| {
-        recipe.average = Some(20);
-    });
-    let straight = tempfile::tempdir().unwrap();
-    let mut whole = start_with(with_average.clone(), straight.path());
-    whole.run(|_| false, &progress).unwrap();
-    let pieces = tempfile::tempdir().unwrap();
-    start_with(with_average, pieces.path())
-        .run(stop_at(7), &progress)
-        .unwrap();
-    let mut last = resume(pieces.path());
-    assert!(last.training.average().is_none());
-    last.run(|_| false, &progress).unwrap();
-    assert!(last.training.average().is_some());
-    assert_eq!(last.training.state.curve, whole.training.state.curve);
+/// The numbers of the embedding.
+fn weights(model: &Seq2Seq) -> Vec<f32> {
+    let weight = model.embedding.weight.val().into_data();
+    weight.iter::<f32>().collect()
 }
 
 #[test]
@@ -160,13 +136,9 @@ fn the_average_is_that_of_its_models_and_translates() {
         recipe.average = Some(30);
     });
     let mut trainer = start_with(with_average, out.path());
-    let weights = |model: &Seq2Seq| -> Vec<f32> {
-        let weight = model.embedding.weight.val().into_data();
-        weight.iter::<f32>().collect()
-    };
     let mut models = Vec::new();
     for steps in [10, 20, 30] {
-        trainer.run(stop_at(steps), &Progress::silent()).unwrap();
+        trainer = stopped_at(steps, trainer);
         models.push(weights(trainer.training.model()));
     }
     let mean = |index: usize| models.iter().map(|model| model[index]).sum::<f32>() / 3.0;
@@ -182,8 +154,7 @@ fn the_average_is_that_of_its_models_and_translates() {
     let last = models[2].iter().zip(&average).map(|(a, b)| (a - b).abs());
     assert!(last.fold(0.0, f32::max) > 1e-4);
 
-    let translator =
-        crate::translator::Translator::load(out.path(), &Device::default(), 1).unwrap();
+    let translator = Translator::load(out.path(), &Device::default(), 1).unwrap();
     let best = read(checkpoint::best(out.path()));
     assert_eq!(weights(&translator.model), best);
 }

@@ -23,56 +23,41 @@ fn so_has_one_with_replicas_an_average_and_batches_of_tokens() {
 
 fn check_curve_of_resumed_run(config: &RunConfig) {
     let _turn = turn();
-    let progress = Progress::silent();
     let straight = tempfile::tempdir().unwrap();
-    let mut whole = start_with(config.clone(), straight.path());
-    assert_eq!(whole.run(|_| false, &progress).unwrap(), Outcome::Finished);
-    assert_eq!(whole.training.state.curve.len(), 4);
-    assert!(
-        whole.training.state.curve[3].train < whole.training.state.curve[0].train,
-        "it learns: {:?}",
-        whole.training.state.curve
-    );
+    let whole = finished(start_with(config.clone(), straight.path()));
+    let whole = whole.training.state;
+    let curve = &whole.curve;
+    assert_eq!(curve.len(), 4);
+    assert!(curve[3].train < curve[0].train, "it learns: {curve:?}");
 
     // Stopped after 2 epochs, then again in the middle of the fourth.
     let pieces = tempfile::tempdir().unwrap();
-    let steps = whole.training.state.step / 4;
-    let first = start_with(config.clone(), pieces.path())
-        .run(stop_at(2 * steps), &progress)
-        .unwrap();
-    assert!(matches!(first, Outcome::Interrupted(_)));
-    let second = resume(pieces.path())
-        .run(stop_at(3 * steps + 2), &progress)
-        .unwrap();
-    assert_eq!(
-        second,
-        Outcome::Interrupted("epoch-0003-step-000002".into())
-    );
-    let mut last = resume(pieces.path());
-    assert_eq!(last.run(|_| false, &progress).unwrap(), Outcome::Finished);
-
-    assert_eq!(last.training.state.curve, whole.training.state.curve);
-    let average = |trainer: &Trainer| trainer.training.average().is_some();
-    assert_eq!(average(&last), config.recipe.average.is_some());
+    let steps = whole.step / 4;
+    stopped_at(2 * steps, start_with(config.clone(), pieces.path()));
+    // Each replica has an optimizer with its moments.
+    let newest = checkpoint::newest(pieces.path()).unwrap();
+    let is_there = |number: &usize| newest.part(&format!("optimizer-{number}")).is_ok();
+    assert_eq!((1..).take_while(is_there).count(), config.replicas);
+    let second = stopped_at(3 * steps + 2, resume(pieces.path()));
+    assert_eq!(second.training.state.name(), "epoch-0003-step-000002");
+    let last = finished(resume(pieces.path())).training;
+    assert_eq!(last.state.curve, whole.curve);
+    assert_eq!(last.average().is_some(), config.recipe.average.is_some());
 }
 
 #[test]
 fn an_interruption_during_a_validation_stops_after_it() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
-    let progress = Progress::silent();
     let measured = |epoch| move |state: &State| state.curve.len() == epoch;
     for (epoch, finished) in [(1, false), (2, true)] {
         let mut trainer = match epoch {
             1 => start(2, out.path()),
             _ => resume(out.path()),
         };
-        let outcome = trainer.run(measured(epoch), &progress).unwrap();
-        assert_eq!(
-            outcome,
-            Outcome::Interrupted(format!("epoch-000{epoch}")),
-            "in epoch {epoch}"
-        );
+        let outcome = trainer.run(measured(epoch), &Progress::silent());
+        let name = format!("epoch-000{epoch}");
+        assert_eq!(outcome.unwrap(), Outcome::Interrupted(name));
         // What was measured is kept, and not a step was made after it.
         let stored = checkpoint::newest(out.path()).unwrap().state;
         assert_eq!(

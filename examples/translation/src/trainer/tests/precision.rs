@@ -1,7 +1,7 @@
 //! Training in bf16.
 
 use super::*;
-use burn_attn_models::train::CurvePoint;
+use crate::precision::Precision;
 
 fn curve(precision: Precision, stop: Option<usize>) -> Vec<CurvePoint> {
     let out = tempfile::tempdir().unwrap();
@@ -12,13 +12,10 @@ fn curve(precision: Precision, stop: Option<usize>) -> Vec<CurvePoint> {
     let config = trained_as(config, |recipe| recipe.precision = precision);
     let mut trainer = start_on(&Device::flex(), config, out.path());
     if let Some(step) = stop {
-        let outcome = trainer.run(stop_at(step), &Progress::silent()).unwrap();
-        assert!(matches!(outcome, Outcome::Interrupted(_)));
+        stopped_at(step, trainer);
         trainer = resume_on(&Device::flex(), out.path());
     }
-    let outcome = trainer.run(|_| false, &Progress::silent()).unwrap();
-    assert_eq!(outcome, Outcome::Finished);
-    trainer.training.state.curve
+    finished(trainer).training.state.curve
 }
 
 #[test]
@@ -26,11 +23,9 @@ fn the_losses_of_bf16_are_near_those_of_f32() {
     let _turn = turn();
     let [wide, half] = [Precision::F32, Precision::Bf16].map(|precision| curve(precision, None));
     assert_eq!(wide.len(), half.len());
-    for (wide, half) in wide.iter().zip(&half) {
-        for (wide, half) in [(wide.train, half.train), (wide.validation, half.validation)] {
-            let apart = (half / wide - 1.0).abs();
-            assert!(apart > 0.0 && apart < 0.01, "{half} instead of {wide}");
-        }
+    for (wide, half) in losses(&wide).iter().zip(losses(&half)) {
+        let apart = (half / wide - 1.0).abs();
+        assert!(apart > 0.0 && apart < 0.01, "{half} instead of {wide}");
     }
 }
 
