@@ -54,9 +54,9 @@ pub enum Suite {
     Translation,
     /// Whole models, of random numbers, beside Hugging Face's transformers.
     Models,
-    /// The blockwise body, which calls without kernels run: memory and time.
+    /// The blockwise implementation, which calls without kernels run: memory and time.
     Blockwise,
-    /// The kernels for GPUs, against Burn's operation and burn-nn's module, the other bodies, and PyTorch on a CUDA device.
+    /// The kernels for GPUs, against Burn's operation and burn-nn's module, the other implementations, and PyTorch on a CUDA device.
     Gpu,
 }
 

@@ -121,10 +121,9 @@ fn locked<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
     package.split('"').next()
 }
 
-/// Today, as `2026-11-22` (UTC).
-pub fn today() -> String {
-    let now = humantime::format_rfc3339(SystemTime::now()).to_string();
-    now.chars().take_while(|&at| at != 'T').collect()
+/// Now, as `2026-11-22T14:03:55Z` (UTC).
+pub fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 #[cfg(test)]

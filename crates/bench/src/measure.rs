@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let mut run = Run {
         machine: Machine::here(processors, subjects::instructions()),
         versions: Versions::new(stage.pytorch.clone().ok()),
-        date: machine::today(),
+        date: machine::now(),
         command: command(),
         quick: arguments.quick,
         threads,
@@ -62,7 +62,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
             continue;
         }
         complete &= measure_suite(suite, cases, &mut stage, &mut run);
-        run.date = machine::today();
+        run.date = machine::now();
         if let Some(path) = &arguments.json {
             write(&run, path)?;
         }

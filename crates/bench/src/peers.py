@@ -124,6 +124,13 @@ def layer_gradients(layer, linears, attention=None, norms=()):
     return found
 
 
+def timed(run):
+    """How long a call takes (seconds)."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
 # The subjects. Each is step() -> seconds, results() -> [(name, tensor)], and if there is something to be said of how
 # it computes, that.
 
@@ -278,11 +285,9 @@ def module(work):
         attention.zero_grad(set_to_none=True)
         x.grad = memory.grad = None
 
-    def step():
-        start = time.perf_counter()
+    def train():
         forward().square().mean().backward()
         forget()
-        return time.perf_counter() - start
 
     def results():
         output = forward()
@@ -294,7 +299,7 @@ def module(work):
         forget()
         return found
 
-    return step, results
+    return lambda: timed(train), results
 
 
 class Translator(torch.nn.Module):
@@ -383,12 +388,10 @@ def translation(work):
         logits = model(source, padding, target)
         return F.cross_entropy(logits.flatten(0, 1), expected, ignore_index=0)
 
-    def step():
-        start = time.perf_counter()
+    def train():
         loss_of(model).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        return time.perf_counter() - start
 
     def results():
         # Without dropout, for which every library draws other random numbers.
@@ -397,7 +400,7 @@ def translation(work):
         loss.backward()
         return [("loss", loss.detach()), *calm.gradients()]
 
-    return step, results
+    return lambda: timed(train), results
 
 
 def decoding(work, compiled=False):
@@ -450,11 +453,6 @@ def decoding(work, compiled=False):
                 state = one_token(x[:, token : token + 1], token)
             return state
 
-    def step():
-        start = time.perf_counter()
-        decode()
-        return time.perf_counter() - start
-
     if compiled:
 
         def too_long(*_):
@@ -464,7 +462,7 @@ def decoding(work, compiled=False):
         signal.alarm(COMPILE_SECONDS)
         decode()
         signal.alarm(0)
-    return step, lambda: [("state", decode())]
+    return lambda: timed(decode), lambda: [("state", decode())]
 
 
 def pretrained(work, attention=None):
@@ -491,25 +489,14 @@ def pretrained(work, attention=None):
             found = model.generate(read, attention_mask=mask, max_new_tokens=count, do_sample=False)
             return found[:, -count:]
 
-    def step():
-        start = time.perf_counter()
-        run()
-        return time.perf_counter() - start
-
     chosen = None if attention else model.config._attn_implementation
-    return step, lambda: [("tokens" if count else "states", run())], chosen
+    return lambda: timed(run), lambda: [("tokens" if count else "states", run())], chosen
 
 
 def matmul(work):
     shape = (work["size"], work["size"])
     a, b = (numbers(seed, shape).to(DTYPES[work["precision"]]) for seed in (1, 2))
-
-    def step():
-        start = time.perf_counter()
-        torch.mm(a, b)
-        return time.perf_counter() - start
-
-    return step, lambda: []
+    return lambda: timed(lambda: torch.mm(a, b)), lambda: []
 
 
 SUBJECTS = {

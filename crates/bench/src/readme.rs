@@ -39,7 +39,9 @@ pub fn with_table(readme: &str, runs: &[Run]) -> Result<String, String> {
     };
     let alike =
         |run: &&Run| !run.quick && run.on_processor() && run.threads == THREADS && has_rows(run);
-    let runs: Vec<&Run> = runs.iter().filter(alike).collect();
+    let mut runs: Vec<&Run> = runs.iter().filter(alike).collect();
+    // By time; where runs name the day alone, in the order of their files.
+    runs.sort_by_key(|run| &run.date);
     Ok([before, MARKS[0], &table(&runs)?, MARKS[1], after].concat())
 }
 
@@ -47,6 +49,7 @@ pub fn committed() -> Result<String, String> {
     fs::read_to_string(FILE).map_err(|error| format!("{FILE}: {error}"))
 }
 
+/// The table of these runs, the newest last.
 fn table(runs: &[&Run]) -> Result<String, String> {
     let mut columns = columns(runs);
     let mut lines = String::new();
@@ -59,9 +62,7 @@ fn table(runs: &[&Run]) -> Result<String, String> {
         lines += &format!("| {name} |");
         for column in &mut columns {
             let alike = |run: &&Run| instructions_of(run) == column.instructions;
-            let newest = runs.iter().copied().filter(alike).filter(has_row);
-            // Of several runs of a day, the last in the order of their files.
-            let newest = newest.max_by_key(|run| &run.date);
+            let newest = runs.iter().copied().filter(alike).rfind(has_row);
             for peers in [&["pytorch"][..], &["burn", "burn-nn"]] {
                 let fits =
                     |row: &&Row| row.measure == Measure::Time && peers.contains(&row.peer.as_str());
@@ -101,10 +102,8 @@ fn rows<'a>(run: &'a Run, suite: &'a str, case: &'a str) -> impl Iterator<Item =
 
 /// A column for the vector instructions of each run, in the order of their first runs.
 fn columns<'a>(runs: &[&'a Run]) -> Vec<Column<'a>> {
-    let mut runs = runs.to_vec();
-    runs.sort_by_key(|run| &run.date);
     let mut columns: Vec<Column<'_>> = Vec::new();
-    for instructions in runs.into_iter().map(instructions_of) {
+    for instructions in runs.iter().copied().map(instructions_of) {
         let mut known = columns.iter();
         if !known.any(|column| column.instructions == instructions) {
             columns.push(Column {

@@ -13,7 +13,7 @@ use crate::work::Precision;
 pub struct Run {
     pub machine: Machine,
     pub versions: Versions,
-    /// The day on which it ended, `2026-11-22` (UTC).
+    /// When it ended, `2026-11-22T14:03:55Z` (UTC); earlier runs name the day alone.
     pub date: String,
     pub command: String,
     /// Whether it was only a look: fewer cases, fewer samples.

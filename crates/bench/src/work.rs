@@ -82,12 +82,12 @@ impl Tolerance {
 /// Which of our implementations computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Body {
+pub enum Implementation {
     /// What a user gets on the device.
     Chosen,
-    /// The blockwise body, in blocks that it chooses.
+    /// The blockwise one, in blocks that it chooses.
     Blockwise,
-    /// The composed body, which keeps the score matrix.
+    /// The composed one, which keeps the score matrix.
     Composed,
 }
 
@@ -117,7 +117,7 @@ pub struct Op {
     /// The precision of all tensors.
     pub precision: Precision,
     /// Which of our implementations computes.
-    pub body: Body,
+    pub implementation: Implementation,
 }
 
 impl Op {
@@ -138,7 +138,7 @@ impl Op {
             softcap: None,
             dropout: 0.0,
             precision: Precision::F32,
-            body: Body::Chosen,
+            implementation: Implementation::Chosen,
         }
     }
 
@@ -159,9 +159,12 @@ impl Op {
     }
 
     /// The call by another of our implementations.
-    pub fn by(&self, body: Body) -> Work {
+    pub fn by(&self, implementation: Implementation) -> Work {
         let op = self.clone();
-        Work::Op(Self { body, ..op })
+        Work::Op(Self {
+            implementation,
+            ..op
+        })
     }
 
     /// Makes half of the first batch item padding, and nothing of the last one.
@@ -313,7 +316,7 @@ impl Work {
     /// Whether the other work has the same results: it is the same one, by whichever of our implementations.
     pub fn computes_the_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Op(op), Self::Op(of_other)) => op.by(of_other.body) == *other,
+            (Self::Op(op), Self::Op(of_other)) => op.by(of_other.implementation) == *other,
             _ => self == other,
         }
     }

@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path};
 
-use crate::command::{NODE, at, has_node, program, root, run, skip, tool};
-use crate::page::browser;
+use crate::command::{at, root, run, tool};
+use crate::page::script;
 
 /// Builds the guide into `target/book`.
 pub fn build() -> Result<(), String> {
@@ -24,17 +24,10 @@ pub fn build() -> Result<(), String> {
 /// Builds the guide, and looks at every chapter and figure of it.
 pub fn check() -> Result<(), String> {
     build()?;
-    let Some(browser) = browser("the guide")? else {
-        return Ok(());
-    };
-    if !root().join("target/book").exists() {
-        return Ok(());
+    match script("the guide", "book/check.mjs")? {
+        Some(mut check) if root().join("target/book").exists() => run(&mut check),
+        _ => Ok(()),
     }
-    if !has_node() {
-        return skip(&format!("the guide's pages need {NODE}"));
-    }
-    let check = ["--experimental-websocket", "book/check.mjs"];
-    run(program("node").args(check).env("CHROMIUM", browser))
 }
 
 /// Copies the files of a folder, and those of the folders in it.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::command::{at, cargo, program, root, run, run_tests, skip, succeeds};
+use crate::command::{at, cargo, exists, program, root, run, run_tests, skip, succeeds};
 
 /// The Python packages with the compiler and what it needs.
 const PACKAGES: [&str; 5] = [
@@ -36,7 +36,7 @@ pub fn registers() -> Result<(), String> {
 
 /// Runs the kernels on the CPU.
 pub fn emulate() -> Result<(), String> {
-    if !succeeds(program("g++").arg("--version")) {
+    if !exists("g++") {
         return skip("--emulate needs g++");
     }
     let folder = sources("emulator")?;

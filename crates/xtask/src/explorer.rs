@@ -1,9 +1,9 @@
 //! The explorer's page: built for the browser, and tested in one.
 
-use crate::command::{NODE, exists, has_node, program, run, skip};
+use crate::command::{exists, program, run};
 use crate::examples::built;
 use crate::kernels::{WASM, wasm_cargo};
-use crate::page::browser;
+use crate::page::script;
 
 /// Builds the module that the page runs, and the example that is computed beforehand.
 pub fn build() -> Result<(), String> {
@@ -22,18 +22,8 @@ pub fn build() -> Result<(), String> {
 /// Opens the page in a Chromium and compares all that it shows with the native program. Without a Chromium, only a developer's machine
 /// may pass over it.
 pub fn check() -> Result<(), String> {
-    let Some(browser) = browser("the explorer")? else {
-        return Ok(());
-    };
-    if !has_node() {
-        return skip(&format!("the explorer's page needs {NODE}"));
+    match script("the explorer", "examples/explorer/tests/page.mjs")? {
+        Some(mut page) => run(page.arg(built("explorer").get_program())),
+        None => Ok(()),
     }
-    let page = [
-        "--experimental-websocket",
-        "examples/explorer/tests/page.mjs",
-    ];
-    run(program("node")
-        .args(page)
-        .arg(built("explorer").get_program())
-        .env("CHROMIUM", browser))
 }

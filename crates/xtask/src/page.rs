@@ -68,7 +68,7 @@ pub fn check() -> Result<(), String> {
 }
 
 /// The Chromium that opens `what`, or none on a developer's machine.
-pub fn browser(what: &str) -> Result<Option<&'static str>, String> {
+fn browser(what: &str) -> Result<Option<&'static str>, String> {
     let found = BROWSERS.into_iter().find(|name| exists(name));
     if found.is_none() {
         if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) {
@@ -81,6 +81,21 @@ pub fn browser(what: &str) -> Result<Option<&'static str>, String> {
         }
     }
     Ok(found)
+}
+
+/// The script at `path`, which opens `what` in a Chromium; none on a developer's machine without node or a Chromium.
+pub fn script(what: &str, path: &str) -> Result<Option<Command>, String> {
+    let Some(browser) = browser(what)? else {
+        return Ok(None);
+    };
+    if !has_node() {
+        skip(&format!("{what} needs {NODE}"))?;
+        return Ok(None);
+    }
+    let mut node = program("node");
+    node.args(["--experimental-websocket", path])
+        .env("CHROMIUM", browser);
+    Ok(Some(node))
 }
 
 /// A page of three groups, one causal, and one of a tall map that knows what was written.

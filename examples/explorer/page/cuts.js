@@ -1,6 +1,7 @@
 // All heads, each cut in turn, in a worker that has a model of its own: the page stays quick.
 
 import { workerOf } from "./files.js";
+import { placeOf } from "./state.js";
 import { Missing } from "./trace.js";
 
 /** Every head of the model, by name. */
@@ -56,7 +57,8 @@ export async function cutAll(session, show) {
     };
     worker.addEventListener("message", listener);
     worker.addEventListener("error", failed);
-    worker.postMessage({ call, source: session.source, target: session.run({}).target, heads: allHeads(session.shape) });
+    const heads = allHeads(session.shape).map((head) => ({ head, cut: [placeOf(head)] }));
+    worker.postMessage({ call, source: session.source, target: session.run({}).target, heads });
   }).finally(() => worker.removeEventListener("error", failed));
   session.cuts = texts;
 }

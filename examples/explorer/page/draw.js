@@ -46,9 +46,14 @@ export const spread = (trace, name, at, digits) => derived(entropy(trace.row(nam
 export const total = (trace, name, at, digits) => derived(sum(trace.row(name, ...at)), "sum", [from(name, at)], digits);
 export const top = (trace, name, at, digits) => derived(Math.max(...trace.row(name, ...at)), "largest", [from(name, at)], digits);
 
+/** One number of a parameter of the model. */
+export const parameter = (value, name, at, digits = 3) =>
+  el("data", { value, "data-parameter": name, "data-at": at.join() }, shown(value, digits));
+
 /** What another run of the model computed: its switches stand on the element, so that its numbers can be checked. */
-export const ofRun = (run, ...children) =>
-  el("div", { class: "run", "data-switches": JSON.stringify(run.switches), "data-target": run.target.join() }, ...children);
+export const ofRun = (run, ...children) => el("div", { class: "run", ...asked(run) }, ...children);
+export const saidOfRun = (run, ...children) => el("span", asked(run), ...children);
+const asked = ({ switches, target }) => ({ "data-switches": JSON.stringify(switches), "data-target": target.join() });
 
 /** A picture with a sentence made of its numbers, and the same as a table for whoever cannot see it. */
 export function figure(id, { caption, body, table, note }) {
@@ -71,7 +76,8 @@ export function figure(id, { caption, body, table, note }) {
       el("summary", { "data-focus": `table-${id}` }, "Show as table"),
       el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": `Table: ${id}` }),
     );
-  return el("figure", { id: `figure-${id}` }, el("figcaption", {}, ...caption), box, note && el("p", { class: "quiet" }, ...note), details);
+  const quiet = note?.length > 0 && el("p", { class: "quiet" }, ...note);
+  return el("figure", { id: `figure-${id}` }, el("figcaption", {}, ...caption), box, quiet, details);
 }
 
 /** A table. `heads` are the names of its columns, null for none; a row is its label and its cells. */
@@ -113,15 +119,6 @@ export function table(trace, name, rows, columns) {
     rows.map(([label, at]) => [label, ...cells(at)]),
   );
 }
-
-/** The table of a matrix of a head. */
-export const matrixTable = (trace, name, head, rows, columns) =>
-  table(
-    trace,
-    name,
-    rows.map((label, at) => [label, [head, at]]),
-    columns,
-  );
 
 const BAR = 10; // width of a number in the units of the drawing
 const TALL = 40;
@@ -183,6 +180,19 @@ export const lines = (all) =>
     ),
   );
 
+/** Rows of the query token, given as [tensor, label, whether it is lit], with their numbers at one place, which a click changes. */
+export function numberLines({ trace, token, pickNumber }, at, tensors) {
+  const scale = Math.max(...tensors.flatMap(([name]) => [...trace.row(name, token)].map(Math.abs)));
+  return lines(
+    tensors.map(([name, label, lit]) => [
+      label,
+      strip(trace, name, [token], { scale, picked: at, pick: pickNumber }),
+      number(trace, name, [token, at]),
+      lit,
+    ]),
+  );
+}
+
 const NUMBER = 14; // pixels of a number of a vector, at most
 const SHARES = 480; // pixels of a bar of shares, and of pieces
 const widest = (all) =>
@@ -194,7 +204,7 @@ const widest = (all) =>
   );
 
 /** A share of the strongest, as colour: `signed` numbers diverge around paper. */
-export function shade(value, reach) {
+function shade(value, reach) {
   const share = reach > 0 ? Math.min(Math.abs(value) / reach, 1) : 0;
   return { "--share": `${(share * 62).toFixed(1)}%` };
 }
@@ -202,7 +212,7 @@ export function shade(value, reach) {
 const MOST_ROWS = 16; // of a matrix are drawn at once, around the chosen one
 
 /** A matrix of a head: queries are rows, keys are columns. Hidden cells are hatched across. */
-export function matrix(trace, name, head, { rows, columns, row, column, hidden, pick, digits = 2, signed = false, bare = false }) {
+function matrix(trace, name, head, { rows, columns, row, column, hidden, pick, digits = 2, signed = false, bare = false }) {
   const count = rows.length;
   const first = count > MOST_ROWS ? Math.min(Math.max(row - MOST_ROWS / 2, 0), count - MOST_ROWS) : 0;
   const places = Array.from({ length: Math.min(count, MOST_ROWS) }, (_, place) => first + place);
@@ -265,9 +275,19 @@ export function matrix(trace, name, head, { rows, columns, row, column, hidden, 
   );
 }
 
-/** A line about which rows of a long matrix are drawn. */
-export const rowsNote = (count) =>
-  count > MOST_ROWS ? [`Of ${count} rows, the ${MOST_ROWS} around the query token are drawn; the table has all.`] : null;
+/** A matrix of the chosen head, and its table; `trace` is another run's. A note says which rows of a long one are drawn. */
+export function matrixFigure(id, view, name, { caption, note = [], trace = view.trace, ...options }) {
+  const { head, token, rows, columns } = view;
+  const count = rows.length;
+  const drawn = count > MOST_ROWS ? [`Of ${count} rows, the ${MOST_ROWS} around the query token are drawn; the table has all.`] : [];
+  const labelled = rows.map((label, at) => [label, [head, at]]);
+  return figure(id, {
+    caption,
+    body: [matrix(trace, name, head, { rows, columns, row: token, column: -1, ...options })],
+    note: [...note, ...drawn],
+    table: () => table(trace, name, labelled, columns),
+  });
+}
 
 /** Lines of Rust, with those that a switch changed marked. */
 export const rust = (...all) =>
@@ -304,7 +324,7 @@ export const choice = (label, name, choices, value, choose, disabled = () => fal
 /** A field for a place in a vector. */
 export const place = (view, count, label = "number") => {
   const value = view.place(count);
-  const step = (by) => view.set({ number: (value + by + count) % count });
+  const step = (by) => view.pickNumber((value + by + count) % count);
   return el(
     "div",
     { class: "choice", role: "group", "aria-label": `Opened ${label}` },

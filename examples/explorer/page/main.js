@@ -1,7 +1,7 @@
 // State, address and wiring: what the reader does changes the state, and the page is drawn from it again.
 
 import { el } from "./draw.js";
-import { DEFAULTS, fromHash, toHash } from "./state.js";
+import { DEFAULTS, TRAINED, fromHash, toHash } from "./state.js";
 import { json } from "./files.js";
 import { download } from "./models.js";
 import { exampleSession, modelSession } from "./session.js";
@@ -24,7 +24,6 @@ const loaded = new Map(); // what each model consists of, or the error that it f
 
 const screenOf = () => SCREENS.find(({ id }) => id === state.step) ?? SCREENS[0];
 const textOf = () => state.text ?? example?.text ?? "";
-const TRAINED = { scale: "trained", causal: true, positions: true, cut: [] };
 const isThere = (id) => loaded.has(id) && !(loaded.get(id) instanceof Error);
 const hasFailed = (id) => loaded.get(id) instanceof Error;
 

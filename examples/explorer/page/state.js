@@ -2,8 +2,11 @@
 
 import { MODELS } from "./models.js";
 
-export const ATTENTIONS = ["encoder.self", "decoder.self", "decoder.cross"];
-export const SCALES = ["trained", "none", "tokens"];
+const ATTENTIONS = ["encoder.self", "decoder.self", "decoder.cross"];
+const SCALES = ["trained", "none", "tokens"];
+
+/** The configuration that a model was trained in; `cut` has heads, as encoder.0.self.2. */
+export const TRAINED = Object.freeze({ scale: "trained", causal: true, positions: true, cut: Object.freeze([]) });
 
 /** What a page without an address shows. `text` and `key` are chosen by the page where they are null. */
 export const DEFAULTS = Object.freeze({
@@ -18,16 +21,13 @@ export const DEFAULTS = Object.freeze({
   key: null, // the opened cell of the scores: the strongest
   number: 0, // the opened place in a vector
   width: 24, // of the random vectors
-  scale: "trained",
-  causal: true,
-  positions: true,
-  cut: Object.freeze([]), // heads, as encoder.0.self.2
+  ...TRAINED,
   frame: false, // one step alone, as a figure of another page
 });
 
 const NAMES = Object.keys(DEFAULTS);
 const HEAD = /^(encoder\.\d{1,2}\.self|decoder\.\d{1,2}\.(self|cross))\.\d{1,2}$/;
-export const MOST_TEXT = 1000; // characters of a sentence
+const MOST_TEXT = 1000; // characters of a sentence
 
 /** The state as the part of an address behind `#`. Only the step and what differs from the defaults is said: a link to `#` would jump. */
 export function toHash(state) {
@@ -77,8 +77,8 @@ const READERS = {
   },
 };
 
-/** The heads that are cut, as requests say it. */
-const place = (head) => {
+/** A head, as requests say it. */
+export const placeOf = (head) => {
   const [side, layer, attention, number] = head.split(".");
   return { side, layer: Number(layer), attention, head: Number(number) };
 };
@@ -90,6 +90,6 @@ export function switchesOf({ scale, causal, positions, cut }, tokens) {
   if (scale === "tokens") switches.scale = 1 / Math.sqrt(tokens);
   if (!causal) switches.causal = false;
   if (!positions) switches.positions = false;
-  if (cut.length > 0) switches.cut = cut.map(place);
+  if (cut.length > 0) switches.cut = cut.map(placeOf);
   return switches;
 }

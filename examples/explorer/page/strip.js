@@ -1,13 +1,16 @@
 // What stands at the top of every screen: both sentences, the query token, and which head is looked at.
 
 import { choice, el } from "./draw.js";
-import { attentionName } from "./view.js";
+import { TRAINED } from "./state.js";
+import { headInWords } from "./view.js";
 
 const NAMES = [
   ["encoder.self", "encoder self"],
   ["decoder.self", "decoder self"],
   ["decoder.cross", "cross"],
 ];
+
+const numbered = (count) => Array.from({ length: count }, (_, at) => [at, String(at + 1)]);
 
 export function drawStrip(view, screen) {
   const { state, set, isDecoder, token, rows, session, run } = view;
@@ -44,20 +47,8 @@ export function drawStrip(view, screen) {
         (attention) => set({ attention }),
         (attention) => !allowed(attention),
       ),
-      choice(
-        "layer",
-        "layer",
-        Array.from({ length: view.layers }, (_, at) => [at, String(at + 1)]),
-        view.layer,
-        (layer) => set({ layer }),
-      ),
-      choice(
-        "head",
-        "head",
-        Array.from({ length: view.heads }, (_, at) => [at, String(at + 1)]),
-        view.head,
-        (head) => set({ head }),
-      ),
+      choice("layer", "layer", numbered(view.layers), view.layer, (layer) => set({ layer })),
+      choice("head", "head", numbered(view.heads), view.head, (head) => set({ head })),
     ),
     switched.length > 0 &&
       el(
@@ -65,11 +56,7 @@ export function drawStrip(view, screen) {
         { class: "switched" },
         el("strong", {}, "Changed: "),
         `${switched.join("; ")}. `,
-        el(
-          "button",
-          { type: "button", "data-focus": "reset", click: () => set({ scale: "trained", causal: true, positions: true, cut: [] }) },
-          "Back to the trained configuration",
-        ),
+        el("button", { type: "button", "data-focus": "reset", click: () => set(TRAINED) }, "Back to the trained configuration"),
       ),
   ].filter(Boolean);
 }
@@ -81,13 +68,7 @@ function switchedOn({ scale, causal, positions, cut }) {
     scale === "tokens" && "scores are divided by the root of the number of tokens",
     !causal && "no causal mask",
     !positions && "no positions",
-    cut.length > 0 &&
-      `cut: ${cut
-        .map((head) => {
-          const [side, layer, kind, at] = head.split(".");
-          return `head ${Number(at) + 1} of layer ${Number(layer) + 1} of the ${attentionName(`${side}.${kind}`)}`;
-        })
-        .join(", ")}`,
+    cut.length > 0 && `cut: ${cut.map(headInWords).join(", ")}`,
   ].filter(Boolean);
 }
 

@@ -71,6 +71,13 @@ export function softmax(row) {
   return shares.map((share) => share / total);
 }
 
+/** The `count` likeliest tokens by a row of logits, each with its probability. */
+export function likeliestOf(logits, count) {
+  const shares = softmax(logits);
+  const ids = Array.from(shares.keys()).sort((a, b) => shares[b] - shares[a]);
+  return ids.slice(0, count).map((id) => [id, shares[id]]);
+}
+
 /** The probability that each token of `target` is written after those before it, <eos> at the end included, as one product. */
 export function probabilityOf(trace, target, end = 2) {
   const log = target.map((_, at) => Math.log(softmax(trace.row("logits", at))[target[at + 1] ?? end]));

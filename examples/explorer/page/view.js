@@ -3,7 +3,7 @@
 import { allHeads } from "./cuts.js";
 import { el } from "./draw.js";
 import { switchesOf } from "./state.js";
-import { largest } from "./trace.js";
+import { Missing, largest } from "./trace.js";
 
 const clamp = (value, count) => Math.min(Math.max(value, 0), count - 1);
 
@@ -53,7 +53,6 @@ export function makeView(asked, session, set, fixed, hasFailed = false) {
     read,
     written,
     sourceNames,
-    readNames,
     isDecoder,
     heads: session.shape.heads,
     width: session.shape.width,
@@ -72,15 +71,26 @@ export function makeView(asked, session, set, fixed, hasFailed = false) {
       return visible.sort((a, b) => row[b] - row[a]);
     },
     waiting: (what) => el("p", { class: "waiting" }, `${what} the model, which ${hasFailed ? "could not be loaded" : "is still loading"}.`),
+    /** What `draw` makes or, where that needs the model, a sentence that begins with `what`. */
+    orWaiting: (what, draw) => {
+      try {
+        return draw();
+      } catch (error) {
+        if (!(error instanceof Missing)) throw error;
+        return view.waiting(what);
+      }
+    },
     place: (count) => clamp(state.number, count),
-    pickToken: (at) => set(isDecoder ? { target: at } : { source: at }),
+    pickNumber: (number) => set({ number }),
+    pickToken: (at) => set({ [isDecoder ? "target" : "source"]: at }),
+    pickCell: (at, key) => set({ [isDecoder ? "target" : "source"]: at, key }),
     /** The same computation with other switches. */
     other: (changes) => session.run(switchesOf({ ...state, ...changes }, tokens)),
     isSwitched: Object.keys(switches).length > 0,
   };
   view.key = () => (state.key === null ? view.strongest() : clamp(state.key, columns.length));
   view.headName = `head ${head + 1}`;
-  view.where = `${view.headName} of layer ${layer + 1} of the ${attentionName(attention)}`;
+  view.where = headInWords(`${prefix}.${head}`);
   return view;
 }
 
@@ -90,6 +100,12 @@ export const attentionName = (attention) =>
     "decoder.self": "decoder’s self-attention",
     "decoder.cross": "cross-attention",
   })[attention];
+
+/** A head such as `encoder.0.self.2`, in words. */
+export function headInWords(head) {
+  const [side, layer, kind, at] = head.split(".");
+  return `head ${Number(at) + 1} of layer ${Number(layer) + 1} of the ${attentionName(`${side}.${kind}`)}`;
+}
 
 /** Labels in which a word that stands several times is numbered, so that a sentence can say which. */
 function named(labels) {

@@ -21,9 +21,7 @@ addEventListener("message", async ({ data }) => {
   newest = call;
   try {
     const loaded = await model;
-    for (const head of heads) {
-      const [side, layer, attention, number] = head.split(".");
-      const cut = [{ side, layer: Number(layer), attention, head: Number(number) }];
+    for (const { head, cut } of heads) {
       const probability = probabilityOf(loaded.trace(source, target, { cut }), target);
       postMessage({ call, head, of: heads.length, target: loaded.translate(source, { cut }), probability });
       await pause(); // a newer call takes the place of this one

@@ -3,7 +3,7 @@
 use burn::{
     module::Module,
     nn::Linear,
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Tensor, TensorData},
 };
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
@@ -176,7 +176,9 @@ impl Explorer {
             config.absolute_position = AbsolutePosition::None;
         }
         let device = self.model.embedding.weight.device();
-        let mut model = with_weights(&config, &self.model, &device)?;
+        let record = self.model.clone().into_record();
+        let loaded = config.init(&device).try_load_record(record);
+        let mut model = loaded.map_err(|error| error.to_string())?;
         if !switches.causal {
             for layer in &mut model.transformer.decoder.layers {
                 layer.self_attention.causal = false;
@@ -187,17 +189,6 @@ impl Explorer {
         }
         Ok(model)
     }
-}
-
-/// A model of another configuration with the weights of this one.
-fn with_weights(
-    config: &Seq2SeqConfig,
-    model: &Seq2Seq,
-    device: &Device,
-) -> Result<Seq2Seq, String> {
-    let record = model.clone().into_record();
-    let loaded = config.init(device).try_load_record(record);
-    loaded.map_err(|error| error.to_string())
 }
 
 /// The numbers of a parameter.

@@ -59,8 +59,8 @@ export async function switches(page, base) {
 
 export async function keyboard(page, base) {
   await turn(page, base, { source: 2 });
-  const pressed = () => page.run(`document.querySelector(".token[aria-pressed=true]").textContent`);
-  const step = () => page.run(`document.querySelector("#steps [aria-current]").textContent`);
+  const pressed = () => page.text(".token[aria-pressed=true]");
+  const step = () => page.text("#steps [aria-current]");
   same("the token", await pressed(), "cat");
   await page.key("ArrowRight");
   same("a key of the page that is scrolled", await pressed(), "cat");
@@ -122,17 +122,15 @@ export async function keyboard(page, base) {
 
 /** What cannot be read gets one sentence, and the example stays. */
 export async function badInputs(page, base) {
-  const said = (selector) =>
-    page.run(`(() => { const at = document.querySelector("${selector}"); return at.hidden ? "" : at.textContent; })()`);
-  const translation = () => page.run(`document.querySelector("#translation").textContent`);
   for (const [text, sentence] of [
     ["", "no word"],
     [" \u200b\n", "no word"],
     ["dog ".repeat(300), "at most 63"],
   ]) {
     await turn(page, base, { text });
-    check(`${JSON.stringify(text.slice(0, 9))} is refused`, (await said("#problem")).includes(sentence), await said("#problem"));
-    same("the example stays", await translation(), "El gato viejo duerme en la casa.");
+    const problem = await page.text("#problem");
+    check(`${JSON.stringify(text.slice(0, 9))} is refused`, problem.includes(sentence), problem);
+    same("the example stays", await page.text("#translation"), "El gato viejo duerme en la casa.");
   }
   for (const [text, word] of [
     ["The dog 🙂 sleeps.", "🙂"],
@@ -143,10 +141,10 @@ export async function badInputs(page, base) {
     await turn(page, base, { text });
     check(
       `${text} is answered`,
-      (await said("#problem")) === "" &&
-        (await said("#honesty")).includes(word) &&
+      (await page.text("#problem")) === "" &&
+        (await page.text("#honesty")).includes(word) &&
         (await page.run(`document.querySelectorAll("#honesty button").length`)) === 3,
-      await said("#honesty"),
+      await page.text("#honesty"),
     );
     check(`${text} stays text`, await page.run(`document.querySelector(".both .sentence").textContent === ${JSON.stringify(text)}`));
   }
@@ -164,31 +162,28 @@ export async function badInputs(page, base) {
   }
   await page.size(1280, 800);
   await turn(page, base, { text: "The dog sleeps." });
-  same("a known sentence needs no warning", await said("#honesty"), "");
+  same("a known sentence needs no warning", await page.text("#honesty"), "");
 }
 
 export async function withoutModel(browser, refuse) {
   const site = await serve(PAGE, { refuse: new Set([refuse]) });
   const page = await browser.page();
   await page.go(addressOf(site.url, { step: "scores" }));
-  const status = await page.run(`document.querySelector("#status").textContent`);
+  const status = await page.text("#status");
   check(`without ${refuse}, the page says so`, status.includes("could not be loaded"), status);
   for (const step of STEPS) {
     await turn(page, site.url, { step });
-    const text = await page.run(`document.querySelector("#screen").textContent`);
+    const text = await page.text("#screen");
     check(
       `without ${refuse}, ${step} is readable`,
       text.length > 200 && (await page.run(`document.querySelector("#answer-${step}") !== null`)),
       text.slice(0, 200),
     );
     check(`without ${refuse}, ${step} does not say that it loads`, !text.includes("still loading"));
-    same("and the example stays", await page.run(`document.querySelector("#translation").textContent`), "El gato viejo duerme en la casa.");
+    same("and the example stays", await page.text("#translation"), "El gato viejo duerme en la casa.");
   }
   await turn(page, site.url, { text: "The dog sleeps." });
-  check(
-    `without ${refuse}, another sentence is refused`,
-    (await page.run(`document.querySelector("#problem").textContent`)).startsWith("Without the model"),
-  );
+  check(`without ${refuse}, another sentence is refused`, (await page.text("#problem")).startsWith("Without the model"));
   check(
     `without ${refuse}, nothing is thrown`,
     page.errors.every((error) => error.includes("404")),
@@ -203,7 +198,7 @@ export async function withoutOther(browser) {
   const refuse = new Set(["everyday.model.gz"]);
   const site = await serve(PAGE, { refuse });
   const page = await browser.page();
-  const status = () => page.run(`document.querySelector("#status").textContent`);
+  const status = () => page.text("#status");
   // Heads that the toy grammar's model does not have.
   await page.go(addressOf(site.url, { model: "everyday", step: "output", cut: ["encoder.1.self.5"] }));
   await page.until(`document.querySelector("#status").textContent.includes("could not be loaded")`);

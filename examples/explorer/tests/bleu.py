@@ -4,38 +4,23 @@
 python3 examples/explorer/tests/bleu.py RUN NAME      # needs tokenizers and sacrebleu, and `cargo build --release -p translation -p explorer`
 """
 
-import gzip
 import itertools
 import json
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import sacrebleu
-import tokenizers
+from make_sentences import PAGE, TRANSLATION, held_out, tokenizer_of
 
-PAGE = Path(__file__).parents[1] / "page"
-PROGRAMS = Path(__file__).parents[3] / "target/release"
 EOS = 2
-
-
-def held_out(run):
-    """Source, translation and references of every sentence."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "translations.tsv"
-        command = [PROGRAMS / "translation", "evaluate", "--out", run, "--translations", path]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return [line.split("\t") for line in path.read_text().splitlines()]
 
 
 def in_page(name, sources):
     """The translations of the page's model."""
-    tokenizer = tokenizers.Tokenizer.from_buffer(gzip.decompress((PAGE / f"{name}.tokenizer.json.gz").read_bytes()))
-    tokenizer.encode_special_tokens = True
+    tokenizer = tokenizer_of(name)
     ids = [tokenizer.encode(source, add_special_tokens=False).ids + [EOS] for source in sources]
     requests = "".join(json.dumps({"task": "translate", "source": source}) + "\n" for source in ids)
-    command = [PROGRAMS / "explorer", "answer", "--name", name, "--page", PAGE]
+    command = [TRANSLATION.with_name("explorer"), "answer", "--name", name, "--page", PAGE]
     answers = subprocess.run(command, input=requests, check=True, text=True, capture_output=True).stdout
     return [tokenizer.decode(json.loads(line)["target"]).strip() for line in answers.splitlines()]
 

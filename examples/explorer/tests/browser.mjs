@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pause } from "./check.mjs";
 
 const NAMES = (process.env.CHROMIUM ?? "chromium chromium-browser google-chrome google-chrome-stable").split(" ");
 const PATIENCE = 20_000; // ms; a loaded machine is slow
@@ -88,9 +89,7 @@ export async function open() {
       try {
         rmSync(profile, { recursive: true, force: true });
       } catch {
-        await new Promise((resolve) => {
-          setTimeout(resolve, 100);
-        });
+        await pause(100);
       }
     }
   };
@@ -126,12 +125,16 @@ class Page {
     return result.value;
   }
 
+  /** The text of an element, nothing of one that is hidden. */
+  text(selector) {
+    const at = JSON.stringify(selector);
+    return this.run(`((at) => (at.hidden ? "" : at.textContent))(document.querySelector(${at}))`);
+  }
+
   async until(expression) {
     for (const end = Date.now() + PATIENCE; Date.now() < end;) {
       if (await this.run(expression).catch(() => false)) return;
-      await new Promise((resolve) => {
-        setTimeout(resolve, 20);
-      });
+      await pause(20);
     }
     throw new Error(`the page never came to ${expression}`);
   }

@@ -63,12 +63,19 @@ HOSTILE = [
 ]
 
 
+def tokenizer_of(name):
+    """The tokenizer of a model of the page. It takes no text for a special token."""
+    tokenizer = tokenizers.Tokenizer.from_buffer(gzip.decompress((PAGE / f"{name}.tokenizer.json.gz").read_bytes()))
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
 def translation(*arguments, **options):
     return subprocess.run([TRANSLATION, *arguments], check=True, text=True, capture_output=True, **options).stdout
 
 
 def held_out(run):
-    """Source, translation and reference of every sentence that the training did not see."""
+    """Source, translation and references of every sentence that the training did not see."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "translations.tsv"
         translation("evaluate", "--out", run, "--translations", path)
@@ -95,8 +102,7 @@ def words(rows):
 
 
 def main(run):
-    tokenizer = tokenizers.Tokenizer.from_buffer(gzip.decompress((PAGE / "story.tokenizer.json.gz").read_bytes()))
-    tokenizer.encode_special_tokens = True
+    tokenizer = tokenizer_of("story")
     rows = held_out(run)
     random.seed(7)
     picked = [row[0] for row in random.sample(rows, 50)]

@@ -4,10 +4,10 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PAGE, loadModel } from "./model.mjs";
-import { probabilityOf, softmax, unpacked } from "../page/trace.js";
+import { likeliestOf, probabilityOf, unpacked } from "../page/trace.js";
 import { modelSession } from "../page/session.js";
 import { allHeads } from "../page/cuts.js";
-import { DEFAULTS } from "../page/state.js";
+import { DEFAULTS, placeOf } from "../page/state.js";
 
 const TEXT = "The old cat sleeps in the house.";
 const MOST = 60_000; // bytes of the file
@@ -42,18 +42,13 @@ for (const name of trace.names.filter(isKept)) {
 const copy = (name, band) => ({ name: `${own}.self.${name}`, of: `${own}.self.projected`, start: band * heads * width, heads, width });
 const copies = [copy("query", 0), copy("key", 1), copy("value", 2)];
 const cuts = allHeads(session.shape).map((head) => {
-  const [side, layer, attention, number] = head.split(".");
-  const cut = [{ side, layer: Number(layer), attention, head: Number(number) }];
+  const cut = [placeOf(head)];
   const probability = Number(probabilityOf(model.trace(session.source, run.target, { cut }), run.target).toPrecision(6));
   return { head, text: tokenizer.decode(model.translate(session.source, { cut })), probability };
 });
-const likeliest = run.target.map((_, at) => {
-  const shares = softmax(trace.row("logits", at));
-  const ids = Array.from(shares.keys())
-    .sort((a, b) => shares[b] - shares[a])
-    .slice(0, 5);
-  return ids.map((id) => [id, Number(shares[id].toPrecision(6))]);
-});
+const likeliest = run.target.map((_, at) =>
+  likeliestOf(trace.row("logits", at), 5).map(([id, share]) => [id, Number(share.toPrecision(6))]),
+);
 const ids = [...new Set([...session.source, ...run.target, ...likeliest.flat().map(([id]) => id)])];
 const story = {
   text: TEXT,

@@ -38,21 +38,13 @@ class Native {
   #ask;
 
   constructor(id, program) {
-    this.#ask = (lines) =>
-      execFileSync(program, ["answer", "--name", id, "--page", PAGE], {
-        input: lines.join("\n"),
-        maxBuffer: 2 ** 30,
-        env: { ...process.env, BURN_DEVICE: "flex" },
-      })
-        .toString()
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line));
+    const options = { maxBuffer: 2 ** 30, env: { ...process.env, BURN_DEVICE: "flex" } };
+    this.#ask = (input) => execFileSync(program, ["answer", "--name", id, "--page", PAGE], { ...options, input }).toString();
   }
 
   #answer(request) {
     const line = JSON.stringify(request);
-    if (!this.#answers.has(line)) this.#answers.set(line, this.#ask([line])[0]);
+    if (!this.#answers.has(line)) this.#answers.set(line, JSON.parse(this.#ask(line)));
     const answer = this.#answers.get(line);
     if (answer.error) throw new Error(answer.error);
     return answer;
@@ -63,12 +55,15 @@ class Native {
   }
 
   trace(source, target, switches = {}) {
-    const { tensors, numbers } = this.#answer({ task: "trace", source, target, switches });
-    return new Trace(tensors, Float32Array.from(numbers));
+    return this.#tensors({ task: "trace", source, target, switches });
   }
 
   parameter(name) {
-    const { tensors, numbers } = this.#answer({ task: "parameter", name });
-    return new Trace(tensors, Float32Array.from(numbers)).get(name);
+    return this.#tensors({ task: "parameter", name }).get(name);
+  }
+
+  #tensors(request) {
+    const { tensors, numbers } = this.#answer(request);
+    return new Trace(tensors, Float32Array.from(numbers));
   }
 }

@@ -66,7 +66,7 @@ export function hashes() {
 export async function translations(page, base) {
   for (const { source, target } of sentences) {
     await turn(page, base, { text: source });
-    same(`translation of ${source}`, await page.run(`document.querySelector("#translation").textContent`), target);
+    same(`translation of ${source}`, await page.text("#translation"), target);
   }
 }
 
@@ -78,7 +78,7 @@ export async function everyday(page, base, native) {
   for (const text of MODELS.find(({ id }) => id === model).sentences) {
     await turn(page, base, { model, text });
     const { text: target } = modelSession(text, native).run({});
-    same(`translation of ${text}`, await page.run(`document.querySelector("#translation").textContent`), target);
+    same(`translation of ${text}`, await page.text("#translation"), target);
   }
   const states = [
     { attention: "encoder.self", head: 5, number: 191 },
@@ -87,14 +87,20 @@ export async function everyday(page, base, native) {
   for (const step of STEPS)
     for (const state of states) await numbers(page, base, native, { ...state, step, model, text: "My brother has a red car." });
   same("all its heads are cut", await page.run(`document.querySelectorAll("[data-head]").length`), 36);
-  const honesty = `(() => { const at = document.querySelector("#honesty"); return at.hidden ? "" : at.textContent; })()`;
+  const honesty = () => page.text("#honesty");
   await turn(page, base, { model, text: "My brother has a red car." });
-  same("a translation that it is sure of", await page.run(honesty), "");
+  same("a translation that it is sure of", await honesty(), "");
   await turn(page, base, { model, text: "Colourless green ideas sleep furiously." });
-  check("a translation that it is not sure of", (await page.run(honesty)).includes("not sure"), await page.run(honesty));
+  check("a translation that it is not sure of", (await honesty()).includes("not sure"), await honesty());
   await page.run(`document.querySelector("#honesty button").click()`);
   await page.until(`document.querySelector('[data-focus="model-story"]').getAttribute("aria-pressed") === "true"`);
-  same("a sentence of the toy grammar needs no warning", await page.run(honesty), "");
+  same("a sentence of the toy grammar needs no warning", await honesty(), "");
+}
+
+/** The switches that cut a head, read from its name in another place than the page does. */
+function without(head) {
+  const [side, layer, attention, number] = head.split(".");
+  return { cut: [{ side, layer: Number(layer), attention, head: Number(number) }] };
 }
 
 /** The example that is computed beforehand is what the model computes. */
@@ -117,10 +123,8 @@ export function example({ model, tokenizer, ...parts }) {
   });
   same("heads of the example", made.cuts.length, 24);
   for (const { head, text, probability } of made.cuts) {
-    const [side, layer, attention, number] = head.split(".");
-    const cut = [{ side, layer: Number(layer), attention, head: Number(number) }];
-    same(`the example without ${head}`, text, tokenizer.decode(model.translate(session.source, { cut })));
-    const expected = probabilityOf(model.trace(session.source, run.target, { cut }), run.target);
+    same(`the example without ${head}`, text, tokenizer.decode(model.translate(session.source, without(head))));
+    const expected = probabilityOf(model.trace(session.source, run.target, without(head)), run.target);
     check(`its probability without ${head}`, Math.abs(probability - expected) < TOLERANCE);
   }
 }
@@ -157,7 +161,7 @@ export async function answers(page, base, native) {
   const { trace } = modelSession(EXAMPLE, native).run({});
   for (const [step, state, said, at] of ANSWERS) {
     await turn(page, base, { ...state, step });
-    const text = await page.run(`document.querySelector("#answer-${step}").textContent`);
+    const text = await page.text(`#answer-${step}`);
     const numbers = at.map(([name, ...index]) =>
       trace
         .at(name, ...index)
@@ -184,11 +188,7 @@ async function numbers(page, base, native, state) {
   const cutOf = (head) => {
     const { target, trace } = session.run({});
     if (head === "") return probabilityOf(trace, target);
-    const [side, layer, attention, number] = head.split(".");
-    return probabilityOf(
-      native.model.trace(session.source, target, { cut: [{ side, layer: Number(layer), attention, head: Number(number) }] }),
-      target,
-    );
+    return probabilityOf(native.model.trace(session.source, target, without(head)), target);
   };
   const wrong = [];
   for (const number of found.numbers) {

@@ -14,7 +14,7 @@ export async function oneFile(browser, program) {
   const page = await browser.page();
   const base = `file://${file}`;
   await page.go(addressOf(base, { step: "cut", text: "Her grandmother closed the yellow window." }));
-  same("one file translates", await page.run(`document.querySelector("#translation").textContent`), "Su abuela cerró la ventana amarilla.");
+  same("one file translates", await page.text("#translation"), "Su abuela cerró la ventana amarilla.");
   // In a worker of its own.
   await page.until(`document.querySelector("#cut-answer")?.hasChildNodes()`);
   same("one file cuts all heads", await page.run(`document.querySelectorAll("[data-head]").length`), 24);

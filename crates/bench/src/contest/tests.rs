@@ -1,5 +1,5 @@
 use super::*;
-use crate::work::{Body, Matmul, Op, Pass, Precision};
+use crate::work::{Implementation, Matmul, Op, Pass, Precision};
 
 /// What is known of this work after these samples.
 fn sampled(
@@ -131,12 +131,16 @@ fn only_a_peer_that_computes_the_same_must_agree() {
         agree(&case, &backward, &results(1.0), &results(2.0)),
         Ok(())
     );
-    // Another body makes no other work, of a peer or of ours …
+    // Another implementation makes no other work, of a peer or of ours …
     let op = Op::new(Pass::Training, 1000);
-    let case = Case::new("blockwise", op.by(Body::Blockwise));
+    let case = Case::new("blockwise", op.by(Implementation::Blockwise));
     let of_peer = |work: &Work| agree(&case, work, &results(1.0), &results(2.0));
-    for body in [Body::Chosen, Body::Composed, Body::Blockwise] {
-        assert!(of_peer(&op.by(body)).is_err(), "{body:?}");
+    for of in [
+        Implementation::Chosen,
+        Implementation::Composed,
+        Implementation::Blockwise,
+    ] {
+        assert!(of_peer(&op.by(of)).is_err(), "{of:?}");
     }
     // … but keys that heads share, and another length, do.
     let mut grouped = op.clone();

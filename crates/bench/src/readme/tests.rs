@@ -42,7 +42,10 @@ fn a_row_is_that_of_the_newest_run_on_such_a_processor() {
         }
         run
     };
-    let newer = with_ratio("9999-12-29", "AVX2 with FMA", 42.0);
+    let newer = with_ratio("9999-12-29T14:03:55Z", "AVX2 with FMA", 42.0);
+    // Runs of the same day.
+    let earlier = ["9999-12-29T09:30:00Z", "9999-12-29"];
+    let earlier = earlier.map(|date| with_ratio(date, "AVX2 with FMA", 13.0));
     let mut other = with_ratio("9999-12-30", "beads", 17.0);
     other.machine.cpu = "Abacus".into();
     // The newest, but not such runs as the README speaks of.
@@ -55,7 +58,7 @@ fn a_row_is_that_of_the_newest_run_on_such_a_processor() {
     without_rows.rows.clear();
     // Whatever their order.
     runs.splice(0..0, [newer, other, without_rows]);
-    runs.extend(strangers);
+    runs.extend(earlier.into_iter().chain(strangers));
     let table = with_table(readme, &runs).unwrap();
     assert!(
         table.contains(

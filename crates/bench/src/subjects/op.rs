@@ -15,7 +15,7 @@ use super::subject::{Results, Subject, time_whole, values, wait};
 use crate::case::Library;
 use crate::generator::{QUERY_SCALE, numbers, seed};
 use crate::text::name;
-use crate::work::{Body, Op, Pass, Precision};
+use crate::work::{Implementation, Op, Pass, Precision};
 
 /// The seed of our dropout; the peers draw from other generators.
 pub const DROPOUT_SEED: u64 = 7;
@@ -114,16 +114,18 @@ fn ours(op: &Op, device: &Device) -> Attention {
     if op.dropout > 0.0 {
         options = options.dropout(op.dropout, DROPOUT_SEED);
     }
-    let body = op.body;
+    let implementation = op.implementation;
     Box::new(move |[query, key, value], bias| {
         let mut options = options.clone();
         options.bias = bias.map_or_else(AttentionBias::none, AttentionBias::dense);
-        match body {
-            Body::Chosen => ops::attention(query, key, value, options),
-            Body::Blockwise => {
+        match implementation {
+            Implementation::Chosen => ops::attention(query, key, value, options),
+            Implementation::Blockwise => {
                 ops::backend::blockwise_attention(query, key, value, options, None).0
             }
-            Body::Composed => ops::backend::composed_attention(query, key, value, options).0,
+            Implementation::Composed => {
+                ops::backend::composed_attention(query, key, value, options).0
+            }
         }
     })
 }

@@ -1,4 +1,4 @@
-//! Training by the blockwise body, which calls without kernels run: its memory and time against those of the score matrix.
+//! Training by the blockwise implementation, which calls without kernels run: its memory and time against those of the score matrix.
 //!
 //! The operation is asked for it, on every device. On flex it is compared with Burn's own too, and the module runs the kernels; on
 //! a GPU the suite `gpu` does that.
@@ -8,18 +8,19 @@ use crate::case::{
     Library::{Burn, BurnNn, Ours},
     Measure,
 };
-use crate::work::{Body, Module, ModuleKind, Op, Pass::Training, Work};
+use crate::work::{Implementation, Module, ModuleKind, Op, Pass::Training, Work};
 
 pub fn cases(on_gpu: bool) -> Vec<Case> {
     let case = |op: &Op| {
         let name = format!("{}, {} x {} heads", op.title(), op.batch, op.heads);
-        Case::new(name, op.by(Body::Blockwise)).thorough()
+        Case::new(name, op.by(Implementation::Blockwise)).thorough()
     };
-    let beside_composed = |op: Op| case(&op).against_self("composed", op.by(Body::Composed));
+    let beside_composed =
+        |op: Op| case(&op).against_self("composed", op.by(Implementation::Composed));
     let op = |len| Op::new(Training, len);
     let few_heads = |len| op(len).sized(1, 2);
-    let half = op(4096).by(Body::Blockwise);
-    // Just beyond the calls that are one block, where the two bodies are the same.
+    let half = op(4096).by(Implementation::Blockwise);
+    // Just beyond the calls that are one block, where the two implementations are the same.
     let mut short = beside_composed(few_heads(1024));
     short.quick = true;
     let mut cases = vec![

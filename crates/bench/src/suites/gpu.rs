@@ -1,4 +1,4 @@
-//! What a user gets on a GPU, the kernels: against Burn's own operation and module, our other bodies, and PyTorch on the same card.
+//! What a user gets on a GPU, the kernels: against Burn's own operation and module, our other implementations, and PyTorch on the same card.
 
 use crate::case::{
     Case,
@@ -6,7 +6,7 @@ use crate::case::{
 };
 use crate::text;
 use crate::work::{
-    Body, Module, ModuleKind, Op,
+    Implementation, Module, ModuleKind, Op,
     Pass::{self, Forward, Training},
     Precision::{self, Bf16, F16},
     Work,
@@ -80,7 +80,7 @@ fn grouped(op: Op) -> Case {
         "one token on {}, 1 x {} x dim {}, shared keys",
         op.len_kv, op.heads, op.dim
     );
-    let blockwise = shared.by(Body::Blockwise);
+    let blockwise = shared.by(Implementation::Blockwise);
     Case::new(name, Work::Op(shared))
         .against_self("own keys", Work::Op(op))
         .against_self("blockwise", blockwise)
@@ -101,7 +101,10 @@ fn name(op: &Op) -> String {
 }
 
 fn against_all(name: String, op: Op) -> Case {
-    let (blockwise, composed) = (op.by(Body::Blockwise), op.by(Body::Composed));
+    let (blockwise, composed) = (
+        op.by(Implementation::Blockwise),
+        op.by(Implementation::Composed),
+    );
     Case::new(name, Work::Op(op))
         .against(&[Burn])
         .against_self("blockwise", blockwise)

@@ -7,7 +7,7 @@ mod page;
 mod svg;
 mod text;
 
-use burn_attn_viz::AttentionMap;
+use burn_attn_viz::{AttentionMap, MapError};
 
 /// Tokens that try to break out of every language a picture is written in.
 const HOSTILE: [&str; 5] = ["</script>", "a&b", "\"'<!--", "\u{2028}\n", "\u{1b}[31m"];
@@ -31,6 +31,11 @@ const INVISIBLE: [(&str, &str); 13] = [
 
 fn tokens(tokens: &[&str]) -> Vec<String> {
     tokens.iter().map(ToString::to_string).collect()
+}
+
+/// A map of a few tokens.
+fn map_of(queries: &[&str], keys: &[&str], weights: &[f32]) -> Result<AttentionMap, MapError> {
+    AttentionMap::new("m", tokens(queries), tokens(keys), weights.to_vec())
 }
 
 /// Two heads of three queries by five keys (all different), with rows that sum to 1 and no two weights alike by chance.

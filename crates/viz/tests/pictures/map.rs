@@ -2,11 +2,7 @@
 
 use burn_attn_viz::{AttentionMap, MapError, MapWeight};
 
-use crate::{sample, tokens};
-
-fn map(queries: &[&str], keys: &[&str], weights: &[f32]) -> Result<AttentionMap, MapError> {
-    AttentionMap::new("m", tokens(queries), tokens(keys), weights.to_vec())
-}
+use crate::{map_of, sample};
 
 #[test]
 fn accessors_read_the_row_major_layout() {
@@ -44,7 +40,7 @@ fn mean_over_heads_averages_every_cell() {
 
 #[test]
 fn entropy_is_in_bits_and_skips_rows_that_see_nothing() {
-    let map = map(
+    let map = map_of(
         &["a", "b", "c"],
         &["x", "y"],
         &[0.5, 0.5, 0.0, 0.0, 1.0, 0.0],
@@ -53,7 +49,7 @@ fn entropy_is_in_bits_and_skips_rows_that_see_nothing() {
     assert_eq!(map.row_entropy(0, 0), 1.0);
     assert_eq!(map.row_entropy(0, 1), 0.0);
     assert!(map.row_entropy(0, 2).is_sign_positive(), "not -0");
-    let blind = AttentionMap::new("m", tokens(&["a"]), tokens(&["x", "y"]), vec![0.0; 2]);
+    let blind = map_of(&["a"], &["x", "y"], &[0.0; 2]);
     let entropy = blind.unwrap().entropy(0);
     assert!(entropy == 0.0 && entropy.is_sign_positive(), "not -0");
     assert_eq!(
@@ -67,7 +63,7 @@ fn entropy_is_in_bits_and_skips_rows_that_see_nothing() {
 #[test]
 fn entropy_does_not_depend_on_the_sum_of_a_row() {
     // With an attention sink, a row sums to less than 1.
-    let map = map(&["a"], &["x", "y"], &[0.2, 0.2]).unwrap();
+    let map = map_of(&["a"], &["x", "y"], &[0.2, 0.2]).unwrap();
     assert_eq!(map.entropy(0), 1.0);
 }
 
@@ -75,19 +71,19 @@ fn entropy_does_not_depend_on_the_sum_of_a_row() {
 fn causal_means_same_tokens_and_an_empty_upper_triangle() {
     let lower = [1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.2, 0.3, 0.5];
     let (abc, xyz) = (["a", "b", "c"], ["x", "y", "z"]);
-    assert!(map(&abc, &abc, &lower).unwrap().is_causal());
+    assert!(map_of(&abc, &abc, &lower).unwrap().is_causal());
     assert!(
-        !map(&abc, &xyz, &lower).unwrap().is_causal(),
+        !map_of(&abc, &xyz, &lower).unwrap().is_causal(),
         "cross-attention"
     );
-    assert!(!map(&abc, &abc, &[1.0 / 3.0; 9]).unwrap().is_causal());
+    assert!(!map_of(&abc, &abc, &[1.0 / 3.0; 9]).unwrap().is_causal());
     assert!(
-        !map(&["a"], &["a"], &[1.0]).unwrap().is_causal(),
+        !map_of(&["a"], &["a"], &[1.0]).unwrap().is_causal(),
         "one token"
     );
     let second_head_looks_ahead = [lower, [1.0 / 3.0; 9]].concat();
     assert!(
-        !map(&abc, &abc, &second_head_looks_ahead)
+        !map_of(&abc, &abc, &second_head_looks_ahead)
             .unwrap()
             .is_causal()
     );
@@ -96,7 +92,7 @@ fn causal_means_same_tokens_and_an_empty_upper_triangle() {
 #[test]
 fn a_weight_of_exactly_0_is_hidden_unless_a_mask_says_otherwise() {
     let weights = [1.0, 0.0, 1e-9, 0.25, 0.0, 0.75];
-    let plain = map(&["a", "b"], &["x", "y", "z"], &weights).unwrap();
+    let plain = map_of(&["a", "b"], &["x", "y", "z"], &weights).unwrap();
     let hidden = |map: &AttentionMap| {
         let row = |i| [0, 1, 2].map(|j| map.is_hidden(0, i, j));
         [row(0), row(1)]
@@ -112,7 +108,7 @@ fn a_weight_of_exactly_0_is_hidden_unless_a_mask_says_otherwise() {
 #[test]
 fn causal_follows_the_mask() {
     let weights = [1.0, 0.0, 0.5, 0.5];
-    let underflowed = map(&["a", "b"], &["a", "b"], &weights).unwrap();
+    let underflowed = map_of(&["a", "b"], &["a", "b"], &weights).unwrap();
     assert!(underflowed.is_causal());
     let nothing_hidden = underflowed.with_hidden(vec![false; 4]).unwrap();
     assert!(!nothing_hidden.is_causal());
@@ -137,17 +133,17 @@ fn what_is_hidden_fits_the_weights() {
 
 #[test]
 fn no_queries_is_an_error() {
-    assert_eq!(map(&[], &["x"], &[]), Err(MapError::NoQueries));
+    assert_eq!(map_of(&[], &["x"], &[]), Err(MapError::NoQueries));
 }
 
 #[test]
 fn no_keys_is_an_error() {
-    assert_eq!(map(&["a"], &[], &[]), Err(MapError::NoKeys));
+    assert_eq!(map_of(&["a"], &[], &[]), Err(MapError::NoKeys));
 }
 
 #[test]
 fn weight_count_names_what_was_given_and_what_fits() {
-    let error = map(&["a", "b"], &["x", "y", "z"], &[0.5; 7]).unwrap_err();
+    let error = map_of(&["a", "b"], &["x", "y", "z"], &[0.5; 7]).unwrap_err();
     assert_eq!(
         error,
         MapError::WeightCount {
@@ -160,7 +156,7 @@ fn weight_count_names_what_was_given_and_what_fits() {
         error.to_string(),
         "7 weights do not fill heads of 2 queries × 3 keys = 6 weights each"
     );
-    let none = map(&["a"], &["x"], &[]).unwrap_err();
+    let none = map_of(&["a"], &["x"], &[]).unwrap_err();
     assert_eq!(
         none,
         MapError::WeightCount {
@@ -173,7 +169,7 @@ fn weight_count_names_what_was_given_and_what_fits() {
 
 #[test]
 fn not_finite_names_the_place() {
-    let error = map(&["a"], &["x", "y"], &[0.5, 0.5, 0.5, f32::NAN]).unwrap_err();
+    let error = map_of(&["a"], &["x", "y"], &[0.5, 0.5, 0.5, f32::NAN]).unwrap_err();
     assert!(matches!(
         error,
         MapError::NotFinite(MapWeight {
@@ -188,14 +184,14 @@ fn not_finite_names_the_place() {
         "the weight of head 1, query 0, key 1 is NaN, not a finite number"
     );
     assert!(matches!(
-        map(&["a"], &["x"], &[f32::INFINITY]),
+        map_of(&["a"], &["x"], &[f32::INFINITY]),
         Err(MapError::NotFinite(_))
     ));
 }
 
 #[test]
 fn out_of_range_names_the_place_and_the_likely_cause() {
-    let error = map(&["a", "b"], &["x", "y"], &[0.5, 0.5, 2.5, 0.5]).unwrap_err();
+    let error = map_of(&["a", "b"], &["x", "y"], &[0.5, 0.5, 2.5, 0.5]).unwrap_err();
     let expected = MapError::OutOfRange(MapWeight {
         head: 0,
         query: 1,
@@ -207,9 +203,9 @@ fn out_of_range_names_the_place_and_the_likely_cause() {
         error.to_string(),
         "the weight of head 0, query 1, key 0 is 2.5, not between 0 and 1: pass weights after the softmax"
     );
-    assert!(map(&["a"], &["x"], &[-0.001]).is_err());
+    assert!(map_of(&["a"], &["x"], &[-0.001]).is_err());
     assert!(
-        map(&["a"], &["x"], &[1.0078125]).is_ok(),
+        map_of(&["a"], &["x"], &[1.0078125]).is_ok(),
         "1 rounded up in bfloat16"
     );
     let _: &dyn std::error::Error = &error;

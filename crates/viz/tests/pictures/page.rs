@@ -4,7 +4,7 @@ use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
 
 use crate::json::Json;
 use crate::markup::elements;
-use crate::{HOSTILE, INVISIBLE, hostile, invisible, sample, tokens};
+use crate::{HOSTILE, INVISIBLE, hostile, invisible, map_of, sample, tokens};
 
 fn page() -> AttentionPage {
     AttentionPage::new("What the heads look at")
@@ -19,6 +19,15 @@ fn data(html: &str) -> Json {
         .split_once("<script type=\"application/json\" id=\"attention-data\">")
         .expect("the page has data");
     Json::parse(from.split_once("</script>").expect("the data end").0)
+}
+
+/// A page of one group of these layers, and the layers in its data.
+fn layers(layers: Vec<AttentionMap>) -> (String, Vec<Json>) {
+    let group = AttentionGroup::new("g", layers);
+    let html = AttentionPage::new("t").group(group).to_html();
+    let data = data(&html);
+    let layers = data.get("groups").items()[0].get("layers");
+    (html, layers.items().to_vec())
 }
 
 #[test]
@@ -75,19 +84,11 @@ fn rows_in_the_page_equal_the_inputs() {
 
 #[test]
 fn hidden_differs_from_what_rounds_to_0_and_from_a_visible_0() {
-    let weights = vec![0.0, 1e-6, 0.0, 1.0];
-    let map = AttentionMap::new("m", tokens(&["q"]), tokens(&["w", "x", "y", "z"]), weights);
-    let map = map.unwrap();
+    let map = map_of(&["q"], &["w", "x", "y", "z"], &[0.0, 1e-6, 0.0, 1.0]).unwrap();
     let masked = map.clone().with_hidden(vec![true, false, false, false]);
-    let html = AttentionPage::new("t")
-        .group(AttentionGroup::new("g", vec![map, masked.unwrap()]))
-        .to_html();
-    let data = data(&html);
-    let layers = data.get("groups").items()[0].get("layers").items();
-    for (layer, expected) in layers
-        .iter()
-        .zip([[-1.0, 0.0, -1.0, 1e4], [-1.0, 0.0, 0.0, 1e4]])
-    {
+    let (_, layers) = layers(vec![map, masked.unwrap()]);
+    let expected = [[-1.0, 0.0, -1.0, 1e4], [-1.0, 0.0, 0.0, 1e4]];
+    for (layer, expected) in layers.iter().zip(expected) {
         let weights = layer.get("heads").items()[0].get("weights").items();
         assert!(weights.iter().map(Json::number).eq(expected), "{weights:?}");
     }
@@ -130,25 +131,15 @@ fn groups_have_their_names_and_layers() {
 
 #[test]
 fn one_head_has_no_mean() {
-    let map = AttentionMap::new("m", tokens(&["a"]), tokens(&["x"]), vec![1.0]).unwrap();
-    let html = AttentionPage::new("t")
-        .group(AttentionGroup::new("g", vec![map]))
-        .to_html();
-    let data = data(&html);
-    let layer = &data.get("groups").items()[0].get("layers").items()[0];
-    assert_eq!(layer.get("heads").items().len(), 1);
+    let (_, layers) = layers(vec![map_of(&["a"], &["x"], &[1.0]).unwrap()]);
+    assert_eq!(layers[0].get("heads").items().len(), 1);
 }
 
 #[test]
 fn causal_layers_are_marked() {
-    let labels = tokens(&["a", "b"]);
-    let map = AttentionMap::new("m", labels.clone(), labels, vec![1.0, 0.0, 0.5, 0.5]).unwrap();
-    let html = AttentionPage::new("t")
-        .group(AttentionGroup::new("g", vec![map]))
-        .to_html();
-    let data = data(&html);
-    let layer = &data.get("groups").items()[0].get("layers").items()[0];
-    assert_eq!(layer.get("causal"), &Json::Bool(true));
+    let map = map_of(&["a", "b"], &["a", "b"], &[1.0, 0.0, 0.5, 0.5]).unwrap();
+    let (_, layers) = layers(vec![map]);
+    assert_eq!(layers[0].get("causal"), &Json::Bool(true));
 }
 
 #[test]
@@ -248,11 +239,9 @@ fn no_text_breaks_out_of_the_page() {
 
 #[test]
 fn every_token_has_a_visible_label() {
-    let group = AttentionGroup::new("g", vec![invisible()]);
-    let data = data(&AttentionPage::new("t").group(group).to_html());
-    let layer = &data.get("groups").items()[0].get("layers").items()[0];
+    let (_, layers) = layers(vec![invisible()]);
     for side in ["queries", "keys"] {
-        let labels = layer.get(side).items().iter().map(Json::text);
+        let labels = layers[0].get(side).items().iter().map(Json::text);
         let expected = INVISIBLE.iter().map(|&(_, label)| label);
         assert!(labels.eq(expected), "{side}");
     }
@@ -283,23 +272,18 @@ fn layer_beyond_the_limit_has_a_sentence_and_the_others_are_drawn() {
         let weights = vec![1.0 / keys as f32; heads * queries * keys];
         AttentionMap::new(title, labels(queries), labels(keys), weights).unwrap()
     };
-    let layers = vec![
+    let (html, shown) = layers(vec![
         uniform("layer 1", 1, 2, 1024),
         uniform("<layer 2>", 2, 3, 1025),
         uniform("layer 3", 1, 1025, 1),
-    ];
-    let html = AttentionPage::new("t")
-        .group(AttentionGroup::new("Self-attention", layers))
-        .to_html();
+    ]);
     elements(&html);
-    let groups = data(&html);
-    let shown = groups.get("groups").items()[0].get("layers").items();
     assert_eq!(shown.len(), 1);
     assert_eq!(shown[0].get("title").text(), "layer 1");
     for sentence in [
-        "Left out: Self-attention, &lt;layer 2&gt; (2 heads × 3 queries × 1025 keys): a page draws at most \
+        "Left out: g, &lt;layer 2&gt; (2 heads × 3 queries × 1025 keys): a page draws at most \
          1024 queries × 1024 keys; pass a slice of the tokens.",
-        "Left out: Self-attention, layer 3 (1 head × 1025 queries × 1 key): a page draws at most \
+        "Left out: g, layer 3 (1 head × 1025 queries × 1 key): a page draws at most \
          1024 queries × 1024 keys; pass a slice of the tokens.",
     ] {
         assert!(html.contains(sentence), "{sentence}");
@@ -311,11 +295,7 @@ fn layer_over_the_most_weights_has_a_sentence_and_the_others_are_drawn() {
     // Sixteen heads and their mean: 17 · 2²⁰ weights, one million more than a page takes.
     let labels: Vec<String> = (0..1024).map(|place| place.to_string()).collect();
     let large = AttentionMap::new("large", labels.clone(), labels, vec![0.0; 16 << 20]).unwrap();
-    let html = AttentionPage::new("t")
-        .group(AttentionGroup::new("g", vec![sample(), large, sample()]))
-        .to_html();
-    let groups = data(&html);
-    let layers = groups.get("groups").items()[0].get("layers").items();
+    let (html, layers) = layers(vec![sample(), large, sample()]);
     assert_eq!(layers.len(), 2);
     assert!(html.contains(
         "Left out: g, large (16 heads × 1024 queries × 1024 keys): a page draws at most 16777216 weights, means over \

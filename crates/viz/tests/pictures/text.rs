@@ -1,8 +1,8 @@
 //! The terminal picture: it lines up, and it says what it leaves out.
 
-use burn_attn_viz::{AttentionMap, Background, TextOptions, render_text};
+use burn_attn_viz::{Background, TextOptions, render_text};
 
-use crate::{INVISIBLE, hostile, invisible, sample, tokens};
+use crate::{INVISIBLE, hostile, invisible, map_of, sample};
 
 fn at_width(max_width: usize) -> TextOptions {
     TextOptions::default().max_width(max_width)
@@ -51,8 +51,7 @@ weight in percent; blank is hidden
 
 #[test]
 fn hidden_is_blank_and_a_visible_0_is_not() {
-    let weights = vec![0.0, 0.0, 1.0];
-    let map = AttentionMap::new("m", tokens(&["q"]), tokens(&["x", "y", "z"]), weights).unwrap();
+    let map = map_of(&["q"], &["x", "y", "z"], &[0.0, 0.0, 1.0]).unwrap();
     let map = map.with_hidden(vec![true, false, false]).unwrap();
     let text = render_text(&map, 0, &TextOptions::default());
     assert!(text.contains("\nq     ··· ███\n"), "{text}");
@@ -94,12 +93,7 @@ fn the_line_below_says_what_the_last_column_is() {
             "18 of 31 keys fit; column +13 is the sum of the other 13",
         ),
     ] {
-        let map = AttentionMap::new(
-            "m",
-            tokens(&["q"]),
-            tokens(&keys[..count]),
-            vec![0.0; count],
-        );
+        let map = map_of(&["q"], &keys[..count], &vec![0.0; count]);
         let text = render_text(&map.unwrap(), 0, &at_width(78));
         assert_eq!(text.lines().last(), Some(line));
     }
@@ -108,13 +102,8 @@ fn the_line_below_says_what_the_last_column_is() {
 #[test]
 fn the_sum_is_named_after_all_keys_that_do_not_fit() {
     for keys in [101, 499, 1009] {
-        let map = AttentionMap::new(
-            "m",
-            tokens(&["q"]),
-            vec!["k".into(); keys],
-            vec![1.0 / keys as f32; keys],
-        );
-        let map = map.unwrap();
+        let weights = vec![1.0 / keys as f32; keys];
+        let map = map_of(&["q"], &vec!["k"; keys], &weights).unwrap();
         for max_width in 12..80 {
             let text = render_text(&map, 0, &at_width(max_width));
             let [header, row] = [1, 2].map(|line| text.lines().nth(line).unwrap());
@@ -150,9 +139,8 @@ fn one_key_is_drawn_in_no_room_at_all() {
 
 #[test]
 fn wide_and_accented_tokens_line_up() {
-    let labels = tokens(&["東京", "e\u{301}te\u{301}", "naïve"]);
-    let weights = vec![0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
-    let map = AttentionMap::new("m", labels.clone(), labels, weights).unwrap();
+    let labels = ["東京", "e\u{301}te\u{301}", "naïve"];
+    let map = map_of(&labels, &labels, &[0.0, 0.0, 1.0].repeat(3)).unwrap();
     let text = render_text(&map, 0, &TextOptions::default());
     let expected = [
         "      東京  e\u{301}te\u{301}   naïve",
@@ -196,8 +184,7 @@ fn nonspacing_marks_of_every_script_take_no_column() {
         ("हिन्", 3),
     ];
     for (word, columns) in words {
-        let labels = tokens(&[word, "abcdefghij"]);
-        let map = AttentionMap::new("m", labels, tokens(&["k"]), vec![1.0, 1.0]).unwrap();
+        let map = map_of(&[word, "abcdefghij"], &["k"], &[1.0, 1.0]).unwrap();
         let text = render_text(&map, 0, &TextOptions::default());
         let row = text.lines().nth(2).unwrap();
         let spaces = " ".repeat(10 - columns + 1);
@@ -216,8 +203,8 @@ fn every_token_has_a_visible_label() {
 
 #[test]
 fn tokens_that_print_nothing_are_visible() {
-    let labels = tokens(&["\u{200b}", "\u{200f}a\u{feff}"]);
-    let map = AttentionMap::new("m", labels.clone(), labels, vec![1.0, 0.0, 0.0, 1.0]).unwrap();
+    let labels = ["\u{200b}", "\u{200f}a\u{feff}"];
+    let map = map_of(&labels, &labels, &[1.0, 0.0, 0.0, 1.0]).unwrap();
     let text = render_text(&map, 0, &TextOptions::default());
     assert!(text.contains("\u{fffd}a\u{fffd}"), "{text}");
     assert!(!text.contains(['\u{200b}', '\u{200f}', '\u{feff}']));

@@ -1,8 +1,11 @@
 // Each head is cut in turn, in a worker: which words of the translation change?
 
-import { answer, el, rust } from "../draw.js";
-import { attentionName } from "../view.js";
+import { answer, el, grid, rust } from "../draw.js";
+import { attentionName, headInWords } from "../view.js";
 import { allHeads, cutAll } from "../cuts.js";
+
+/** The probability of the usual translation without a head, or with all of them. */
+const chance = (value, head = "") => el("data", { value, "data-cut": head }, value.toFixed(3));
 
 export const cutScreen = {
   id: "cut",
@@ -13,7 +16,8 @@ export const cutScreen = {
     const { state, session, set } = view;
     const { text: usual, probability: whole } = session.run({});
     const progress = el("progress", { id: "cut-progress", max: allHeads(session.shape).length, value: 0, "aria-label": "heads cut" });
-    const list = el("tbody", {});
+    const table = grid("cuts", ["head that is cut", "translation without it", "probability of the usual one", "switch"], []);
+    const trained = view.isSwitched ? ", in the trained configuration" : "";
     const place = el("div", { id: "cut-answer" });
     const status = el(
       "p",
@@ -37,7 +41,7 @@ export const cutScreen = {
             ? el("span", { class: "quiet" }, "no change")
             : changed.map(([word, isNew]) => [el(isNew ? "mark" : "span", {}, word), " "]),
         ),
-        el("td", {}, el("data", { value: probability, "data-cut": head }, probability.toFixed(3))),
+        el("td", {}, chance(probability, head)),
         el(
           "td",
           {},
@@ -49,11 +53,11 @@ export const cutScreen = {
         ),
       );
       rows.set(head, { head, text, probability });
-      list.append(row);
+      table.tBodies[0].append(row);
       progress.value = rows.size;
     };
     const finish = () => {
-      status.textContent = `All ${rows.size} heads were cut in turn, with the others left as they are${view.isSwitched ? ", in the trained configuration" : ""}.`;
+      status.textContent = `All ${rows.size} heads were cut in turn, with the others left as they are${trained}.`;
       progress.hidden = true;
       place.replaceChildren(answer("cut", ...cutAnswer(usual, whole, [...rows.values()])));
     };
@@ -77,39 +81,20 @@ export const cutScreen = {
         el(
           "figcaption",
           {},
-          `Without a cut${view.isSwitched ? ", in the trained configuration" : ""} (probability `,
-          el("data", { value: whole, "data-cut": "" }, whole.toFixed(3)),
+          `Without a cut${trained} (probability `,
+          chance(whole),
           "): ",
           el("em", { lang: "es" }, usual),
           " Words that a cut changes are marked. A button cuts the head on every screen.",
         ),
-        el(
-          "div",
-          { class: "scroll", tabindex: 0, role: "group", "aria-label": "Heads that are cut" },
-          el(
-            "table",
-            { class: "cuts" },
-            el(
-              "thead",
-              {},
-              el(
-                "tr",
-                {},
-                ["head that is cut", "translation without it", "probability of the usual one", "switch"].map((name) =>
-                  el("th", { scope: "col" }, name),
-                ),
-              ),
-            ),
-            list,
-          ),
-        ),
+        el("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Heads that are cut" }, table),
       ),
     ];
   },
 };
 
 /** The words of a text, each with whether another text lacks it at its place: by the longest common subsequence. */
-export function changedWords(before, after) {
+function changedWords(before, after) {
   const [a, b] = [before.split(" "), after.split(" ")];
   const common = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
   for (let i = a.length - 1; i >= 0; i -= 1) {
@@ -135,23 +120,18 @@ export function changedWords(before, after) {
 /** `cuts` are the translations without each head, and the probability of the usual one. */
 function cutAnswer(usual, whole, cuts) {
   const changing = cuts.filter(({ text }) => text !== usual);
-  const name = (head) => {
-    const [side, layer, kind, at] = head.split(".");
-    return `head ${Number(at) + 1} of layer ${Number(layer) + 1} of the ${attentionName(`${side}.${kind}`)}`;
-  };
   const worst = cuts.reduce((low, cut) => (cut.probability < low.probability ? cut : low));
-  const chance = (value, head) => el("data", { value, "data-cut": head }, value.toFixed(3));
   const hurts = [
     "The probability of the usual translation is ",
-    chance(whole, ""),
-    `; without ${name(worst.head)}, which it misses most, it is `,
+    chance(whole),
+    `; without ${headInWords(worst.head)}, which it misses most, it is `,
     chance(worst.probability, worst.head),
     ".",
   ];
   const what =
     changing.length === 0
       ? `Cutting any one of the ${cuts.length} heads leaves the words of this translation as they are: the others do without it. That a head looks at something does not prove that the model needs it.`
-      : `${changing.length} of ${cuts.length} heads change${changing.length === 1 ? "s" : ""} the words of this translation when cut; it can do without any one of the other ${cuts.length - changing.length}. For example, without ${name(changing[0].head)} the model writes “${changing[0].text}”.`;
+      : `${changing.length} of ${cuts.length} heads change${changing.length === 1 ? "s" : ""} the words of this translation when cut; it can do without any one of the other ${cuts.length - changing.length}. For example, without ${headInWords(changing[0].head)} the model writes “${changing[0].text}”.`;
   return [
     [what],
     hurts,

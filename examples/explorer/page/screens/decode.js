@@ -1,7 +1,7 @@
 // Decoding: the translation, token by token, the likeliest words, and cross-attention.
 
-import { answer, choice, derived, el, figure, lines, matrix, matrixTable, number, rowsNote } from "../draw.js";
-import { largest, softmax } from "../trace.js";
+import { answer, choice, derived, el, figure, lines, matrixFigure, number } from "../draw.js";
+import { largest, likeliestOf } from "../trace.js";
 import { known, rowSentence, word } from "../text.js";
 import { share } from "./scale.js";
 
@@ -12,8 +12,7 @@ export const decodeScreen = {
   fixed: (attention) => (attention === "encoder.self" ? "decoder.cross" : attention),
   question: (view) => `The decoder has read “${view.query}”. What does it write next, and what does it look at in the English sentence?`,
   draw(view) {
-    const { trace, head, token, rows, columns, written } = view;
-    const name = view.name("weights");
+    const { token, rows, written } = view;
     const likely = likeliest(view, 5);
     return [
       choice(
@@ -40,21 +39,13 @@ export const decodeScreen = {
       el(
         "div",
         { class: "beside" },
-        figure("cross", {
+        matrixFigure("cross", view, view.name("weights"), {
           caption: rowSentence(view),
-          body: [
-            matrix(trace, name, head, {
-              rows,
-              columns,
-              row: token,
-              column: view.key(),
-              hidden: view.mask,
-              bare: true,
-              pick: (target, key) => view.set({ target, key }),
-            }),
-          ],
-          note: ["Rows: read ⇒ written. ", ...(rowsNote(rows.length) ?? [])],
-          table: () => matrixTable(trace, name, head, rows, columns),
+          note: ["Rows: read ⇒ written. "],
+          column: view.key(),
+          hidden: view.mask,
+          bare: true,
+          pick: view.pickCell,
         }),
         el(
           "div",
@@ -75,17 +66,10 @@ export const decodeScreen = {
 };
 
 /** The likeliest next tokens, from the logits; the example that was computed beforehand has them ready. */
-export function likeliest(view, count) {
+function likeliest(view, count) {
   const { trace, token, session, run } = view;
   const from = (id) => [`logits@${token}`, String(id)];
-  const row = run.likeliest ? run.likeliest[token] : null;
-  const pairs =
-    row ??
-    (() => {
-      const shares = softmax(trace.row("logits", token));
-      const ids = Array.from(shares.keys()).sort((a, b) => shares[b] - shares[a]);
-      return ids.slice(0, count).map((id) => [id, shares[id]]);
-    })();
+  const pairs = run.likeliest?.[token] ?? likeliestOf(trace.row("logits", token), count);
   return pairs.map(([id, value]) => ({
     id,
     share: value,

@@ -1,6 +1,6 @@
 // From a token to a vector: embedding and position.
 
-import { answer, choice, figure, lengthOf, lines, number, place, rust, strip, table } from "../draw.js";
+import { answer, choice, figure, lengthOf, number, numberLines, place, rust, table } from "../draw.js";
 import { known, word } from "../text.js";
 
 export const embedScreen = {
@@ -13,14 +13,6 @@ export const embedScreen = {
     const [embedded, positions, input] = [`${side}.embedded`, `${side}.positions`, `${side}.0.input`];
     const size = trace.shape(embedded)[1];
     const at = view.place(size);
-    const pick = (chosen) => view.set({ number: chosen });
-    const names = state.positions ? [embedded, positions, input] : [embedded, input];
-    const reach = Math.max(...names.flatMap((name) => [...trace.row(name, token)].map(Math.abs)));
-    const line = (name, label) => [
-      label,
-      strip(trace, name, [token], { scale: reach, picked: at, pick }),
-      number(trace, name, [token, at]),
-    ];
     const sum = state.positions
       ? [
           "At place ",
@@ -55,10 +47,10 @@ export const embedScreen = {
       figure("embed", {
         caption: [`“${view.query}”, token ${token} of its text, as ${size} numbers. `, ...sum],
         body: [
-          lines([
-            line(embedded, `E[id] · √${size}`),
-            ...(state.positions ? [line(positions, `P[${token}]`)] : []),
-            line(input, "input of layer 1"),
+          numberLines(view, at, [
+            [embedded, `E[id] · √${size}`],
+            ...(state.positions ? [[positions, `P[${token}]`]] : []),
+            [input, "input of layer 1"],
           ]),
         ],
         table: () => table(trace, embedded, [["embedded", [token]]]),

@@ -69,7 +69,7 @@ export const mergeScreen = {
 };
 
 /** Which head and token each piece of a row comes from if [heads, tokens, width] is read as [tokens, heads · width] without a transpose. */
-export const mergedFrom = (token, heads, tokens) =>
+const mergedFrom = (token, heads, tokens) =>
   Array.from({ length: heads }, (_, piece) => {
     const at = token * heads + piece;
     return [Math.floor(at / tokens), at % tokens];

@@ -1,11 +1,11 @@
 // The output projection mixes the heads, and the residual connection adds the result to what was there.
 
-import { answer, bars, derived, el, figure, lengthOf, lines, number, place, shown, strip, table } from "../draw.js";
-import { Missing, norm } from "../trace.js";
+import { answer, bars, derived, figure, lengthOf, lines, number, numberLines, parameter, place, table } from "../draw.js";
+import { norm, sum } from "../trace.js";
 import { known, word } from "../text.js";
 
 /** What the result is added to, and where the sum is. */
-export function residual({ side, layer, kind }) {
+function residual({ side, layer, kind }) {
   const before = kind === "self" ? `${side}.${layer}.input` : `${side}.${layer}.after_self`;
   return [before, `${side}.${layer}.after_${kind}`];
 }
@@ -21,17 +21,9 @@ export const outputScreen = {
     const output = view.name("output");
     const size = trace.shape(output)[1];
     const at = view.place(size);
-    const pick = (chosen) => view.set({ number: chosen });
-    const reach = Math.max(...[before, output, after].flatMap((name) => [...trace.row(name, token)].map(Math.abs)));
-    const line = (name, label, lit) => [
-      label,
-      strip(trace, name, [token], { scale: reach, picked: at, pick }),
-      number(trace, name, [token, at]),
-      lit,
-    ];
     return [
       place(view, size, "place"),
-      heads(view, at),
+      view.orWaiting("What each head adds needs the weights of", () => heads(view, at)),
       figure("residual", {
         caption: [
           `At place ${at}: `,
@@ -42,7 +34,13 @@ export const outputScreen = {
           number(trace, after, [token, at], 3),
           ".",
         ],
-        body: [lines([line(before, "before"), line(output, "output of attention"), line(after, "sum", true)])],
+        body: [
+          numberLines(view, at, [
+            [before, "before"],
+            [output, "output of attention"],
+            [after, "sum", true],
+          ]),
+        ],
         note: ["The sum goes on, through the other sublayers, to the next layer: attention adds to a token and never replaces it."],
         table: () => table(trace, output, [[view.query, [token]]]),
       }),
@@ -55,15 +53,7 @@ export const outputScreen = {
 function heads(view, column) {
   const { trace, token, width, prefix, state } = view;
   const merged = view.name("merged");
-  let weights;
-  let bias;
-  try {
-    weights = view.session.parameter(`${prefix}.output.weight`);
-    bias = view.session.parameter(`${prefix}.output.bias`);
-  } catch (error) {
-    if (!(error instanceof Missing)) throw error;
-    return view.waiting("What each head adds needs the weights of");
-  }
+  const [weights, bias] = ["weight", "bias"].map((kind) => view.session.parameter(`${prefix}.output.${kind}`));
   const x = trace.row(merged, token);
   const [, columns] = weights.shape;
   const isCut = (head) => state.cut.includes(`${prefix}.${head}`);
@@ -74,18 +64,13 @@ function heads(view, column) {
   const all = Array.from({ length: view.heads }, (_, head) => products(head));
   const reach = Math.max(...all.flatMap((row) => [...row].map(Math.abs))) || 1;
   const part = (head) =>
-    derived(
-      all[head].reduce((total, value) => total + value, 0),
-      "head-part",
-      [`${merged}@${token}`, `${prefix}.output.weight@${column}`, String(head)],
-      3,
-    );
+    derived(sum(all[head]), "head-part", [`${merged}@${token}`, `${prefix}.output.weight@${column}`, String(head)], 3);
   return figure("heads", {
     caption: [
       `Number ${column} of the output is the sum of what the heads add: `,
       ...all.flatMap((_, head) => [head > 0 ? " + " : "", part(head)]),
       " + bias ",
-      el("data", { value: bias.data[column], "data-parameter": `${prefix}.output.bias`, "data-at": column }, shown(bias.data[column], 3)),
+      parameter(bias.data[column], `${prefix}.output.bias`, [column]),
       " = ",
       number(trace, view.name("output"), [token, column], 3),
       ".",

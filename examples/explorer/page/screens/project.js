@@ -1,7 +1,7 @@
 // One linear layer makes query, key and value; a number of it opens into its products.
 
-import { answer, bars, derived, el, figure, grid, lengthOf, lines, number, place, strip, table } from "../draw.js";
-import { Missing } from "../trace.js";
+import { answer, bars, derived, el, figure, grid, lengthOf, lines, number, parameter, place, strip, table } from "../draw.js";
+import { sum } from "../trace.js";
 import { known, role, word } from "../text.js";
 
 /** The linear layers of an attention: their tensor, their parameter, whose rows they read, and the bands of their output. */
@@ -45,7 +45,8 @@ export const projectScreen = {
       const before = start; // numbers of the layers before this one
       const drawn = bands(view, layer, before, picked);
       start += wide;
-      return [drawn, picked >= 0 && opened(view, layer, before, picked)];
+      const what = "The products of the opened number need the weights of";
+      return [drawn, picked >= 0 && view.orWaiting(what, () => opened(view, layer, before, picked))];
     });
     return [place(view, size, "number"), ...figures.flat().filter(Boolean), answer("project", ...projectAnswer(view))];
   },
@@ -70,7 +71,7 @@ function bands(view, { tensor, bands: roles, of }, start, picked) {
           weak,
           extent: width,
           picked: weak ? -1 : inside,
-          pick: weak ? null : (chosen) => view.set({ number: start + band * width + chosen }),
+          pick: weak ? null : (chosen) => view.pickNumber(start + band * width + chosen),
           label: `${role} of ${names[token]}: ${width} numbers`,
         });
       }),
@@ -99,26 +100,15 @@ function bands(view, { tensor, bands: roles, of }, start, picked) {
 }
 
 /** One number as the sum of its products. */
-function opened(view, { tensor, parameter, input, of }, before, column) {
+function opened(view, { tensor, parameter: layer, input, of }, before, column) {
   const { trace } = view;
   const token = of === "source" ? view.key() : view.token;
   const name = of === "source" ? view.sourceNames[token] : view.query;
-  let weights;
-  let bias;
-  try {
-    weights = view.session.parameter(`${parameter}.weight`);
-    bias = view.session.parameter(`${parameter}.bias`);
-  } catch (error) {
-    if (!(error instanceof Missing)) throw error;
-    return view.waiting("The products of the opened number need the weights of");
-  }
+  const [weights, bias] = ["weight", "bias"].map((kind) => view.session.parameter(`${layer}.${kind}`));
   const x = trace.row(input, token);
   const [rows, columns] = weights.shape;
   const w = Float32Array.from({ length: rows }, (_, row) => weights.data[row * columns + column]);
   const products = x.map((value, row) => value * w[row]);
-  const parameterNumber = (value, at, digits = 3) =>
-    el("data", { value, "data-parameter": at[0], "data-at": at[1].join() }, value.toFixed(digits).replace("-", "−"));
-  const sum = products.reduce((all, value) => all + value, 0);
   return figure("products", {
     caption: [
       "Number ",
@@ -126,9 +116,9 @@ function opened(view, { tensor, parameter, input, of }, before, column) {
       " opened: Σ of ",
       String(rows),
       " products = ",
-      derived(sum, "linear", [`${input}@${token}`, `${parameter}.weight@${column}`], 3),
+      derived(sum(products), "linear", [`${input}@${token}`, `${layer}.weight@${column}`], 3),
       ", plus the bias ",
-      parameterNumber(bias.data[column], [`${parameter}.bias`, [column]]),
+      parameter(bias.data[column], `${layer}.bias`, [column]),
       ", is ",
       number(trace, tensor, [token, column], 3),
       ".",
@@ -147,8 +137,8 @@ function opened(view, { tensor, parameter, input, of }, before, column) {
         Array.from(x, (_, row) => [
           String(row),
           number(trace, input, [token, row], 4),
-          parameterNumber(w[row], [`${parameter}.weight`, [row, column]], 4),
-          derived(products[row], "weighted-input", [`${input}@${token}`, `${parameter}.weight@${column}`, String(row)], 4),
+          parameter(w[row], `${layer}.weight`, [row, column], 4),
+          derived(products[row], "weighted-input", [`${input}@${token}`, `${layer}.weight@${column}`, String(row)], 4),
         ]),
       ),
   });

@@ -1,8 +1,9 @@
 // What looks at what: the weights of one head, as a matrix.
 
-import { answer, derived, el, figure, matrix, matrixTable, number, rowsNote } from "../draw.js";
+import { answer, derived, el, matrixFigure, number } from "../draw.js";
 import { largest } from "../trace.js";
 import { known, rowSentence, word } from "../text.js";
+import { headInWords } from "../view.js";
 
 export const readScreen = {
   id: "read",
@@ -10,31 +11,20 @@ export const readScreen = {
   title: "What looks at what",
   question: (view) => `Every token gathers information from other tokens. What does “${view.rows[view.token]}” look at, and how much?`,
   draw(view) {
-    const { trace, head, token, rows, columns } = view;
-    const name = view.name("weights");
     return [
       el(
         "div",
         { class: "beside" },
-        figure("weights", {
+        matrixFigure("weights", view, view.name("weights"), {
           caption: rowSentence(view),
-          body: [
-            matrix(trace, name, head, {
-              rows,
-              columns,
-              row: token,
-              column: view.key(),
-              hidden: view.mask,
-              bare: true,
-              pick: (row, key) => view.set({ [view.isDecoder ? "target" : "source"]: row, key }),
-            }),
-          ],
           note: [
             "A row is a query, the token that looks; a column is a key, a token that is looked at; the number is the weight. Each row sums to 1. ",
             ...(view.isDecoder ? ["A row named “gato ⇒ viejo” has just read gato and is at work on viejo. "] : []),
-            ...(rowsNote(rows.length) ?? []),
           ],
-          table: () => matrixTable(trace, name, head, rows, columns),
+          column: view.key(),
+          hidden: view.mask,
+          bare: true,
+          pick: view.pickCell,
         }),
         answer("read", ...readAnswer(view)),
       ),
@@ -60,7 +50,7 @@ function readAnswer(view) {
     return [
       "And while the decoder writes ",
       word(view.written[at]),
-      `, head ${head + 1} of layer ${layer + 1} of the cross-attention gives `,
+      `, ${headInWords(`decoder.${layer}.cross.${head}`)} gives `,
       number(trace, weights, [head, at, best]),
       " to ",
       word(view.sourceNames[best]),

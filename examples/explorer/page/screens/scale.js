@@ -1,6 +1,6 @@
 // Why scores are divided by √d: the same scores with other factors, and random vectors of any width.
 
-import { answer, choice, el, figure, lines, number, ofRun, rust, shown, spread, table, top } from "../draw.js";
+import { answer, choice, el, figure, lines, number, ofRun, rust, saidOfRun, shown, spread, table, top } from "../draw.js";
 import { Missing } from "../trace.js";
 import { known, word } from "../text.js";
 import { meanLargest } from "../random.js";
@@ -132,15 +132,8 @@ function scaleAnswer(view) {
   const said = (scale) => {
     const run = view.other({ scale });
     if (hasDiverged(view, run)) throw new Missing("the query token is of another translation");
-    return el(
-      "span",
-      { "data-switches": JSON.stringify(run.switches), "data-target": run.target.join() },
-      "largest weight ",
-      top(run.trace, name, [head, token]),
-      ", entropy ",
-      spread(run.trace, name, [head, token]),
-      " bits",
-    );
+    const at = [head, token];
+    return saidOfRun(run, "largest weight ", top(run.trace, name, at), ", entropy ", spread(run.trace, name, at), " bits");
   };
   return known(
     () => [

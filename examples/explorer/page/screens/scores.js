@@ -1,6 +1,6 @@
 // Scores: the products of a query with every key, and one of them opened into its products.
 
-import { answer, bars, el, figure, grid, lengthOf, lines, matrix, matrixTable, number, product, rowsNote, strip } from "../draw.js";
+import { answer, bars, el, figure, grid, lengthOf, lines, matrixFigure, number, product, strip } from "../draw.js";
 import { role, word } from "../text.js";
 
 export const scoresScreen = {
@@ -9,33 +9,25 @@ export const scoresScreen = {
   title: "Scores: query times key",
   question: (view) => `How does “${view.query}” find out which tokens matter to it?`,
   draw(view) {
-    const { trace, head, token, rows, columns } = view;
+    const { trace, head, token, columns } = view;
     const key = view.key();
     const name = view.name("scores");
     return [
       el(
         "div",
         { class: "beside" },
-        figure("scores", {
+        matrixFigure("scores", view, name, {
           caption: [
             `“${view.query}” and “${columns[key]}”: q · k = `,
             number(trace, name, [head, token, key]),
             ". Choose a cell to open it.",
           ],
-          body: [
-            matrix(trace, name, head, {
-              rows,
-              columns,
-              row: token,
-              column: key,
-              signed: true,
-              digits: 1,
-              hidden: view.mask,
-              pick: (row, column) => view.set({ [view.isDecoder ? "target" : "source"]: row, key: column }),
-            }),
-          ],
-          note: [...(view.mask ? ["Hatched scores are those that the mask of step 7 hides. "] : []), ...(rowsNote(rows.length) ?? [])],
-          table: () => matrixTable(trace, name, head, rows, columns),
+          note: view.mask ? ["Hatched scores are those that the mask of step 7 hides. "] : [],
+          column: key,
+          signed: true,
+          digits: 1,
+          hidden: view.mask,
+          pick: view.pickCell,
         }),
         el("div", {}, opened(view, key), answer("scores", ...scoresAnswer(view))),
       ),

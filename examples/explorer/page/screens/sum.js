@@ -12,7 +12,7 @@ export const sumScreen = {
     const { trace, head, token, columns, width } = view;
     const [weights, values, mixed] = [view.name("weights"), view.name("value"), view.name("mixed")];
     const at = view.place(width);
-    const pick = (chosen) => view.set({ number: chosen });
+    const pick = view.pickNumber;
     const keys = columns.map((_, key) => key).sort((a, b) => trace.at(weights, head, token, b) - trace.at(weights, head, token, a));
     const shown = keys.slice(0, 12);
     const scaledBy = (key) => trace.row(values, head, key).map((value) => value * trace.at(weights, head, token, key));

@@ -2,20 +2,10 @@
 
 use std::{fs, path::Path};
 
-use super::{printed, refused, small};
+use super::{args, printed, refused, small};
 
 const ANSWER: &str = env!("CARGO_BIN_EXE_answer");
-const TRAIN: [&str; 9] = [
-    "train",
-    "--model",
-    ".",
-    "--out",
-    "trained",
-    "--stories",
-    "6",
-    "--epochs",
-    "1",
-];
+const TRAIN: &str = "train --model . --out trained --stories 6 --epochs 1";
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -29,6 +19,11 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
+/// Trains a model into the folder `trained`.
+fn train(folder: &Path) -> String {
+    printed(ANSWER, folder, &args(TRAIN, &[]), "")
+}
+
 fn weights(folder: &Path) -> Vec<u8> {
     fs::read(folder.join("model.safetensors")).unwrap()
 }
@@ -36,7 +31,7 @@ fn weights(folder: &Path) -> Vec<u8> {
 #[test]
 fn a_reader_is_trained_evaluated_and_asked() {
     let folder = folder();
-    let text = printed(ANSWER, folder.path(), &TRAIN, "");
+    let text = train(folder.path());
     let last = text.lines().last().unwrap();
     assert!(last.contains(" questions: exact match "), "{text}");
     let evaluate = ["evaluate", "--model", "trained"];
@@ -74,7 +69,7 @@ fn passages_of_a_file_are_evaluated_and_shown() {
     let passage = "the cat eats two fish in the sun";
     let lines = format!("{passage}\twho eats?\tthe cat\n{passage}\twhere\u{1b}[31m?\tin the sun\n");
     fs::write(folder.path().join("passages.tsv"), lines).unwrap();
-    printed(ANSWER, folder.path(), &TRAIN, "");
+    train(folder.path());
     let args = ["evaluate", "passages.tsv", "--model", "trained", "--show"];
     let text = printed(ANSWER, folder.path(), &args, "");
     let lines: Vec<&str> = text.lines().collect();
@@ -83,13 +78,11 @@ fn passages_of_a_file_are_evaluated_and_shown() {
     assert!(lines[1].starts_with("where\u{fffd}[31m?\t"), "{text:?}");
     assert!(lines[2].starts_with("2 questions: exact match "));
 
-    let ask = ["ask", "passage.txt", "who \u{1b}[31msleeps?", "--model"];
-    let answer = printed(
-        ANSWER,
-        folder.path(),
-        &[&ask[..], &["trained"]].concat(),
-        "",
+    let ask = super::args(
+        "ask --model trained passage.txt",
+        &["who \u{1b}[31msleeps?"],
     );
+    let answer = printed(ANSWER, folder.path(), &ask, "");
     assert!(
         answer.ends_with("\twho \u{fffd}[31msleeps?\n"),
         "{answer:?}"
@@ -101,30 +94,19 @@ fn passages_of_a_file_are_evaluated_and_shown() {
 fn training_goes_on_without_its_lines() {
     for is_full in [true, false] {
         let folder = folder();
-        let code = super::code_without_lines(ANSWER, folder.path(), &TRAIN, "", is_full);
+        let code = super::code_without_lines(ANSWER, folder.path(), &args(TRAIN, &[]), "", is_full);
         assert_eq!(code, Some(0), "{is_full}");
         assert!(folder.path().join("trained/config.json").exists());
     }
 }
 
 #[test]
-fn a_second_training_on_the_folder_is_refused() {
-    let folder = folder();
-    let _lock = example_common::lock::lock(&folder.path().join("trained")).unwrap();
-    let error = refused(ANSWER, folder.path(), &TRAIN, "");
-    assert!(
-        error.starts_with("error: trained is in use: another training writes into it"),
-        "{error}"
-    );
-}
-
-#[test]
 fn a_seed_gives_the_same_model() {
     let folder = folder();
-    printed(ANSWER, folder.path(), &TRAIN, "");
+    train(folder.path());
     let one = weights(&folder.path().join("trained"));
     fs::remove_dir_all(folder.path().join("trained")).unwrap();
-    printed(ANSWER, folder.path(), &TRAIN, "");
+    train(folder.path());
     assert!(one == weights(&folder.path().join("trained")));
 }
 
@@ -136,9 +118,9 @@ fn what_cannot_work_is_one_sentence() {
         error(&["ask", "passage.txt", "who?"]),
         "error: there is no model in answer-model: `answer train` makes one; --model names another folder\n"
     );
-    printed(ANSWER, folder.path(), &TRAIN, "");
+    train(folder.path());
     assert_eq!(
-        error(&TRAIN),
+        error(&args(TRAIN, &[])),
         "error: trained/config.json is there already: choose another --out\n"
     );
     let ask = |file: &str, question: &str| error(&["ask", file, question, "--model", "trained"]);

@@ -1,6 +1,6 @@
 //! `chat`.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use burn::{
     module::Param,
@@ -14,7 +14,7 @@ use burn_attn_models::{
 };
 use serde_json::{Value, json};
 
-use super::{printed, program, refused, small};
+use super::{args, printed, program, refused, small};
 
 const CHAT: &str = env!("CARGO_BIN_EXE_chat");
 
@@ -22,6 +22,11 @@ fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     small::gpt(folder.path());
     folder
+}
+
+fn model(folder: &Path) -> (LanguageModel, Tokenizer) {
+    let model = LanguageModel::from_pretrained(folder, &Device::default()).unwrap();
+    (model, pretrained::tokenizer(folder).unwrap())
 }
 
 /// How many tokens the model read and wrote in each turn.
@@ -39,15 +44,7 @@ fn counts(error: &str) -> Vec<(usize, usize)> {
 #[test]
 fn a_turn_reads_only_what_is_new() {
     let folder = folder();
-    let args = [
-        "--model",
-        ".",
-        "--tokens",
-        "4",
-        "the cat eats",
-        "two",
-        "a bird",
-    ];
+    let args = args("--model . --tokens 4", &["the cat eats", "two", "a bird"]);
     let output = program(CHAT, folder.path(), &args, "");
     let error = String::from_utf8(output.stderr).unwrap();
     // The last token of an answer is read in the next turn.
@@ -68,9 +65,7 @@ fn a_turn_reads_only_what_is_new() {
 
 #[test]
 fn an_answer_is_what_the_model_would_write_after_the_whole_conversation() {
-    let folder = folder();
-    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
-    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let (model, tokenizer) = model(folder().path());
     let options = GenerateOptions::new(5);
     let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
     conversation
@@ -88,9 +83,7 @@ fn an_answer_is_what_the_model_would_write_after_the_whole_conversation() {
 
 #[test]
 fn a_turn_that_fails_leaves_no_trace() {
-    let folder = folder();
-    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
-    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let (model, tokenizer) = model(folder().path());
     let options = GenerateOptions::new(5);
     let after = |fails: bool| {
         let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
@@ -110,9 +103,7 @@ fn a_turn_that_fails_leaves_no_trace() {
 
 #[test]
 fn an_end_is_no_part_of_what_goes_on() {
-    let folder = folder();
-    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
-    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let (model, tokenizer) = model(folder().path());
     let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
     let options = GenerateOptions::new(5);
     conversation
@@ -131,8 +122,7 @@ fn a_chat_template_is_followed() {
     let folder = folder();
     let template = "{% for message in messages %}{{ 'a ' if message.role == 'user' else 'two ' }}{{ message.content }} {% endfor %}sun";
     fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
-    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
-    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let (model, tokenizer) = model(folder.path());
     let template = Template::of(folder.path()).unwrap();
     let mut conversation = Conversation::new(&model, &tokenizer, template, 3)
         .with_system("fish")
@@ -227,7 +217,7 @@ fn an_answer_goes_on_after_a_broken_character() {
 }
 
 /// Adds a token to the tokenizer of a folder that the small models do not know.
-fn with_unknown_token(folder: &std::path::Path) {
+fn with_unknown_token(folder: &Path) {
     let path = folder.join("tokenizer.json");
     let mut fields: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     let token = json!({
@@ -265,22 +255,13 @@ fn a_token_that_no_text_has_refuses_nothing() {
 #[test]
 fn the_end_of_the_tokenizer_ends_an_answer() {
     let folder = folder();
-    let args = [
-        "--model",
-        ".",
-        "--tokens",
-        "4",
-        "--temperature",
-        "0",
-        "the cat eats",
-    ];
+    let args = args("--model . --tokens 4 --temperature 0", &["the cat eats"]);
     let written = || {
         let output = program(CHAT, folder.path(), &args, "");
         counts(&String::from_utf8(output.stderr).unwrap())[0].1
     };
     assert_eq!(written(), 4);
-    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
-    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let (model, tokenizer) = model(folder.path());
     let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
     conversation
         .say("the cat eats", &GenerateOptions::new(4), |_| true)
@@ -304,7 +285,7 @@ fn the_oldest_tokens_make_room() {
         "a bird sleeps in the home",
         "the dog goes home",
     ];
-    let args = [&["--model", ".", "--tokens", "5"], &turns[..]].concat();
+    let args = args("--model . --tokens 5", &turns);
     let output = program(CHAT, folder.path(), &args, "");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{error}");
@@ -322,18 +303,8 @@ fn the_oldest_tokens_make_room() {
 #[test]
 fn the_attention_of_the_conversation_is_drawn() {
     let folder = folder();
-    let args = [
-        "--model",
-        ".",
-        "--tokens",
-        "40",
-        "the cat",
-        "--html",
-        "page.html",
-        "--text",
-        "--draw",
-        "1:2",
-    ];
+    let words = "--model . --tokens 40 --html page.html --text --draw 1:2";
+    let args = args(words, &["the cat"]);
     let text = printed(CHAT, folder.path(), &args, "");
     assert!(text.contains("layer 1, head 2 of 3"), "{text}");
     assert!(

@@ -24,24 +24,30 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// A program as cargo runs it: with the runner of its target, if there is one, without which it may not find the GPU's driver.
-fn command(path: &str) -> Command {
+/// The words of a command line, and behind them arguments that may have spaces.
+fn args<'a>(words: &'a str, others: &[&'a str]) -> Vec<&'a str> {
+    words.split(' ').chain(others.iter().copied()).collect()
+}
+
+/// A program in a folder, as cargo runs it: with the runner of its target, if there is one, without which it may not find the GPU's driver.
+fn command(path: &str, folder: &Path, args: &[&str]) -> Command {
     let runner = std::env::var("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER").unwrap_or_default();
     let mut words = runner.split_whitespace().chain([path]);
     let mut command = Command::new(words.next().unwrap_or(path));
-    command.args(words);
+    command
+        .args(words)
+        .args(args)
+        .current_dir(folder)
+        .env("BURN_DEVICE", "flex")
+        .env_remove("RUST_BACKTRACE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     command
 }
 
 /// Runs a program in a folder.
 fn program(path: &str, folder: &Path, args: &[&str], input: &str) -> Output {
-    let mut child = command(path)
-        .current_dir(folder)
-        .env("BURN_DEVICE", "flex")
-        .env_remove("RUST_BACKTRACE")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
+    let mut child = command(path, folder, args)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -59,20 +65,11 @@ fn code_without_lines(
     input: &str,
     is_full: bool,
 ) -> Option<i32> {
-    let full = || File::options().write(true).open("/dev/full").unwrap();
-    let mut child = command(path)
-        .current_dir(folder)
-        .env("BURN_DEVICE", "flex")
-        .env_remove("RUST_BACKTRACE")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(if is_full {
-            full().into()
-        } else {
-            Stdio::piped()
-        })
-        .spawn()
-        .unwrap();
+    let mut command = command(path, folder, args);
+    if is_full {
+        command.stdout(File::options().write(true).open("/dev/full").unwrap());
+    }
+    let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait().unwrap().code()

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 
-use super::printed;
+use super::{args, printed};
 
 /// The folder of the repository, if these weights are there.
 fn fetched(name: &str) -> Option<PathBuf> {
@@ -88,12 +88,8 @@ fn t5_writes_titles() {
     for made in golden("titles.json").as_array().unwrap() {
         for (name, beam) in [("greedy", "1"), ("beam 4", "4")] {
             let text = made["text"].as_str().unwrap();
-            let title = printed(
-                env!("CARGO_BIN_EXE_summarize"),
-                &root,
-                &["--beam", beam],
-                text,
-            );
+            let summarize = env!("CARGO_BIN_EXE_summarize");
+            let title = printed(summarize, &root, &["--beam", beam], text);
             assert_eq!(title.trim(), made[name].as_str().unwrap(), "{text}");
         }
     }
@@ -105,13 +101,8 @@ fn glassllm_goes_on() {
     let Some(root) = fetched("glassllm") else {
         return;
     };
-    let args = [
-        "Alice was beginning to get very tired",
-        "--temperature",
-        "0",
-        "--tokens",
-        "12",
-    ];
+    let prompt = "Alice was beginning to get very tired";
+    let args = args("--temperature 0 --tokens 12", &[prompt]);
     let text = printed(env!("CARGO_BIN_EXE_chat"), &root, &args, "");
     let (_, answer) = text.split_once('\n').unwrap();
     assert_eq!(answer.trim_end(), golden("glassllm.json").as_str().unwrap());

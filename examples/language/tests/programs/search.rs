@@ -4,13 +4,15 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use super::{printed, program, refused, small};
+use super::{args, printed, program, refused, small};
 
-const SEARCH: &str = env!("CARGO_BIN_EXE_search");
+pub const SEARCH: &str = env!("CARGO_BIN_EXE_search");
 
-fn folder() -> tempfile::TempDir {
+/// A folder with a model and a folder for texts.
+pub fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("model")).unwrap();
+    fs::create_dir(folder.path().join("texts")).unwrap();
     small::bert(&folder.path().join("model"));
     folder
 }
@@ -23,15 +25,9 @@ fn cosines(text: &str) -> Vec<f64> {
 #[test]
 fn texts_are_compared_in_pairs() {
     let folder = folder();
-    let texts = [
-        "compare",
-        "--model",
-        "model",
-        "the cat sleeps",
-        "the  Cat sleeps",
-        "two fish",
-    ];
-    let text = printed(SEARCH, folder.path(), &texts, "");
+    let texts = ["the cat sleeps", "the  Cat sleeps", "two fish"];
+    let args = args("compare --model model", &texts);
+    let text = printed(SEARCH, folder.path(), &args, "");
     assert!(
         text.starts_with("1.000000\tthe cat sleeps\tthe  Cat sleeps\n"),
         "{text}"
@@ -47,18 +43,8 @@ fn texts_are_compared_in_pairs() {
 #[test]
 fn the_attention_is_drawn() {
     let folder = folder();
-    let args = [
-        "compare",
-        "--model",
-        "model",
-        "a dog eats",
-        "the sun",
-        "--html",
-        "page.html",
-        "--text",
-        "--draw",
-        "2:3",
-    ];
+    let words = "compare --model model --html page.html --text --draw 2:3";
+    let args = args(words, &["a dog eats", "the sun"]);
     let text = printed(SEARCH, folder.path(), &args, "");
     assert!(
         text.contains("layer 2, head 3 of 3: rows are queries"),
@@ -83,23 +69,15 @@ fn the_attention_is_drawn_with_the_text_of_tokens() {
         .to_string()
         .replace("\"dog\"", "\"d\u{c3}\u{b6}g\"");
     fs::write(&path, text).unwrap();
-    let args = [
-        "compare",
-        "--model",
-        "model",
-        "a dög eats",
-        "the sun",
-        "--text",
-        "--draw",
-        "2:3",
-    ];
+    let words = "compare --model model --text --draw 2:3";
+    let args = args(words, &["a dög eats", "the sun"]);
     let text = printed(SEARCH, folder.path(), &args, "");
     assert!(text.contains("dög") && !text.contains('\u{b6}'), "{text}");
 }
 
 /// The passages that a query finds, without their cosines.
 fn found(folder: &Path, args: &[&str]) -> Vec<String> {
-    let args = [&["find", "texts", "--model", "model"], args].concat();
+    let args = super::args("find texts --model model", args);
     let text = printed(SEARCH, folder, &args, "");
     let lines = text
         .lines()
@@ -118,16 +96,8 @@ fn a_folder_is_searched_and_only_what_changed_is_read_again() {
     fs::write(texts.join("bad.txt"), b"\xff\xfe").unwrap();
     fs::write(texts.join(".hidden.txt"), "the dog eats").unwrap();
 
-    let args = [
-        "find",
-        "texts",
-        "Two fish.",
-        "--model",
-        "model",
-        "--top",
-        "2",
-    ];
-    let first = program(SEARCH, folder.path(), &args, "");
+    let query = args("find texts --model model --top 2", &["Two fish."]);
+    let first = program(SEARCH, folder.path(), &query, "");
     let error = String::from_utf8(first.stderr).unwrap();
     assert!(
         error.contains("texts read: 2, kept: 0, skipped because they or their names are not UTF-8: 1; 3 passages in texts/.search-index.safetensors"),
@@ -141,7 +111,7 @@ fn a_folder_is_searched_and_only_what_changed_is_read_again() {
     fs::write(texts.join("more/two.md"), "The dog eats. ".repeat(5)).unwrap();
     fs::remove_file(texts.join("bad.txt")).unwrap();
     fs::write(texts.join("three.txt"), "a cat").unwrap();
-    let again = program(SEARCH, folder.path(), &args, "");
+    let again = program(SEARCH, folder.path(), &query, "");
     let error = String::from_utf8(again.stderr).unwrap();
     assert!(error.contains("texts read: 2, kept: 1, skipped"), "{error}");
     assert_eq!(found(folder.path(), &["a cat"])[0], "three.txt:1\ta cat");
@@ -153,15 +123,19 @@ fn a_folder_is_searched_and_only_what_changed_is_read_again() {
     );
 
     // Lines of a pipe.
-    let args = ["find", "texts", "--model", "model", "--top", "1"];
-    let text = printed(SEARCH, folder.path(), &args, "two fish\n\nthe cat sleeps\n");
+    let lines = args("find texts --model model --top 1", &[]);
+    let text = printed(
+        SEARCH,
+        folder.path(),
+        &lines,
+        "two fish\n\nthe cat sleeps\n",
+    );
     assert_eq!(text.lines().count(), 2);
 }
 
 #[test]
 fn another_model_makes_another_index() {
     let folder = folder();
-    fs::create_dir(folder.path().join("texts")).unwrap();
     fs::write(folder.path().join("texts/one.txt"), "the cat\n\ntwo dog").unwrap();
     let expected = found(folder.path(), &["the cat"]);
     // The same sizes, other numbers.
@@ -173,7 +147,7 @@ fn another_model_makes_another_index() {
         number.copy_from_slice(&(-value).to_le_bytes());
     }
     fs::write(&weights, bytes).unwrap();
-    let args = ["find", "texts", "the cat", "--model", "model"];
+    let args = args("find texts --model model", &["the cat"]);
     let output = program(SEARCH, folder.path(), &args, "");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("texts read: 1, kept: 0"), "{error}");
@@ -241,19 +215,10 @@ fn what_cannot_work_is_one_sentence() {
 fn texts_of_other_extensions_are_kept() {
     let folder = folder();
     let texts = folder.path().join("texts");
-    fs::create_dir(&texts).unwrap();
     fs::write(texts.join("one.txt"), "the cat").unwrap();
     fs::write(texts.join("two.md"), "two dog").unwrap();
     let said = |extensions: &str| {
-        let args = [
-            "find",
-            "texts",
-            "cat",
-            "--model",
-            "model",
-            "--extensions",
-            extensions,
-        ];
+        let args = args("find texts cat --model model --extensions", &[extensions]);
         let output = program(SEARCH, folder.path(), &args, "");
         let text = String::from_utf8(output.stdout).unwrap();
         (
@@ -281,16 +246,10 @@ mod on_wgpu {
             return;
         }
         let folder = folder();
-        let texts = [
-            "compare",
-            "--model",
-            "model",
-            "the cat sleeps",
-            "a bird goes home",
-            "two fish",
-        ];
+        let texts = ["the cat sleeps", "a bird goes home", "two fish"];
         let on = |device: &str| {
-            let args = [&texts[..], &["--device", device]].concat();
+            let words = format!("compare --model model --device {device}");
+            let args = args(&words, &texts);
             cosines(&printed(SEARCH, folder.path(), &args, ""))
         };
         let (cpu, gpu) = (on("flex"), on("wgpu"));

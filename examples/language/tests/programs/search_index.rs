@@ -16,17 +16,10 @@ use language::{
 };
 use serde_json::json;
 
-use super::{printed, program, small};
-
-const SEARCH: &str = env!("CARGO_BIN_EXE_search");
-
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("model")).unwrap();
-    fs::create_dir(folder.path().join("texts")).unwrap();
-    small::bert(&folder.path().join("model"));
-    folder
-}
+use super::{
+    printed, program,
+    search::{SEARCH, folder},
+};
 
 /// The longest that a test waits for the first passages.
 #[cfg(unix)]

@@ -4,20 +4,10 @@ use std::{fs, path::Path};
 
 use safetensors::SafeTensors;
 
-use super::{printed, program, refused, small};
+use super::{args, printed, program, refused, small};
 
 const SENTIMENT: &str = env!("CARGO_BIN_EXE_sentiment");
-const TRAIN: [&str; 9] = [
-    "train",
-    "reviews.tsv",
-    "--model",
-    ".",
-    "--batch",
-    "4",
-    "--learning-rate",
-    "0.01",
-    "--epochs",
-];
+const TRAIN: &str = "train reviews.tsv --model . --batch 4 --learning-rate 0.01 --epochs";
 
 /// A model, and reviews that like cats and fish.
 fn folder() -> tempfile::TempDir {
@@ -34,7 +24,7 @@ fn folder() -> tempfile::TempDir {
 
 /// Trains for so many epochs into a folder.
 fn train(folder: &Path, epochs: &str, out: &str, more: &[&str]) -> String {
-    let args = [&TRAIN[..], &[epochs, "--out", out], more].concat();
+    let args = args(TRAIN, &[&[epochs, "--out", out], more].concat());
     printed(SENTIMENT, folder, &args, "")
 }
 
@@ -137,10 +127,10 @@ fn an_albert_is_trained_as_well() {
 #[cfg(target_os = "linux")]
 #[test]
 fn training_goes_on_without_its_lines() {
-    let args = [&TRAIN[..], &["1", "--out", "trained"]].concat();
+    let train = args(TRAIN, &["1", "--out", "trained"]);
     for is_full in [true, false] {
         let folder = folder();
-        let code = super::code_without_lines(SENTIMENT, folder.path(), &args, "", is_full);
+        let code = super::code_without_lines(SENTIMENT, folder.path(), &train, "", is_full);
         assert_eq!(code, Some(0), "{is_full}");
         assert!(folder.path().join("trained/config.json").exists());
         // Figures that cannot be written are a failure, except into a closed pipe.
@@ -154,7 +144,7 @@ fn training_goes_on_without_its_lines() {
 fn a_second_training_on_the_folder_is_refused() {
     let folder = folder();
     let lock = example_common::lock::lock(&folder.path().join("trained")).unwrap();
-    let args = [&TRAIN[..], &["1", "--out", "trained"]].concat();
+    let args = args(TRAIN, &["1", "--out", "trained"]);
     assert_eq!(
         refused(SENTIMENT, folder.path(), &args, ""),
         "error: trained is in use: another training writes into it; wait until it has ended, or name another folder with --out\n"
@@ -180,7 +170,7 @@ fn stopped(is_read: bool) {
     };
 
     let folder = folder();
-    let args = [&TRAIN[..], &["100000", "--out", "trained"]].concat();
+    let args = args(TRAIN, &["100000", "--out", "trained"]);
     let mut child = Command::new(SENTIMENT)
         .current_dir(folder.path())
         .env("BURN_DEVICE", "flex")
@@ -221,8 +211,8 @@ fn what_cannot_work_is_one_sentence() {
     );
     assert!(error(&["train", "--model", "."]).contains("`cargo xtask fetch reviews`"));
     assert!(error(&["train", "reviews.tsv"]).contains("`cargo xtask fetch minilm`"));
-    let args = ["train", "reviews.tsv", "--learning-rate", "0"];
-    let zero = program(SENTIMENT, folder.path(), &args, "");
+    let zero = ["train", "reviews.tsv", "--learning-rate", "0"];
+    let zero = program(SENTIMENT, folder.path(), &zero, "");
     assert_eq!(zero.status.code(), Some(2));
     let error_of_zero = String::from_utf8(zero.stderr).unwrap();
     assert!(
@@ -230,7 +220,7 @@ fn what_cannot_work_is_one_sentence() {
         "{error_of_zero}"
     );
     train(folder.path(), "1", "trained", &[]);
-    let again = [&TRAIN[..], &["1", "--out", "trained"]].concat();
+    let again = args(TRAIN, &["1", "--out", "trained"]);
     assert_eq!(
         error(&again),
         "error: trained/config.json is there already: choose another --out\n"
@@ -259,6 +249,5 @@ fn what_cannot_work_is_one_sentence() {
         assert!(headless.contains(counted), "{headless}");
     }
     fs::write(folder.path().join("reviews.tsv"), "1\tgood\tcat\n").unwrap();
-    let bad = [&TRAIN[..], &["1"]].concat();
-    assert!(error(&bad).contains("line 1 is not an ID, a score"));
+    assert!(error(&args(TRAIN, &["1"])).contains("line 1 is not an ID, a score"));
 }

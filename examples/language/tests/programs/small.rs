@@ -13,7 +13,7 @@ use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModelConfig},
     seq2seq::Seq2SeqConfig,
     t5,
-    weights::save,
+    weights::{Table, save},
 };
 use serde_json::json;
 
@@ -71,43 +71,36 @@ pub fn bert(folder: &Path) {
 
 /// A [`bert`] that reads at most so many tokens.
 pub fn bert_of_len(folder: &Path, max_len: usize) {
-    let config = BertConfig::new(VOCAB_SIZE)
-        .with_d_model(24)
-        .with_n_heads(3)
-        .with_n_layers(2)
-        .with_d_ff(31)
-        .with_max_len(max_len);
-    let weights = folder.join("model.safetensors");
-    save(&BertConfig::table(), &config.init(&device()), weights).unwrap();
-    let fields = json!({
-        "model_type": "bert", "vocab_size": VOCAB_SIZE, "hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2,
-        "intermediate_size": 31, "max_position_embeddings": max_len
-    });
-    write(folder, "config.json", &fields);
-    tokenizer(folder, true);
+    write_bert(folder, bert_config(max_len), "bert", &BertConfig::table());
 }
 
 /// An ALBERT of 2 layers with the same weights and 3 heads.
 pub fn albert(folder: &Path) {
-    let config = BertConfig::new(VOCAB_SIZE)
+    let config = bert_config(11)
+        .with_d_embedding(Some(13))
+        .with_pattern(LayerPattern::Shared(1));
+    write_bert(folder, config, "albert", &BertConfig::albert_table());
+}
+
+fn bert_config(max_len: usize) -> BertConfig {
+    BertConfig::new(VOCAB_SIZE)
         .with_d_model(24)
         .with_n_heads(3)
         .with_n_layers(2)
         .with_d_ff(31)
-        .with_max_len(11)
-        .with_d_embedding(Some(13))
-        .with_pattern(LayerPattern::Shared(1));
+        .with_max_len(max_len)
+}
+
+fn write_bert(folder: &Path, config: BertConfig, model_type: &str, table: &Table) {
     let weights = folder.join("model.safetensors");
-    save(
-        &BertConfig::albert_table(),
-        &config.init(&device()),
-        weights,
-    )
-    .unwrap();
-    let fields = json!({
-        "model_type": "albert", "vocab_size": VOCAB_SIZE, "hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2,
-        "intermediate_size": 31, "max_position_embeddings": 11, "embedding_size": 13
+    save(table, &config.init(&device()), weights).unwrap();
+    let mut fields = json!({
+        "model_type": model_type, "vocab_size": VOCAB_SIZE, "hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2,
+        "intermediate_size": 31, "max_position_embeddings": config.max_len
     });
+    if let Some(d_embedding) = config.d_embedding {
+        fields["embedding_size"] = d_embedding.into();
+    }
     write(folder, "config.json", &fields);
     tokenizer(folder, true);
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{printed, program, refused, small};
+use super::{args, printed, program, refused, small};
 
 const SUMMARIZE: &str = env!("CARGO_BIN_EXE_summarize");
 
@@ -20,42 +20,23 @@ fn folder() -> tempfile::TempDir {
 #[test]
 fn a_file_and_a_pipe_give_the_same() {
     let folder = folder();
-    let args = ["--model", ".", "--tokens", "7"];
     let text = fs::read_to_string(folder.path().join("text.txt")).unwrap();
-    let of_file = printed(
-        SUMMARIZE,
-        folder.path(),
-        &[&["text.txt"], &args[..]].concat(),
-        "",
-    );
-    assert_eq!(printed(SUMMARIZE, folder.path(), &args, &text), of_file);
+    let said = |words: &str, input: &str| {
+        let words = format!("--model . --tokens 7{words}");
+        printed(SUMMARIZE, folder.path(), &args(&words, &[]), input)
+    };
+    let of_file = said(" text.txt", "");
+    assert_eq!(said("", &text), of_file);
     assert_eq!(of_file.lines().count(), 1);
-
-    let beams = [&["text.txt"], &args[..], &["--beam", "3", "--best", "2"]].concat();
-    assert_eq!(
-        printed(SUMMARIZE, folder.path(), &beams, "")
-            .lines()
-            .count(),
-        2
-    );
+    let beams = said(" text.txt --beam 3 --best 2", "");
+    assert_eq!(beams.lines().count(), 2);
 }
 
 #[test]
 fn the_attention_is_drawn() {
     let folder = folder();
-    let args = [
-        "text.txt",
-        "--model",
-        ".",
-        "--tokens",
-        "5",
-        "--html",
-        "page.html",
-        "--text",
-        "--draw",
-        "2:1",
-    ];
-    let text = printed(SUMMARIZE, folder.path(), &args, "");
+    let words = "text.txt --model . --tokens 5 --html page.html --text --draw 2:1";
+    let text = printed(SUMMARIZE, folder.path(), &args(words, &[]), "");
     assert!(
         text.contains("layer 2, head 1 of 3") && text.contains("fish"),
         "{text}"
@@ -67,13 +48,9 @@ fn the_attention_is_drawn() {
 #[test]
 fn what_does_not_fit_is_left_out_and_said() {
     let folder = folder();
-    let args = ["--model", ".", "--longest", "7", "--tokens", "3"];
-    let output = program(
-        SUMMARIZE,
-        folder.path(),
-        &args,
-        &format!("\u{feff}{}", "the cat sleeps ".repeat(9)),
-    );
+    let args = args("--model . --longest 7 --tokens 3", &[]);
+    let text = format!("\u{feff}{}", "the cat sleeps ".repeat(9));
+    let output = program(SUMMARIZE, folder.path(), &args, &text);
     let error = String::from_utf8(output.stderr).unwrap();
     // Two of the prefix: a word, and a colon.
     assert_eq!(
