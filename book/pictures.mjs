@@ -1,4 +1,4 @@
-// Draws the pictures of the READMEs: the explorer, and the page of a translator that was trained before.
+// Draws the pictures of the explorer and of the translator's page, which needs a translator that was trained before:
 //     cargo run --release -p translation && node --experimental-websocket book/pictures.mjs translation-run
 
 import { writeFileSync } from "node:fs";
@@ -7,6 +7,7 @@ import { open } from "../examples/explorer/tests/browser.mjs";
 import { pause } from "../examples/explorer/tests/check.mjs";
 import { serve } from "../examples/explorer/tests/serve.mjs";
 
+if (!process.argv[2]) throw new Error("name the folder of the trained translator: pictures.mjs translation-run");
 const here = (name) => fileURLToPath(new URL(name, import.meta.url));
 const PICTURES = [
   {

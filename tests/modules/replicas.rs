@@ -72,7 +72,7 @@ fn weights(model: &LanguageModel) -> Vec<f64> {
 }
 
 #[track_caller]
-fn assert_near(actual: &[f64], expected: &[f64], tolerance: f64) {
+fn assert_all_near(actual: &[f64], expected: &[f64], tolerance: f64) {
     let apart = difference(actual, expected);
     assert!(apart <= tolerance, "{apart} apart");
 }
@@ -83,7 +83,7 @@ fn their_gradients_add_up_to_those_of_the_batch() {
     let expected = numbers(&model, &gradients(&model, 1));
     for count in [2, 3] {
         let actual = numbers(&model, &gradients(&model, count));
-        assert_near(&actual, &expected, 1e-5);
+        assert_all_near(&actual, &expected, 1e-5);
     }
 }
 
@@ -96,7 +96,7 @@ fn clipping_on_all_of_them_is_clipping_on_one() {
         for count in [1, 2, 3] {
             let clipped = Replicas::new(count).clip_by_global_norm(gradients(), &model, limit);
             let [clipped, expected] = [&clipped, &expected].map(|it| numbers(&model, it));
-            assert_near(&clipped, &expected, 1e-7);
+            assert_all_near(&clipped, &expected, 1e-7);
         }
     }
     let nothing = Replicas::new(2).clip_by_global_norm(GradientsParams::new(), &model, 1.0);
@@ -133,7 +133,7 @@ fn gradients_of_two_types_are_clipped_together() {
     let factor = 0.5 / 395f64.sqrt();
     let expected = [vec![3.0 * factor; 35], vec![4.0 * factor; 5]].concat();
     for replicas in [None, Some(1), Some(2), Some(3)] {
-        assert_near(&clipped(replicas), &expected, 1e-6);
+        assert_all_near(&clipped(replicas), &expected, 1e-6);
     }
 }
 
@@ -192,7 +192,7 @@ fn a_moving_average_is_between_its_models_and_keeps_their_parameters() {
     let pairs = weights(&first).into_iter().zip(weights(&second));
     let expected = pairs.map(|(first, second)| 0.75 * first + 0.25 * second);
     let expected: Vec<f64> = expected.collect();
-    assert_near(&weights(average.model()), &expected, 1e-6);
+    assert_all_near(&weights(average.model()), &expected, 1e-6);
 }
 
 #[test]

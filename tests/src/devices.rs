@@ -119,7 +119,7 @@ fn libtorch() -> Device {
 #[cfg(feature = "wgpu")]
 const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
 
-/// The wgpu device of this machine; `None`, which it prints, where there is no adapter and `BURN_ATTN_ALLOW_NO_ADAPTER` is 1.
+/// The wgpu device of this machine; `None`, after printing so, where there is no adapter and `BURN_ATTN_ALLOW_NO_ADAPTER` is 1.
 ///
 /// Panics without an adapter otherwise: a suite that was asked to test wgpu and cannot must not pass. OpenGL, to which wgpu falls back, is no adapter here:
 /// many machines without a GPU have OpenGL in software, which would conceal that Vulkan's driver is missing.
@@ -152,7 +152,7 @@ pub fn wgpu() -> Option<Device> {
     match device {
         Ok(device) => {
             if device.is_none() {
-                println!("skipped: no adapter");
+                println!("without wgpu: no adapter");
             }
             device.clone()
         }

@@ -62,8 +62,9 @@ pub fn report(runs: &[Run]) -> String {
     let mut explained = Vec::new();
     for run in runs {
         let (cpu, threads) = (&run.machine.cpu, threads(run.threads));
-        let (device, date) = (&run.device, &run.date);
-        text += &format!("\n## {cpu}, {threads}, {device}, {date}\n\n");
+        let device = &run.device;
+        let day = run.date.split('T').next().unwrap_or_default();
+        text += &format!("\n## {cpu}, {threads}, {device}, {day}\n\n");
         text += &description(run);
         for (suite, prose) in SUITES {
             let rows: Vec<_> = run.rows.iter().filter(|row| row.suite == suite).collect();

@@ -58,7 +58,7 @@ pub fn supports_scalars(scale: f64, softcap: Option<f64>) -> bool {
         && softcap.is_none_or(|softcap| SOFTCAPS.contains(&softcap))
 }
 
-/// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `mask` is
+/// Whether the kernels can compute this call on this device. `elem` is the type of the query, `mask` is
 /// [`Inputs::mask_elem`](crate::Inputs::mask_elem), `optional` is [`Inputs::optional`](crate::Inputs::optional), and `distance_gradient` asks for the
 /// gradient of a distance bias too, which needs memory: [`backward`](crate::backward) asks for it in every call that has such a bias.
 ///

@@ -106,11 +106,11 @@ fn separate(device: &Device) -> MultiHeadAttention {
 #[test]
 fn what_is_frozen_stays_frozen() {
     for (_, device) in devices::with_and_without_autodiff() {
-        // On a device without autodiff it shows when training begins.
         for frozen in [true, false] {
             let module = separate(&device);
             let module = if frozen { module.no_grad() } else { module };
             let (fused, memory, apart) = converted(module);
+            // On a device without autodiff it shows when training begins.
             let (fused, memory, apart) = (fused.train(), memory.train(), apart.train());
             for linear in [
                 &fused.query_key_value,
@@ -138,7 +138,7 @@ fn parts_that_are_not_frozen_alike_cannot_be_one() {
         let expected = |names| {
             format!(
                 "MultiHeadAttention: the weights of {names} become one parameter, but only those of [\"value\"] are \
-                     frozen; freeze or unfreeze them together first"
+                 frozen; freeze or unfreeze them together first"
             )
         };
         let whole = module.clone();

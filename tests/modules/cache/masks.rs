@@ -274,14 +274,14 @@ fn a_tree_of_drafts_is_verified_at_once() {
             let path = path(DRAFTS - 1);
             let tokens: Vec<usize> = path.iter().map(|draft| PROMPT + draft).collect();
             accepted.keep(&[PROMPT], &[&tokens]);
-            let mut one_by_one = cache.clone();
+            let mut single = cache.clone();
             for &step in &path {
-                module.forward_cached(draft(step), &mut one_by_one);
+                module.forward_cached(draft(step), &mut single);
             }
-            assert_eq!(accepted.lengths(), one_by_one.lengths());
+            assert_eq!(accepted.lengths(), single.lengths());
             let next = || SelfAttentionInput::new(draft(3));
             let actual = module.forward_cached(next(), &mut accepted).into_data();
-            let expected = module.forward_cached(next(), &mut one_by_one).into_data();
+            let expected = module.forward_cached(next(), &mut single).into_data();
             let what = format!("{backend}, {name}, accepted");
             assert_close(&what, &actual, &expected, TOLERANCE);
         }

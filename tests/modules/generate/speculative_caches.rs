@@ -136,8 +136,9 @@ fn windows_and_a_draft_that_is_never_right() {
                 model: language_model(vocab_size, of_draft, 11),
                 token,
             };
-            let started = ((&model, start(&model)), (&draft, start(&draft.model)));
-            let found = speculate(started.0, started.1, &prompts, &options, 5).unwrap();
+            let [of_target, of_guesses] = [&model, &draft.model].map(start);
+            let (model, draft) = ((&model, of_target), (&draft, of_guesses));
+            let found = speculate(model, draft, &prompts, &options, 5).unwrap();
             let what = format!("windows {of_model:?} and {of_draft:?}, {prompts:?}");
             assert_eq!(tokens(&found.generations), tokens(&expected), "{what}");
             assert!(found.accepted == 0 && found.guessed > 0, "{what}");

@@ -153,6 +153,7 @@ fn norms_with_a_unit_offset_are_gemmas_and_nemotrons() {
             let norm = loaded(norm, |path| file.data(path), device);
             let x: Tensor<3> = tracked(&file, "x", device);
             let output = norm.forward(x.clone());
+            println!("{name}");
             compare(&file, &norm, [x, output], TOLERANCE, of_file(&file));
         });
     }

@@ -113,6 +113,9 @@ fn positions() {
             PositionEncoding::Relative(values::relative()),
         ],
     );
+    // It can also be a file of its own.
+    let alone = PositionEncoding::load_binary(br#""None""#).expect("an encoding");
+    assert_eq!(alone, PositionEncoding::None);
     loads(
         "RotaryScaling",
         &vec![

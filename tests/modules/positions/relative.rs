@@ -12,7 +12,7 @@ use super::{loss, scores};
 
 const HEADS: usize = 3;
 
-/// Where each run of keys with the same bucket begins, as position of the key − position of the query: those of buckets 15 to 0, then of 17 to 31.
+/// The first position (key − query) of each run of keys in one bucket: buckets 15 to 0, then 17 to 31.
 ///
 /// Results of `T5Attention._relative_position_bucket` of Hugging Face's `transformers`, its lines run in PyTorch 2.15 on the
 /// positions −153 to 153: 32 buckets, a largest distance of 128, bidirectional.

@@ -76,7 +76,7 @@ fn configurations_that_contradict_themselves() {
 }
 
 #[test]
-fn stretches_that_contradict_themselves() {
+fn scalings_that_contradict_themselves() {
     let refused = |scaling, d_head, reason: &str| {
         let config = RotaryConfig::new().with_scaling(scaling);
         let error = config.validate(d_head).expect_err("it is bad");

@@ -221,11 +221,11 @@ fn code_for_other_devices() {
         ahead: true,
         ..unscaled
     };
-    // In the wide case, one operand at a time, and two splits.
+    // In the wide case, one operand at a time, rows of values that not all units copy, and two splits.
     let wide = Case {
         alibi: true,
         splits: Some(2),
-        ..Case::new([1, 2, 1, 70, 90, 128, 32])
+        ..Case::new([1, 2, 1, 70, 90, 128, 48])
     };
     for (case, matrix) in [(&case, unscaled), (&case, unrolled), (&wide, one_operand)] {
         let case = Case {

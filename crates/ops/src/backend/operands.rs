@@ -93,8 +93,8 @@ pub enum Body {
     /// The backend's kernels if they support the call, otherwise the blockwise body.
     #[default]
     Fastest,
-    /// The blockwise body, in blocks of about this many scores per head, or of one query with all its keys if those are more. Without a number, it
-    /// chooses their size.
+    /// The blockwise body, in blocks of about this many scores per head, or of one query with all its keys if those are more. `None`: of a size
+    /// that it chooses.
     Blockwise(Option<usize>),
 }
 

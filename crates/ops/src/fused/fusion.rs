@@ -1,7 +1,7 @@
 //! The kernels of `kernels-cube` below Burn's fusion, which records operations and runs them later.
 //!
-//! A call that the kernels support is one custom operation, forward and backward. Shapes and dtypes decide, before the call is
-//! recorded. Any other call is recorded as the plain operations of the blockwise body.
+//! A pass that the kernels support is one custom operation. Shapes and dtypes decide, before it is recorded. Any other is recorded as the plain
+//! operations of the blockwise body.
 //!
 //! Burn caches the order of recorded operations by their names and tensors. The options of a call stay in the closure that runs it.
 

@@ -2,7 +2,7 @@ use burn::{
     backend::ops::{BoolTensorOps, IntTensorOps},
     tensor::{BoolDType, FloatDType, IntDType, TensorData, read_sync},
 };
-use burn_attn_kernels_cpu::PositionMask;
+use burn_attn_kernels_cpu::{AttentionDropout, PositionMask};
 use burn_cubecl::cubecl::{
     features::TypeUsage,
     future::block_on,
@@ -273,6 +273,56 @@ fn memory_for_the_gradient_of_a_distance_bias_is_wanted_backward_alone() {
     };
     assert!(supports(&inputs, &keys(), false));
     assert!(!supports(&inputs, &keys(), true));
+}
+
+/// As where only the forward pass has enough memory.
+#[test]
+fn the_blockwise_body_continues_from_results_of_the_kernels() {
+    if !finds_adapter() {
+        println!("skipped: no adapter");
+        return;
+    }
+    let device = device();
+    let waves = |shape: &[usize], step: f32| {
+        let count: usize = shape.iter().product();
+        let numbers: Vec<f32> = (0..count).map(|at| (step * at as f32).sin()).collect();
+        CubeBackend::float_from_data(TensorData::new(numbers, shape.to_vec()), &device)
+    };
+    let (inputs, _) = small::<CubeBackend>(&device);
+    let dropout = AttentionDropout {
+        probability: 0.3,
+        seed: 5,
+    };
+    let inputs = ScoreInputs {
+        query: waves(&[1, 2, 7, 5], 0.7),
+        key: waves(&[1, 2, 11, 5], 1.3),
+        distance_bias: OptionalFloat::Present(waves(&[2, 17], 0.9)),
+        sinks: OptionalFloat::Present(waves(&[2], 2.3)),
+        scalars: AttentionScalars {
+            dropout: Some(dropout),
+            ..inputs.scalars
+        },
+        ..inputs
+    };
+    let value = waves(&[1, 2, 11, 3], 1.7);
+    let (output, logsumexp) = forward(&inputs, &value).expect("a small call");
+    let saved = SavedAndGrads {
+        output,
+        logsumexp,
+        output_gradient: waves(&[1, 2, 7, 3], 0.3),
+        logsumexp_gradient: waves(&[1, 2, 7], 0.4),
+    };
+    let required = [true, true, true, false, true, true, false];
+    let expected = backward(&inputs, &value, saved.clone(), required).expect("a small call");
+    let actual = blockwise::backward(inputs, value, saved, required);
+    assert_eq!([actual.len(), expected.len()], [5; 2]);
+    for (actual, expected) in actual.into_iter().zip(expected) {
+        let (actual, expected) = (numbers(actual), numbers(expected));
+        assert_eq!(actual.len(), expected.len());
+        let pairs = actual.iter().zip(&expected);
+        let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(apart < 1e-5, "{apart}: {actual:?} and {expected:?}");
+    }
 }
 
 #[test]
