@@ -9,7 +9,7 @@ Needs no GPU, but `pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cu
     count_registers.py /tmp/cuda [sm_80 sm_90]
 
 The sources are those of CubeCL's C++ compiler. What a user of `cuda` runs is LLVM's, which cannot be linked without CUDA's own libraries, and of
-`vulkan` the driver's.
+`vulkan` the driver's; `cargo run-checks --drivers` asks two of Mesa's.
 """
 import ctypes
 import pathlib

@@ -3,14 +3,14 @@
 use crate::command::{cargo, run_tests, tool};
 use crate::examples::on_the_cpu;
 use crate::{
-    book, command, cuda, duplicates, examples, explorer, features, imports, kernels, lengths,
-    newcomer, packages, page, reading_list,
+    book, command, cuda, drivers, duplicates, examples, explorer, features, imports, kernels,
+    lengths, newcomer, packages, page, reading_list,
 };
 
 type Check = fn() -> Result<(), String>;
 
 /// The checks that are too long to be always run, and the options that ask for them.
-const ASKED_FOR: [(&str, Check); 12] = [
+const ASKED_FOR: [(&str, Check); 13] = [
     ("--types", features::other_backends),
     ("--remote", features::remote),
     ("--wasm", kernels::wasm),
@@ -19,6 +19,7 @@ const ASKED_FOR: [(&str, Check); 12] = [
     ("--loom", kernels::loom),
     ("--registers", cuda::registers),
     ("--emulate", cuda::emulate),
+    ("--drivers", drivers::compile),
     ("--long", long),
     ("--newcomer", newcomer::on_flex),
     ("--explorer", explorer::build),

@@ -79,7 +79,7 @@ pub fn run_tests(command: &mut Command) -> Result<(), String> {
 }
 
 /// Shows and times what `run` does with a command, and fails if the command does.
-fn execute<T>(
+pub fn execute<T>(
     command: &mut Command,
     run: impl FnOnce(&mut Command) -> io::Result<(ExitStatus, T)>,
 ) -> Result<T, String> {

