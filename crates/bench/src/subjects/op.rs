@@ -9,7 +9,7 @@ use burn::{
         ops::AttentionModuleOptions,
     },
 };
-use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, ops};
+use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, ops, padding};
 
 use super::subject::{Results, Subject, time_whole, values, wait};
 use crate::case::Library;
@@ -166,15 +166,6 @@ fn burn_nn(op: &Op, device: &Device) -> Result<Attention, String> {
 fn hidden_keys(op: &Op, device: &Device) -> Option<Tensor<4, Bool>> {
     let lengths = op.key_lengths.as_ref()?;
     Some(padding(lengths, op.len_kv, device).reshape([op.batch, 1, 1, op.len_kv]))
-}
-
-/// `[batch, len]`, true where a token is padding.
-pub fn padding(lengths: &[usize], len: usize, device: &Device) -> Tensor<2, Bool> {
-    let padding: Vec<bool> = lengths
-        .iter()
-        .flat_map(|&length| (0..len).map(move |token| token >= length))
-        .collect();
-    Tensor::from_data(TensorData::new(padding, [lengths.len(), len]), device)
 }
 
 impl OpSubject {

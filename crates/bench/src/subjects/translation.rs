@@ -15,14 +15,13 @@ use burn::{
     optim::{AdamConfig, GradientsParams, ModuleOptimizer},
     tensor::{Bool, Device, Int, Tensor, TensorData},
 };
-use burn_attn::{BlockConfig, FeedForwardActivation, NormPlacement};
+use burn_attn::{BlockConfig, FeedForwardActivation, NormPlacement, padding};
 use burn_attn_models::{
     loss::{Loss, smoothed_cross_entropy},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
     train::{Replicas, Seq2SeqBatch, Targets},
 };
 
-use super::op::padding;
 use super::parameters::{
     Layer, NormOf, Parameter, assign, burn_layer, embedding, gradients, norm, our_layer,
 };
